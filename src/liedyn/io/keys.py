@@ -90,6 +90,10 @@ class Vector:
     count: int
     most: float | None = None
 
+    @property
+    def entry(self) -> Number:
+        return Number(least=None if self.most is None else -self.most, most=self.most)
+
     def read(self, node: Node) -> tuple[float, ...]:
         return node.vector(self.count, self.most)
 
