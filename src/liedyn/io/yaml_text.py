@@ -109,13 +109,12 @@ class Node:
 
     def items(self, count: int | None = None, *, least: int = 0, most: int | None = None, of: str = "values") -> list[Node]:
         """Children of a list of `count` values, or of at least `least` and at most `most`."""
-        if count is not None:
-            least = most = count
-            expected = f"a list of {count} {of}"
-        else:
-            expected = "a list of " + (f"{least} to {most} " if most is not None else f"at least {least} " if least else "") + of
+        least, most = (least, most) if count is None else (count, count)
+        number = f"at least {least} " if least else ""
+        if most is not None:
+            number = f"{least} " if least == most else f"{least} to {most} "
         if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
-            raise self.wrong(expected)
+            raise self.wrong(f"a list of {number}{of}")
         return self.value
 
     # scalars --------------------------------------------------------------------------------------------------------
