@@ -20,7 +20,7 @@ MOST_RUNS = 16          # of a batch in one page
 
 def shown_result(result: Result, name: str) -> Shown:
     """Of a simulation that has just ended."""
-    from liedyn.io.scenarios.contact_file import plain_contacts
+    from liedyn.io.scenarios.contact_keys import plain_contacts
 
     scenario = result.scenario
     return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
