@@ -121,14 +121,6 @@ def signal(signals, k, t, q, v, stack):
                    signals.count[k], t, q, v, stack)
 
 
-@kernel
-def values_at(signals, numbers, times, q, v, stack, out):
-    """Values of n signals at N times into out (N, n)."""
-    for i in range(times.size):
-        for j in range(numbers.size):
-            out[i, j] = signal(signals, numbers[j], times[i], q, v, stack)[0]
-
-
 @primitive
 def note(flag, k, x):
     """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
