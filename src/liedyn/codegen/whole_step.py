@@ -25,7 +25,7 @@ from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
-from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
+from liedyn.kernels.simulation.by_line import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.lie.recorded import NotALine, Tape, absolute, numbers, where_less, zeros
@@ -285,7 +285,7 @@ def _after(runs: _Runs, method: str):
     w, nv = runs.work, len(runs.work.v)
     plain("joints.retraction").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
-    runs.motion.impose(runs.tree, runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
+    runs.motion.impose(runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
     if runs.mechanism:
         code = _first(code, runs.mechanism.close(w.q, w.v))
     return (code, y[-1:]), w.q, w.v

@@ -195,7 +195,7 @@ def prescribed_at(problem: Problem, t: float, q, v) -> tuple[np.ndarray, np.ndar
     for k in poses.signal[poses.signal >= 0]:
         _finite(problem, k, t, work, 3)
     with np.errstate(all="ignore"):
-        plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
+        plain("kernels.simulation.poses").prescribe_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
     return q, v
 
 

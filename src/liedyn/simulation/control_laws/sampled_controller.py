@@ -134,7 +134,7 @@ class _Law:
         law, model = sampled.law, sampled.law.model
         self.sampled, self.problem, self.nv = sampled, law, model.nv
         self.sides, self.work = RightHandSide(law, law.signals), law.work()
-        self.rates, self.stage = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1)
+        self.rates = np.zeros((2, 2 * model.nv + 1))
         measured = (law.schedule.level == TORQUE) & (law.schedule.q_of_v >= 0)       # what is prescribed is known
         self.q_of_v = law.schedule.q_of_v
         resolution = [np.where(measured, r, 0.0) for r in sampled.resolution[:2]]
@@ -167,7 +167,7 @@ class _Law:
         return out
 
     def _evaluate(self, t: float, q0, y) -> None:
-        code = self.sides.at(t, t, q0, y, self.rates, self.stage, 0, self.work)
+        code = self.sides.at(t, q0, y, self.rates, 0, self.work)
         if code == BAD_SIGNAL:                                 # other trouble is the motion's, too
             raise failure(self.problem, code, t, self.work, self.sides.ties)
 
