@@ -371,7 +371,7 @@ def _energies(runs: _Runs) -> list:
     """Kinetic and potential."""
     kernels, q, v, out = plain("kernels.recursions.energy"), runs.given["q"], runs.given["v"], zeros(2)
     n = runs.tree.parent.size
-    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n, len(v))), n)
+    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n)), n)
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
     kernels.energy(runs.tree, q, v, work, out)
     return [*out]

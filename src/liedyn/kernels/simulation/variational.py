@@ -28,10 +28,10 @@ from liedyn.joints.retraction import retract
 from liedyn.kernels.derivatives.inverse_derivatives import DerivativesWork
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, solve_pivoted
 from liedyn.kernels.recursions.composite import CompositeWork, composite
-from liedyn.kernels.recursions.coriolis import clear, coriolis
+from liedyn.kernels.recursions.coriolis import coriolis
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork, newton_euler
 from liedyn.kernels.simulation.right_hand_side import act, joint_power
-from liedyn.lie.rows import load3, store3
+from liedyn.lie.rows import clear, load3, store3
 from liedyn.lie.se3 import dexp_inv, dot, minus_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vec3 import cross

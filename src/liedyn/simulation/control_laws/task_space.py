@@ -37,7 +37,7 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
     nv, rows = model.nv, np.array((*(_TURNING if _turns(control) else ()), *(_MOVING if _moves(control) else ())))
     posture, kept = _posture(control, model)
     m, n, path = len(rows), model.n_bodies, np.array(path_to(model, link), dtype=np.int64)
-    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, composite_memory(n, nv)
+    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, composite_memory(n)
     task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
