@@ -15,12 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array, check_unit, refuse
+from liedyn.dynamics.calling.arguments import as_array
+from liedyn.dynamics.calling.calls import check_configuration
 from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
-from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
-from liedyn.kernels import checks
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, transform_rigid
 
@@ -52,11 +51,7 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:
         raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
-    if not np.isfinite(q).all():
-        refuse(model, checks.BAD_Q, q=q)
-    for joint in model.joints:
-        if joint.kind != SCREW:
-            check_unit(joint.name, q[joint.q.stop - 4:joint.q.stop])
+    check_configuration(model, q)
     tree = tree_of.py_func(model.index, model.constants)
     return ClosedForm.of(model, q, rigid=tree.I[10:].reshape(-1, 10).copy(), armature=tree.armature.copy(),
                          gravity=model.gravity.copy())

@@ -14,7 +14,7 @@ from liedyn.errors import ShapeError
 from liedyn.joints.kinds import FREE, NQ, NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, skew
+from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,8 +142,8 @@ def _motion(kind, S, x) -> Array:
     """(4, 4) motion of a joint: exp(S x), or the pose that x holds."""
     if kind == SCREW:
         return exp_screw(np.r_[0, 0, S[0], 0, 0, S[1]], x[0])
-    T, u = np.eye(4), x[-4:]
-    T[:3, :3] = np.eye(3) + 2 * u[3] * skew(u) + 2 * skew(u) @ skew(u)
+    T = np.eye(4)
+    T[:3, :3] = rotation(x[-4:])
     if kind == FREE:
         T[:3, 3] = x[:3]
     return T

@@ -23,7 +23,7 @@ import numpy as np
 
 from liedyn.arrays import Integers, Mask
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
 from liedyn.dynamics.closed_forms.closed_form import closed_form, skew_form
 from liedyn.errors import ConfigurationError, ShapeError
