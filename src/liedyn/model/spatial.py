@@ -99,9 +99,9 @@ def transform_rigid(T: np.ndarray, I: np.ndarray) -> np.ndarray:
 
 
 def rigid_matrix(I: np.ndarray) -> np.ndarray:
-    """(6, 6) generalized inertia (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
-    h = skew(I[1:4])
-    return np.block([[full(I[4:]), h], [h.T, I[0] * np.eye(3)]])
+    """(…, 6, 6) generalized inertia (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
+    h = skew(I[..., 1:4])
+    return np.block([[full(I[..., 4:]), h], [-h, I[..., 0, None, None] * np.eye(3)]])
 
 
 def flat(T: np.ndarray) -> np.ndarray:
@@ -110,5 +110,6 @@ def flat(T: np.ndarray) -> np.ndarray:
 
 
 def full(A) -> np.ndarray:
-    """(3, 3) of xx, xy, xz, yy, yz, zz."""
-    return np.array([[A[0], A[1], A[2]], [A[1], A[3], A[4]], [A[2], A[4], A[5]]])
+    """(…, 3, 3) of xx, xy, xz, yy, yz, zz."""
+    A = np.asarray(A, dtype=float)
+    return A[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(*A.shape[:-1], 3, 3)
