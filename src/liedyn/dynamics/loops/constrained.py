@@ -25,9 +25,9 @@ from liedyn.kernels.checks import OK
 from liedyn.kernels.loops.by_parts import CONTRADICTS, FAR, move_states
 from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint
+from liedyn.model.spatial import adjoint, inverse
 
-_empty = np.empty          # looked up once: every 0.1 us of a call counts
+_empty, _blank = np.empty, object.__new__         # looked up once: every 0.1 us of a call counts
 
 _OF_MOTION = EQUATIONS, COMPLETED
 _NONE = np.empty(0)
@@ -67,15 +67,14 @@ class ConstrainedMotion:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
-class _OneState:
+class _OneState(ConstrainedMotion):
     """The same of one state, with `out`, all that the kernel wrote: further views are made when asked for, since together
     they take as long as the computation. No __init__: it would cost 0.1 us."""
 
-    __slots__ = ("a", "out", "tau")
+    __slots__ = ("out",)
 
     multipliers = property(lambda self: self.out[:self.out.size // 3])
     independent = property(lambda self: self.out[self.out.size // 3:self.out.size // 3 * 2] != 0.0)
-    __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
 def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -133,11 +132,11 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
             address, nv, size = model._cache[key]
             a, out = _empty(nv), _empty(size)
             if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
-                motion = _OneState()
+                motion = _blank(_OneState)
                 motion.a, motion.tau, motion.out = a, tau, out
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
-            if model.nc and getattr(q, "ndim", 1) == 1 and not any(one.driven for one in model.constraints):
+            if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
                 prepare(move_states)
                 none = np.zeros(model.nv, dtype=bool)
                 address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
@@ -286,9 +285,8 @@ def _desk(model, prescribed, passive, stabilized, forced, loops) -> int:
 
 def wrenches_on_bodies(model, f_ext) -> np.ndarray:
     """(N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
-    F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 6)
-    for k, (T, body) in enumerate(zip(model.link_pose, model.link_body, strict=True)):
-        F[:, body] += on_links[:, k] @ adjoint(np.linalg.inv(T))            # Ad*_{T^-1}
+    F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 1, 6)
+    np.add.at(F, (slice(None), model.link_body), (on_links @ adjoint(inverse(model.link_pose)))[:, :, 0])       # Ad*_{T^-1}
     return F
 
 
