@@ -13,6 +13,7 @@ from liedyn.kernels.recursions.energy import energy_memory, totals
 from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
 from liedyn.model.model import Model
+from liedyn.model.spatial import unflat
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
@@ -79,14 +80,7 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     """
     if on_error != "raise":
         return each_state(link_poses, locals())
-    return _as_poses(_motions(model, POSES, {"q": q}, 12)[0])
-
-
-def _as_poses(T) -> np.ndarray:
-    """(..., 4, 4) of rotations by rows and translations (..., 12)."""
-    out = np.zeros((*T.shape[:-1], 4, 4))
-    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:-1], 3, 3), T[..., 9:], 1.0
-    return out
+    return unflat(_motions(model, POSES, {"q": q}, 12)[0])
 
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -126,7 +120,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
         return each_state(link_twist, locals())
     check_frame(frame)
     k, (T, V) = model.link_index(link), _motions(model, TWISTS, {"q": q, "v": v}, 12, 6)
-    return twists_in(frame, _as_poses(T[..., k, :]), V[..., k, :])
+    return twists_in(frame, unflat(T[..., k, :]), V[..., k, :])
 
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
@@ -171,7 +165,7 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     T, V, dV = (x[..., k, :] for x in motions)
     if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
         dV = np.concatenate([dV[..., :3], dV[..., 3:] + np.cross(V[..., :3], V[..., 3:])], axis=-1)
-    return twists_in(frame, _as_poses(T), dV)
+    return twists_in(frame, unflat(T), dV)
 
 
 def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,7 +173,7 @@ def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.
 
     Raises ShapeError, ConfigurationError."""
     T, V, dV = _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
-    return _as_poses(T), V, dV
+    return unflat(T), V, dV
 
 
 def _motions(model, level, given, *sizes) -> tuple[np.ndarray, ...]:

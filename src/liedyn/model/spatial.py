@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.joints.kinds import NV, SCREW
 from liedyn.model.description import Link, Pose
 
 
@@ -107,6 +108,18 @@ def rigid_matrix(I: np.ndarray) -> np.ndarray:
 def flat(T: np.ndarray) -> np.ndarray:
     """Twelve numbers of a (4, 4) pose, as kernels read them: rotation by rows, translation."""
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
+
+
+def unflat(numbers: np.ndarray) -> np.ndarray:
+    """(…, 4, 4) poses of twelve numbers (…, 12): the inverse of `flat`."""
+    T = np.zeros((*numbers.shape[:-1], 4, 4))
+    T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = numbers[..., :9].reshape(*T.shape[:-2], 3, 3), numbers[..., 9:], 1.0
+    return T
+
+
+def unit_screws(kind: int, S) -> np.ndarray:
+    """(6, k) screws of a body's joint in the body's frame; S: of a screw along z, its turn and slide."""
+    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == SCREW else np.eye(6)[:, :NV[kind]]
 
 
 def full(A) -> np.ndarray:

@@ -26,6 +26,7 @@ from liedyn.kernels.series.higher_order_kinematics import (
     total_derivatives,
 )
 from liedyn.model.model import Model
+from liedyn.model.spatial import unflat
 
 
 def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
@@ -67,8 +68,8 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
         return each_state(link_pose_derivatives, locals())
     T = _series(model, link_derivatives, q, v_derivatives, (1, _count(model, link), 12),
                 before=(_which(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
-    out = np.zeros((*T.shape[:-1], 4, 4))
-    out[..., :3, :3], out[..., :3, 3], out[..., 0, :, 3, 3] = T[..., :9].reshape(*T.shape[:-1], 3, 3), T[..., 9:], 1.0
+    out = unflat(T)
+    out[..., 1:, :, 3, 3] = 0.0
     return out if link is None else out[..., 0, :, :]
 
 
