@@ -159,14 +159,3 @@ def unwound(held, i, limited, way, rate):
     further = where_less(0.5, limited, way * rate, -1.0)
     winds, _, _ = held_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
     return where_less(0.5, winds, 0.0, rate)
-
-
-@kernel
-def desired(laws, signals, t, q, stack, out):
-    """The desired motions at the times t (N,) into out (N, driven)."""
-    for i in range(t.size):
-        j = 0
-        for k in range(laws.driven.size):
-            if laws.driven[k]:
-                out[i, j] = value(signals, laws.signal[k], t[i], q, laws.v, stack)[0]
-                j += 1
