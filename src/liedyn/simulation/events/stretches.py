@@ -135,8 +135,7 @@ class Timeline:
     def _heard_only(self, problem: Problem) -> Problem:
         """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
         rounding."""
-        over = [event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
-                for event in self.watched]
+        over = [self._is_over(event) for event in self.watched]
         if not any(over):
             return problem
         directions = [NEVER if one else direction for one, direction in zip(over, problem.directions, strict=False)]
@@ -196,7 +195,8 @@ class Timeline:
         waiting, first = deque(events), len(self.occurrences)
         while waiting and not self.actions.stopped:
             event = waiting.popleft()
-            if not self._is_heard(event, now.t):
+            last = self.modes.last.get(event.name, -math.inf)
+            if self._is_over(event) or (event.debounce and now.t - last < event.debounce):
                 continue
             before = self._sides(now)
             now = self._act(now, event)
@@ -210,10 +210,9 @@ class Timeline:
     def _sides(self, now: Start) -> np.ndarray:
         return sides(self.modes.problem, now, self._of_forces, self.controller)
 
-    def _is_heard(self, event: Event, t: float) -> bool:
-        if event.name in self._done or (event.phases and self.modes.mode.phase not in event.phases):
-            return False
-        return not (event.debounce and t - self.modes.last.get(event.name, -math.inf) < event.debounce)
+    def _is_over(self, event: Event) -> bool:
+        """For good, or in this phase."""
+        return event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
 
     def _act(self, now: Start, event: Event) -> Start:
         modes, before = self.modes, self._moment(now)
