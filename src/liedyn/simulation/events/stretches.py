@@ -127,7 +127,7 @@ class Timeline:
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
         problem = self.modes.problem
         self.entered.append(self.modes.mode)
-        rows.begin(problem.model, problem)
+        rows.begin(problem)
         stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
@@ -167,14 +167,14 @@ class Timeline:
             "notes": modes.notes, "last": modes.last, "short": self.actions.short, "came": self.actions.came,
             "done": sorted(self._done)}}
 
-    def go_on(self, about: dict) -> list[tuple[object, Problem]]:
-        """From what `about` said. Returns model and problem of each stretch so far."""
+    def go_on(self, about: dict) -> list[Problem]:
+        """From what `about` said. Returns the problem of each stretch so far."""
         saved, modes = about["timeline"], self.modes
         stages, start, loops = [], _arrays(saved["start"]), saved["totals"]["loops"]
         modes.last, modes.phase_began = saved["last"], saved["phase_began"]
         for plain in saved["modes"]:
             modes.enter(modes.of_plain(plain))
-            stages.append((modes.problem.model, modes.problem))
+            stages.append(modes.problem)
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
         self._standing = Start(**start | {"fired": tuple(saved["start"]["fired"])}), saved["silent"]
