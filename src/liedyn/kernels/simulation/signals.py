@@ -109,7 +109,7 @@ class Schedule(NamedTuple):
 
 @kernel
 def signal(signals, k, t, q, v, stack):
-    """Value and first two time derivatives of signal `k`. `stack` is scratch of `Compiled.stack_size` floats.
+    """Value and first two time derivatives of signal `k`. `stack` is scratch of `Problem.stack_size` floats.
 
     Not a number or infinite outside the domain of a function: the caller checks what it uses.
     """
