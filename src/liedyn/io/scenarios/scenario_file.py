@@ -100,12 +100,12 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     state = initial.mapping(INITIAL) if initial else {}
     sampling = read_sampling(given["sampling"], duration, MOST_AT_ALL if long else MOST_STEPS) if "sampling" in given else None
     phases = read_phases(given["phases"], lambda child: _rules(child, _drive)) if "phases" in given else ()
-    events = read_events(given["events"], phases, lambda child: _rules(child, _numbers), duration) if "events" in given else ()
+    events = read_events(given["events"], phases, joint_values, duration) if "events" in given else ()
     return Scenario(
         robot=SCENARIO.required(root, "robot"), duration=duration, output_step=output_step,
         base=SCENARIO.value(given, "base"), gravity=SCENARIO.value(given, "gravity"), integrator=integrator,
         passive=SCENARIO.value(given, "passive", True), seed=SCENARIO.value(given, "seed"),
-        initial_q=_rules(state.get("q"), _numbers), initial_v=_rules(state.get("v"), _numbers),
+        initial_q=joint_values(state.get("q")), initial_v=joint_values(state.get("v")),
         joints=_rules(given.get("joints"), _drive), actuators=_rules(given.get("actuators"), _signal),
         forces=tuple(_force(node) for node in given["external_forces"].items(of="forces"))
         if "external_forces" in given else (),
@@ -125,6 +125,11 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
 
 def _rules(node: Node | None, read) -> tuple[Rule, ...]:
     return tuple(Rule(name, read(child), child.place) for name, child in node.mapping().items()) if node else ()
+
+
+def joint_values(node: Node | None) -> tuple[Rule, ...]:
+    """Numbers by joint, as of `set` and of initial states."""
+    return _rules(node, _numbers)
 
 
 def _numbers(node: Node) -> tuple[float, ...]:

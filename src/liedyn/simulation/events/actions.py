@@ -150,7 +150,7 @@ class Actions:
         model, problem = modes.present
         free = np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before)
         rows, b = kept(moment, problem, set())
-        found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0))
+        found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.False_)
         after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
         driven = float(found.impulse @ found.v)                # the work of what moves prescribed joints
         lost = before @ moment.v / 2 - after.energies[0] + driven
