@@ -80,8 +80,7 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
     that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
-    schedule.watch names, 1 rising, -1 falling, 0 both; rates: without events, with rates along a direction, see
-    `record_step_with_rates`."""
+    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
     if not wanted() or signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size or model.nv == 0:
         return None
     step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)

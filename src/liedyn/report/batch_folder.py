@@ -11,7 +11,8 @@ import numpy as np
 
 from liedyn.batch.store import TRAJECTORIES, Store
 from liedyn.errors import LiedynError, UsageError
-from liedyn.report.pictures.all_pictures import save_sheet
+from liedyn.io.output import told
+from liedyn.report.pictures.all_pictures import save_sheets
 from liedyn.report.pictures.batch_panels import (
     Envelope,
     Quantity,
@@ -22,8 +23,7 @@ from liedyn.report.pictures.batch_panels import (
     draw_scatter,
     draw_tornado,
 )
-from liedyn.report.pictures.beside_data import Written
-from liedyn.report.plot_folder import drawn_into
+from liedyn.report.pictures.beside_data import Written, drawn_into
 
 _RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
 _ENOUGH = 50             # runs for shares of a variance
@@ -35,26 +35,26 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
     source, about = Path(source), Store(source).about() or {}
     varied, outputs, notes = _quantities(source, about)
     subtitle = f"{source.name}: {len(varied[0].values) if varied else len(outputs[0].values) if outputs else 0} runs"
-    sheets = []
+    shown, sheets = outputs[:_PANELS], {}
     if varied and outputs:
-        sheets.append(("scatter", lambda: draw_scatter(varied[:_PANELS], outputs[:_PANELS], subtitle)))
+        sheets["scatter"] = lambda: draw_scatter(varied[:_PANELS], shown, subtitle)
         if about.get("combine") == "sample" and len(outputs[0].values) >= _ENOUGH:
-            sheets.append(("indices", lambda: draw_indices(varied, outputs[:_PANELS], subtitle)))
+            sheets["indices"] = lambda: draw_indices(varied, shown, subtitle)
     if outputs:
-        sheets.append(("histograms", lambda: draw_histograms(outputs[:_PANELS], subtitle)))
+        sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
     if varied and outputs:
-        swings, more = _swings(source, about, [one.name for one in varied], [one.name for one in outputs[:_PANELS]])
+        names = [one.name for one in varied]
+        swings, more = _swings(source, about, names, [one.name for one in shown])
         notes += more
         if swings:
-            sheets.append(("tornado", lambda: draw_tornado([one.name for one in varied], swings, subtitle)))
+            sheets["tornado"] = lambda: draw_tornado(names, swings, subtitle)
     envelopes = _envelopes(source)
     if envelopes:
-        sheets.append(("envelopes", lambda: draw_envelopes(envelopes, subtitle)))
+        sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
     if not sheets:
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
-    written = drawn_into(folder, lambda part: sum((save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats)
-                                                   for name, draw in sheets), Written()))
-    return written, notes
+    with told(folder):
+        return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
 
 
 def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:

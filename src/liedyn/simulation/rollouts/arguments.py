@@ -20,7 +20,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Driven
 from liedyn.io.override import tree_of
-from liedyn.io.scenarios.contact_file import read_contacts
+from liedyn.io.scenarios.contact_keys import read_contacts
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact import bind_contacts
 

@@ -18,14 +18,13 @@ from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
 from liedyn.io.override import tree_of
-from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop, read_events
-from liedyn.io.scenarios.scenario_file import joint_values
+from liedyn.io.scenarios.event_keys import read_events
+from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps
-from liedyn.simulation.joint_values import unit_quaternions, write_values
+from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import find
-from liedyn.simulation.schedule import coordinates
 from liedyn.simulation.signals.expression import Program, less
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
@@ -99,7 +98,7 @@ class Events:
             raise UsageError(f"events is a mapping as in a scenario; found {type(given).__name__}, expected for example "
                              '{"falls": {"when": "z(torso)", "value": 0.2, "do": "stop"}}')
         node = tree_of({"events": given}, "rollout", ScenarioError).get("events")
-        return cls(read_events(node, (), joint_values, dt * steps), model, dt, steps, repr(given))
+        return cls(read_events(node, (), dt * steps), model, dt, steps, repr(given))
 
     def put_readings(self, table: SignalTable) -> np.ndarray:
         """Signals that pass 0 where events happen: their numbers."""

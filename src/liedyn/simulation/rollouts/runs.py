@@ -18,9 +18,9 @@ from liedyn.integrators.stiffness import LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import no_laws
+from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
 from liedyn.simulation.rollouts.events import Events, Happening, without_held_switches
-from liedyn.simulation.schedule import coordinates
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"

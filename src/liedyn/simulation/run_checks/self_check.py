@@ -9,7 +9,6 @@ import numpy as np
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.simulation.contact import ContactMotion, contact_motion
-from liedyn.simulation.control_laws.control import tracking
 from liedyn.simulation.control_laws.laws import followed
 from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.events.parts import Part
@@ -67,8 +66,7 @@ class SelfCheck:
 
     def _follow(self, place: slice, record) -> None:
         problem, final = self.problem, place.stop == self.n
-        found = followed(problem, record.t, record.q, final) if problem.law is None else \
-            tracking(problem.law, self.model, problem.signals, record.t, record.q, final)
+        found = followed(problem, record.t, record.q, final)
         if found is None:
             return
         self.tracking = self._kept(self.tracking, place, found, ("link", "reference"))
