@@ -28,7 +28,7 @@ from liedyn.analyse.along.dynamics_along import (
 )
 from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
 from liedyn.batch.affine import RunNumbers, origin_of
-from liedyn.batch.along_binding import AlongBinding, AlongRun
+from liedyn.batch.binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import Bench, Table, by_loops_of
 from liedyn.batch.expressions import as_written
 from liedyn.batch.motions import RunsMotion, robots_of_rows
