@@ -155,7 +155,7 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
         from liedyn.batch.motions import RunsMotion
         bound = found.binding.bind(values)
         columns = [(name, unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns]
-        state = found.bench.together_along(found.sweep.job.trajectory).motion_there
+        state = found.bench.together_along(found.sweep.job.trajectory).setting.motion
         return found.bench.outputs[0].value(RunsMotion(bound.model, bound.trajectory.t, columns, state.q[None],
                                                             state.v[None]))
     assert result.slopes == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)

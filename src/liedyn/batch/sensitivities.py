@@ -142,7 +142,7 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     if any(name.partition(".")[0] in _MOVING for name in names):
         raise NotExact("placements")
     run = binding.bind(centre)
-    setting = setting_of(job, job.kind, run.model, run.trajectory)
+    setting = setting_of(job, run.model, run.trajectory)
     motion, given = setting.motion, setting.prescribed
     found = derivatives(run.model, Question(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)
