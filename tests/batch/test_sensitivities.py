@@ -118,7 +118,7 @@ outputs: {a: final(q.base.qx), b: 'max(x(body, 0.1, 0.2, 0.3))', c: 'min(vy(body
     assert result.ways == (EXACT,) * 5 and np.isnan(result.slopes[:, 0]).all()
 
     def run(values):
-        return found.bench.computed(0, [[centre[0]], *(np.array([x]) for x in values)])[0].outputs[0]
+        return found.bench.computed(0, [[centre[0]], *(np.array([x]) for x in values)]).outputs[0]
     want = slopes_by_runs(run, centre[1:], spreads[1:], 1e-2)
     assert np.abs(want).max() > 0.1 and np.allclose(result.slopes[:, 1:], want, rtol=1e-8, atol=1e-9)
 
