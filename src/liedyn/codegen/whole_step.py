@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
     if not all(lines):
         return None
     numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
-    within = partial(_kept, record_step_within, model, plant, schedule, signals, method, varying, rows, directions)
+    within = cache(partial(_kept, record_step_within, model, plant, schedule, signals, method, varying, rows, directions))
     return WholeStep(*lines, curves_of(plant, schedule, signals), numbers, within)
 
 
