@@ -83,8 +83,7 @@ def differences(evaluate: Callable, centre: list, spreads, which, share: float) 
 def _outputs_at(bench: Bench, rows: list[list]) -> np.ndarray:
     """(rows, outputs) of runs with these values, NaN where they are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
-    table, _ = bench.computed(0, columns)
-    return table.outputs
+    return bench.computed(0, columns).outputs
 
 
 def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:
@@ -142,7 +141,7 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     if any(name.partition(".")[0] in _MOVING for name in names):
         raise NotExact("placements")
     run = binding.bind(centre)
-    setting = setting_of(job, job.kind, run.model, run.trajectory)
+    setting = setting_of(job, run.model, run.trajectory)
     motion, given = setting.motion, setting.prescribed
     found = derivatives(run.model, Question(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)

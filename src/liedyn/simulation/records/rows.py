@@ -45,6 +45,10 @@ class Rows(Keeper):
     def width(self) -> int:
         return self._edges[-1]
 
+    @property
+    def _on_disk(self) -> bool:
+        return self.disk is not None and self.disk.is_open
+
     # from the run ---------------------------------------------------------------------------------------------------
     def begin(self, problem: Problem) -> None:
         """Of a stretch."""
@@ -66,7 +70,7 @@ class Rows(Keeper):
     def end(self, record: Record) -> None:
         """The stretch has these rows, but for those on disk already."""
         problem, first = self._begun[-1]
-        if self.disk is not None and self.disk.is_open:
+        if self._on_disk:
             self._append(Part(problem, record), self._written - first, len(record.t))
         else:
             self._kept.append(Part(problem, record))
@@ -106,15 +110,14 @@ class Rows(Keeper):
                                                 "firsts": [first for _, first in self._begun]})
 
     def _append(self, part: Part, first: int, last: int) -> None:
-        for i in range(first, last, BLOCK):
-            rows = Record(*(x[i:min(i + BLOCK, last)] for x in part.record))
-            self.disk.append(np.column_stack(whole_record(Part(part.problem, rows), self.model)))
+        for _, block in blocks([Part(part.problem, Record(*(x[first:last] for x in part.record)))]):
+            self.disk.append(np.column_stack(whole_record(block, self.model)))
         self._written += max(last - first, 0)
 
     # after the run --------------------------------------------------------------------------------------------------
     def parts(self) -> list[Part]:
         """The stretches; their rows may be on disk."""
-        if self.disk is None or not self.disk.is_open:
+        if not self._on_disk:
             return [Part(part.problem, whole_record(part, self.model)) for part in self._kept]
         table, firsts = self.disk.table(self.width), [*(first for _, first in self._begun), self._written]
         return [Part(problem, self._record(table[i:j]))
@@ -122,7 +125,7 @@ class Rows(Keeper):
 
     def whole(self, parts: list[Part]) -> Record:
         """All rows of these, the first of the run."""
-        if self.disk is not None and self.disk.is_open:
+        if self._on_disk:
             return self._record(self.disk.table(self.width)[:sum(len(part.record.t) for part in parts)])
         return Record(*(np.concatenate(rows) for rows in zip(*(part.record for part in parts), strict=True)))
 
@@ -132,7 +135,7 @@ class Rows(Keeper):
 
     def room(self, name: str, *shape: int) -> np.ndarray:
         """Zeros for what is computed from the rows: where these are."""
-        return np.zeros(shape) if self.disk is None or not self.disk.is_open else self.disk.room(name, shape)
+        return self.disk.room(name, shape) if self._on_disk else np.zeros(shape)
 
 
 @contextmanager
