@@ -64,8 +64,6 @@ def _shape(node: Node) -> Shape:
     sizes = SHAPE[kind].value.read(child)
     if kind == "point":
         own, sizes = {"at": sizes}, ()
-    elif kind != "box":
-        sizes = tuple(sizes[size] for size in SHAPES[kind])
     return Shape(kind, sizes, **own, material=_material(given), place=node.place)
 
 
