@@ -37,9 +37,7 @@ class _Shard(click.ParamType):
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes or threads. Default: all cores.")
 @click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")
 @click.option("--csv", is_flag=True, help="Also write the table as runs.csv.")
-@force_option
-@json_option
-@with_console
+@with_console(force_option, json_option)
 def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, scheduler, csv, force, as_json, console):
     """Run the scenario of a sweep many times, with different values each time, and write one table of results.
 

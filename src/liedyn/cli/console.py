@@ -16,6 +16,10 @@ from liedyn.cli.streams import show, tell
 from liedyn.errors import ComputationError, shown
 
 
+_LEVELS = (click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+           click.option("-v", "--verbose", is_flag=True, help="Print more details."))
+
+
 class Console:
     """Messages at three levels: quiet (errors only), normal, verbose."""
 
@@ -87,17 +91,19 @@ def check_drawn(failures: Mapping[str, str]) -> None:
         raise ComputationError(f"not drawn: {told}; all other results are written")
 
 
-def with_console(command: Callable) -> Callable:
-    """The options -q and -v; the command receives `console`."""
-    @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-    @click.option("-v", "--verbose", is_flag=True, help="Print more details.")
-    @functools.wraps(command)
-    def with_levels(*args, quiet: bool, verbose: bool, **options):
-        if quiet and verbose:
-            raise click.UsageError("--quiet and --verbose contradict each other.")
-        with _messages_of_the_library(quiet):
-            return command(*args, console=Console(quiet=quiet, verbose=verbose), **options)
-    return with_levels
+def with_console(*options: Callable) -> Callable:
+    """These options, then -q and -v; the command receives `console`."""
+    def decorated(command: Callable) -> Callable:
+        @functools.wraps(command)
+        def with_levels(*args, quiet: bool, verbose: bool, **values):
+            if quiet and verbose:
+                raise click.UsageError("--quiet and --verbose contradict each other.")
+            with _messages_of_the_library(quiet):
+                return command(*args, console=Console(quiet=quiet, verbose=verbose), **values)
+        for option in reversed((*options, *_LEVELS)):
+            with_levels = option(with_levels)
+        return with_levels
+    return decorated
 
 
 @contextmanager

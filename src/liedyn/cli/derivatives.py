@@ -20,7 +20,7 @@ from liedyn.cli.options import along_options
               help="Joints whose force or acceleration is differentiated; may be repeated. Default: all.")
 @click.option("--verify", is_flag=True,
               help="Compare some rows with extrapolated finite differences; exit status 4 if they differ.")
-@with_console
+@with_console()
 def derivatives(of, prescribed, by, joints, verify, console, **options):
     """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
 

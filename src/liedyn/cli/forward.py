@@ -9,9 +9,7 @@ from liedyn.cli.options import along_options, order_option, smooth_option
 
 @click.command(short_help="Compute joint accelerations along a trajectory.")
 @along_options
-@order_option
-@smooth_option
-@with_console
+@with_console(order_option, smooth_option)
 def forward(order, smooth, console, **options):
     """Compute the joint accelerations for the state and forces in each row of TRAJECTORY, a CSV of q, v and tau.
 

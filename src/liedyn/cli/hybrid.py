@@ -11,9 +11,7 @@ from liedyn.cli.options import along_options, order_option, smooth_option
 @along_options
 @click.option("-p", "--prescribed", multiple=True, required=True, metavar="PATTERN",
               help="Joints whose acceleration is prescribed, a name or a pattern such as 'leg_*'; may be repeated.")
-@order_option
-@smooth_option
-@with_console
+@with_console(order_option, smooth_option)
 def hybrid(prescribed, order, smooth, console, **options):
     """Compute hybrid dynamics along TRAJECTORY: the forces of prescribed joints and the accelerations of all others.
 

@@ -15,9 +15,7 @@ from liedyn.cli.options import along_options, order_option, smooth_option
               show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the forces.")
 @click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint transmits "
               "(fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of loops likewise.")
-@order_option
-@smooth_option
-@with_console
+@with_console(order_option, smooth_option)
 def inverse(actuated, criterion, wrenches, order, smooth, console, **options):
     """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
 

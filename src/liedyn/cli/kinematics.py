@@ -18,7 +18,7 @@ from liedyn.cli.options import along_options
 @click.option("--com", is_flag=True, help="Write the centre of mass, its velocity and acceleration.")
 @click.option("--momentum", is_flag=True, help="Write the linear momentum, and the angular momentum about the centre of mass.")
 @click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0.")
-@with_console
+@with_console()
 def kinematics(links, point, frame, jacobian, com, momentum, zmp, console, **options):
     """Compute poses, twists and accelerations of links along TRAJECTORY, a CSV of q and, optionally, v and a.
 

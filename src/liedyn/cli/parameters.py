@@ -19,11 +19,7 @@ from liedyn.cli.options import Existing, Smooth, base_option, force_option, json
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(),
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
-@base_option
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(base_option, strict_option, force_option, json_option)
 def parameters(robot, trajectory, smooth, joints, tolerance, output, base, strict, force, as_json, console):
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.

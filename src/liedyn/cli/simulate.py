@@ -31,10 +31,7 @@ class _Run(Existing):
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done, without simulating or writing.")
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
 @click.option("--no-plots", is_flag=True, help="Write neither pictures nor the replay.")
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(strict_option, force_option, json_option)
 def simulate(scenario, output, overrides, resume, force_long, dry_run, print_config, no_plots, strict, force, as_json, console):
     """Simulate a scenario and write its trajectory, self-check and pictures to a run folder.
 
