@@ -15,7 +15,6 @@ from liedyn.cli.progress import Progress
 from liedyn.cli.streams import show, tell
 from liedyn.errors import ComputationError, shown
 
-
 _LEVELS = (click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
            click.option("-v", "--verbose", is_flag=True, help="Print more details."))
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import Existing, Smooth, base_option, force_option, json_option, robot_argument, strict_option
+from liedyn.cli.options import FILE_OR_STDIN, Smooth, base_option, force_option, json_option, robot_argument, strict_option
 
 
 @click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
-@click.option("--from", "trajectory", type=Existing(dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
+@click.option("--from", "trajectory", type=FILE_OR_STDIN, metavar="TRAJECTORY",
               help="Estimate the parameters from this CSV of q and tau (and v and a if it has them).")
 @click.option("--smooth", type=Smooth("auto", "none"), metavar="auto|SECONDS|none",
               help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
