@@ -138,10 +138,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
     console.notes((*_values(found, number), *result.notes))
-    if as_json:
-        console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
-    console.say(result.summary)
-    console.wrote(written.paths)
+    console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
     check_drawn(written.failures)

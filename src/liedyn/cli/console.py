@@ -71,6 +71,17 @@ class Console:
         """In ASCII, with escapes: no stream and no terminal takes it wrongly."""
         show(json.dumps(value, indent=2, allow_nan=False))
 
+    def seconds(self, timing: Mapping[str, float]) -> None:
+        self.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in timing.items()))
+
+    def run(self, result, written, folder: Path, as_json: bool) -> None:
+        """A run and what is written of it."""
+        if as_json:
+            self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
+        self.say(result.summary)
+        self.seconds(result.timing)
+        self.wrote(written.paths)
+
     def robot(self, model) -> None:
         """In detail which robot it is, and one line about what is doubtful in it."""
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")

@@ -65,6 +65,6 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
         console.result_json(summary(result, folder))
     else:
         console.result(text(result))
-    console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
+    console.seconds(result.timing)
     console.wrote(written.paths)
     check_drawn(written.failures)
