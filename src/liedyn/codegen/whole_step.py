@@ -3,10 +3,13 @@ calls. Runs share robot, modes and signals, and the times of their steps; each h
 torques) and, if asked, parameters of the robot.
 
 Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Mechanism`).
+A run in which an event happens within the step stays before it (`_Runs.unless_events`); steps of other lengths find when.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -17,12 +20,13 @@ from liedyn.codegen.mechanism import sizes_of
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
 from liedyn.codegen.step import content, curves_of, values_of, with_inputs
+from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
-from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.lie.recorded import NotALine, Tape, absolute, numbers, where_less, zeros
 
@@ -31,7 +35,7 @@ METHODS = "rk4", "semi_implicit"
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
 OPEN = 1e-5          # rad or m: what the last of them squares
-DEPENDENT_ROWS = 9   # a code beside those of `right_hand_side` and `by_parts`
+DEPENDENT_ROWS, BAD_READING = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
 
 
 @dataclass(frozen=True)
@@ -42,20 +46,25 @@ class WholeStep:
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
     values    (N, k) numbers, for a run by itself `numbers`: those of a `Step`, then those of state feedback, see `law_numbers`
     q, v      (N, nq), (N, nv)
-    work      (N, 1) supplied
+    work      (N, 1 + events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more
     code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
-              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other: else RUNNING. What is written of
-              a run with another code is worthless
+              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other, BAD_READING where that of an
+              event is not finite: else RUNNING. What is written of a run with another code is worthless, but for EVENT: one
+              happens within the step, and nothing is written
     varying   (N, m) constants of the model at the places that the line was made for
 
     rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
     clock[1], and what is prescribed there into q, v.
+
+    within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
+    run, whatever happens in between, and what events read at the end (N, events).
     """
 
     step: Batch
     rows: Batch
     curves: np.ndarray
     numbers: np.ndarray
+    within: Callable[[], Batch | None]
 
 
 def law_numbers(laws) -> np.ndarray:
@@ -65,19 +74,23 @@ def law_numbers(laws) -> np.ndarray:
     return np.concatenate([laws.gain[laws.gain != 0.0], laws.about_q, laws.about_v, laws.about_tau])
 
 
-def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> WholeStep | None:
+def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
+               directions: tuple[int, ...] = (), rates: bool = False) -> WholeStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
-    that projections of the position, those of the velocity, and motions rest on."""
-    if not wanted() or signals.held.size or schedule.watch.size or schedule.integral.size or model.nv == 0:
+    that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
+    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
+    if not wanted() or signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size or model.nv == 0:
         return None
-    lines = [_kept(record, model, plant, schedule, signals, asked, varying, rows)
-             for record, asked in ((record_whole_step, method), (record_rows, ""))]
+    step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
+    lines = [_kept(record, model, plant, schedule, signals, asked, varying, rows, directions)
+             for record, asked in ((step, method), (after, ""))]
     if not all(lines):
         return None
     numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
-    return WholeStep(*lines, curves_of(plant, schedule, signals), numbers)
+    within = cache(partial(_kept, record_step_within, model, plant, schedule, signals, method, varying, rows, directions))
+    return WholeStep(*lines, curves_of(plant, schedule, signals), numbers, within)
 
 
 def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
@@ -85,17 +98,11 @@ def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[in
     return _kept(record_adjoint, model, plant, schedule, signals, method, varying, rows)
 
 
-def adjoint_results(model, plant, schedule, signals, of: str, varying: tuple[int, ...] = ()) -> Batch | None:
-    """results(clock, curves, values, q, v, work, by, by_q, by_v, by_values, by_varying, code, varying): see
-    `record_adjoint_results`. of: one of RESULTS."""
-    return _kept(record_adjoint_results, model, plant, schedule, signals, of, varying, ())
-
-
-def _kept(record, model, plant, schedule, signals, asked: str, varying, rows) -> Batch | None:
+def _kept(record, model, plant, schedule, signals, asked: str, varying, rows, directions=()) -> Batch | None:
     """With the model and on disk."""
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
     pattern = plant._replace(joint_laws=with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
-    asked_for = repr((record.__name__, asked, varying, rows, width()))
+    asked_for = repr((record.__name__, asked, varying, rows, directions, width()))
     closures = (model.loop_index.tobytes(), model.loop_constants.tobytes()) if rows else ()
     name = code_cache.digest(*content(model, pattern, schedule, signals), *closures, asked_for.encode())
     if name in model._cache:
@@ -103,7 +110,7 @@ def _kept(record, model, plant, schedule, signals, asked: str, varying, rows) ->
 
     def make():
         try:
-            recording = record(model, plant, schedule, signals, asked, varying, rows)
+            recording = record(model, plant, schedule, signals, asked, varying, rows, *([directions] if directions else []))
         except NotALine:
             recording = None
         return build(recording, width())
@@ -115,12 +122,15 @@ def _kept(record, model, plant, schedule, signals, asked: str, varying, rows) ->
 class _Runs:
     """What a recording begins with: inputs, and what the right-hand side works on."""
 
-    def __init__(self, model, plant, schedule, signals, varying, rows):
-        self.tape = tape = Tape()
+    shared: tuple[str, ...] = ("clock", "curves")                # by all runs
+
+    def __init__(self, model, plant, schedule, signals, varying, rows, directions=()):
+        self.tape, self.directions, self.watched = Tape(), directions, schedule.watch
+        tape, schedule = self.tape, schedule._replace(watch=schedule.watch[:0])          # events are read after steps alone
         nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals), len(values_of(plant, schedule, signals))
         sizes = {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(curves),
-                 "values": count + law_numbers(plant.joint_laws).size, "q": nq, "v": nv, "work": 1}
+                 "values": count + law_numbers(plant.joint_laws).size, "q": nq, "v": nv, "work": 1 + len(directions)}
         self.given = given = {name: tape.inputs(name, size) for name, size in sizes.items()}
         self.varying = tape.inputs("varying", len(varying))
         constants = model.constants
@@ -151,7 +161,28 @@ class _Runs:
 
     def at_rest(self, v):
         """A state in the chart about its own configuration."""
-        return np.concatenate([zeros(len(v)), v, self.given["work"]])
+        return np.concatenate([zeros(len(v)), v, self.given["work"][:1]])
+
+    def readings(self, q, v) -> list:
+        """Of events, at the end of the step."""
+        signals, w, value = self.signals[-1], self.work, plain("kernels.simulation.signals").value
+        plain("kernels.simulation.link_points").look_at_points(signals.points, self.tree, q, v, signals.measured)
+        return [value(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
+
+    def unless_events(self, code, **after):
+        """(code, what the arrays hold after the step): as before it where an event happens."""
+        sides, readings = [], self.readings(after["q"], after["v"])
+        happens = unread = float(RUNNING)
+        for x, side, direction in zip(readings, self.given["work"][1:], self.directions, strict=True):
+            sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
+            passed, known = side * x, absolute(side)
+            sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
+            there = where_less(0.0, direction * x, float(EVENT), happens) if direction else float(EVENT)
+            happens = where_less(passed, 0.0, there, happens)
+            unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
+        code, after["work"] = _first(code, unread, happens), [*after["work"], *sides]
+        return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]
+                      for name, values in after.items()}
 
     def recording(self, code, **results) -> Recording:
         """results: what arrays hold afterwards."""
@@ -159,7 +190,7 @@ class _Runs:
             code = where_less(x, bound, code, float(REFUSED))
         arrays = []
         for name, x in self.given.items():
-            shared = name in ("clock", "curves")
+            shared = name in self.shared
             arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
         arrays += [Array(name, len(x), written(zeros(len(x)), x)) for name, x in results.items()]
         arrays.append(Array("code", 1, (code,)))
@@ -230,10 +261,22 @@ def with_law(laws, numbers):
     return laws._replace(gain=gain, about_q=q, about_v=v, about_tau=tau)
 
 
-def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying, rows)
+def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
+                      directions: tuple[int, ...] = ()) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying, rows, directions)
     (code, work), q, v = _after(runs, method)
-    return runs.recording(code, q=q, v=v, work=work)
+    if not directions:
+        return runs.recording(code, q=q, v=v, work=work)
+    code, after = runs.unless_events(code, q=q, v=v, work=work)
+    return runs.recording(code, **after)
+
+
+def record_step_within(model, plant, schedule, signals, method: str, varying: tuple[int, ...], rows: Rows,
+                       directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying, rows, directions)
+    runs.shared = ("curves",)
+    (code, work), q, v = _after(runs, method)
+    return runs.recording(code, q=q, v=v, work=[*work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
 
 
 def _after(runs: _Runs, method: str):
@@ -291,21 +334,37 @@ def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[
     return runs.recording(float(RUNNING), **found)
 
 
-def record_adjoint_results(model, plant, schedule, signals, of: str, varying: tuple[int, ...], rows: Rows) -> Recording:
-    """Derivatives of a cost by results at one time become those by the state, the values and the parameters."""
+def record_step_with_rates(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (),
+                           rows: Rows = ()) -> Recording:
+    """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
+    that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
     runs = _Runs(model, plant, schedule, signals, varying, rows)
-    results = RESULTS[of](runs)
-    by = runs.tape.inputs("by", len(results))
-    back = adjoint(runs.tape, zip(results, by, strict=True))
-    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {"varying": runs.varying}
-    runs.given["by"] = by
-    return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(x) for x in given]) for name, given in inputs.items()})
+    (code, work), q, v = _after(runs, method)
+    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, *work]), [len(q), len(q) + len(v)])
+    return runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=work)
 
 
-def _forces(runs: _Runs) -> list:
-    """Accelerations, then joint forces."""
-    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
-    return [*runs.work.a, *runs.work.tau]
+def record_rows_with_rates(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (),
+                           rows: Rows = ()) -> Recording:
+    """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
+    wrenches the rates of the kinetic and potential energy."""
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    a, tau = runs.work.a.copy(), runs.work.tau.copy()
+    da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
+    return runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies)
+
+
+def _rates_along(runs: _Runs, results: list) -> np.ndarray:
+    """Of results. The direction becomes inputs of the recording."""
+    tape, given, pairs = runs.tape, runs.given | {"varying": runs.varying}, []
+    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", "varying"))):
+        own = given[name]
+        rates = numbers([tape.record("input", name, len(own) + k) for k in range(len(x))])
+        given[name] = np.concatenate([own, rates])
+        pairs += zip(x, rates, strict=True)
+    runs.varying, runs.given = given.pop("varying"), given
+    return numbers(tangent(tape, pairs, results))
 
 
 def _energies(runs: _Runs) -> list:
@@ -318,17 +377,9 @@ def _energies(runs: _Runs) -> list:
     return [*out]
 
 
-def _work(runs: _Runs) -> list:
-    """Supplied until the end of a step of rk4."""
-    (_, work), _, _ = _after(runs, "rk4")
-    return [*work]
-
-
-RESULTS = {"forces": _forces, "energies": _energies, "work": _work}
-
-
-def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying, rows)
+def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = (),
+                directions: tuple[int, ...] = ()) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying, rows, directions)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
     for joint in model.joints:

@@ -11,8 +11,9 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import UsageError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.kernels.simulation.joint_laws import COMPUTED
-from liedyn.simulation.control_laws.feedback import joint_laws, signal_gradient, wrench_laws
+from liedyn.simulation.control_laws.feedback import joint_laws, wrench_laws
 from liedyn.simulation.control_laws.joint_law_slopes import at_limits
+from liedyn.simulation.control_laws.signal_slopes import signal_gradient
 from liedyn.simulation.measured import measured_at
 
 
