@@ -219,7 +219,9 @@ class Keys:
 
     def _kind_of(self, node: Node) -> str:
         key = self[self.kind]
-        return self.required(node, key.name) if key.required else self.value(node.mapping(), key.name, key.default)
+        if key.required:
+            node.require(key.name, key.missing)
+        return self.value(node.mapping(), key.name, key.default)
 
     def _check_kind(self, node: Node, kind: str) -> None:
         for name, child in node.mapping().items():
@@ -249,13 +251,6 @@ class Keys:
         """The only key of a mapping that takes one, and its value."""
         name, child = only(node, node.mapping(self), self, what)
         return name, self[name].value.read(child)
-
-    def require(self, node: Node, name: str) -> Node:
-        return node.require(name, self[name].missing)
-
-    def required(self, node: Node, name: str) -> Any:
-        """The value of a key that must be given."""
-        return self[name].value.read(self.require(node, name))
 
 
 Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | Either | Named | Keys

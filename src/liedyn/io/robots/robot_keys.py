@@ -50,7 +50,7 @@ def _pose(node: Node, known: Keys) -> Pose:
 
 def _side(node: Node) -> tuple[str, Pose]:
     """The link and the frame in it: a name alone stands for the link's own frame."""
-    return (node.value, Pose()) if node.kind == "text" else (FRAME.required(node, "link"), _pose(node, FRAME))
+    return (node.value, Pose()) if node.kind == "text" else (FRAME.values(node)["link"], _pose(node, FRAME))
 
 
 # links --------------------------------------------------------------------------------------------------------------

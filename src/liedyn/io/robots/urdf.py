@@ -126,7 +126,7 @@ class _Checker:
         return {tag: part for tag, part in parts.items() if tag not in unused}
 
     def inertial(self, element: Element, name: str, place: Place) -> ElementTree.Element:
-        children = self.known_children(Element("inertial", {}, element.line, element.children), name)
+        children = self.known_children(element, name)
         if all(child.tag != "mass" for child in children):
             raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
                              expected='<mass value="…"/>')
