@@ -14,8 +14,8 @@ from liedyn.errors import LiedynError, UsageError
 from liedyn.io.output import told
 from liedyn.report.pictures.all_pictures import save_sheets
 from liedyn.report.pictures.batch_panels import (
+    Columns,
     Envelope,
-    Quantity,
     Swing,
     draw_envelopes,
     draw_histograms,
@@ -35,21 +35,21 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
     source, about = Path(source), Store(source, False).about() or {}
     if not (source / RUNS).is_file():
         raise UsageError(f"{source} has no table yet: `liedyn batch … --resume` computes what is missing")
-    varied, outputs, notes = _quantities(source, about)
-    subtitle = f"{source.name}: {len(varied[0].values) if varied else len(outputs[0].values) if outputs else 0} runs"
-    shown, sheets = outputs[:_PANELS], {}
+    varied, outputs, notes = _columns(source, about)
+    count = max(map(len, (*varied.values(), *outputs.values())), default=0)
+    subtitle, sheets = f"{source.name}: {count} runs", {}
+    shown, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
     if varied and outputs:
-        sheets["scatter"] = lambda: draw_scatter(varied[:_PANELS], shown, subtitle)
-        if about.get("combine") == "sample" and len(outputs[0].values) >= _ENOUGH:
+        sheets["scatter"] = lambda: draw_scatter(scattered, shown, subtitle)
+        if about.get("combine") == "sample" and count >= _ENOUGH:
             sheets["indices"] = lambda: draw_indices(varied, shown, subtitle)
     if outputs:
         sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
     if varied and outputs:
-        names = [one.name for one in varied]
-        swings, more = _swings(source, about, names, [one.name for one in shown])
+        swings, more = _swings(source, about, list(varied), list(shown))
         notes += more
         if swings:
-            sheets["tornado"] = lambda: draw_tornado(names, swings, subtitle)
+            sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle)
     envelopes = _envelopes(source)
     if envelopes:
         sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
@@ -59,7 +59,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
 
 
-def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:
+def _columns(source: Path, about: dict) -> tuple[Columns, Columns, tuple[str, ...]]:
     """Of the complete runs: what varied, as numbers, and outputs; what is one value or none is left out."""
     from pyarrow import parquet
     names = [one["name"] for one in about.get("vary", [])]
@@ -69,13 +69,12 @@ def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantit
     lost = np.count_nonzero(~complete)
     notes = (f"{lost} of {len(complete)} runs are not complete and not drawn",) if lost else ()
     columns = {name: table[name].to_numpy()[complete] for name in (*names, *outputs)}
-    numbers = [name for name in names if columns[name].dtype.kind == "f" and len(np.unique(columns[name])) > 1]
+    varied = {name: columns[name] for name in names if columns[name].dtype.kind == "f" and len(np.unique(columns[name])) > 1}
     values = {name: columns[name].astype(float) for name in outputs}
     empty = {name: np.count_nonzero(~np.isfinite(x)) for name, x in values.items()}
     if complete.any():
         notes += tuple(f"{name} is empty in {n} of {np.count_nonzero(complete)} runs" for name, n in empty.items() if n)
-    return ([Quantity(name, columns[name]) for name in numbers],
-            [Quantity(name, x) for name, x in values.items() if empty[name] < len(x)], notes)
+    return varied, {name: x for name, x in values.items() if empty[name] < len(x)}, notes
 
 
 def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:

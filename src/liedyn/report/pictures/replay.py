@@ -80,9 +80,8 @@ def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, 
 
 def smoothed(path: np.ndarray, parts: int) -> np.ndarray:
     """(parts (n - 1) + 1, d) points of the Catmull-Rom curve through the (n, d) points of a path."""
-    if len(path) < 3:
-        parts_of_line = np.linspace(0, len(path) - 1, parts * (len(path) - 1) + 1)
-        return np.column_stack([np.interp(parts_of_line, np.arange(len(path)), x) for x in path.T])
+    if len(path) < 2:
+        return path
     slope = np.gradient(path, axis=0)
     s = (np.arange(parts) / parts)[None, :, None]
     a, b, da, db = path[:-1, None], path[1:, None], slope[:-1, None], slope[1:, None]

@@ -22,7 +22,7 @@ def constraint_table(model: Model) -> list[str]:
     for one, given in zip(model.constraints, _described(model), strict=True):
         joins = _joins(given) if isinstance(given, Loop) else equation(given)
         rows.append([one.name, one.type, joins, " ".join(one.labels), str(one.rows.stop - one.rows.start)])
-    return table(rows, left=4) if len(rows) > 1 else []
+    return table(rows, left=range(4)) if len(rows) > 1 else []
 
 
 def constraint_count(model: Model) -> str:
