@@ -165,9 +165,9 @@ class _Runs:
 
     def readings(self, q, v) -> list:
         """Of events, at the end of the step."""
-        signals, w, value = self.signals[-1], self.work, plain("kernels.simulation.signals").value
+        signals, w, signal = self.signals[-1], self.work, plain("kernels.simulation.signals").signal
         plain("kernels.simulation.link_points").look_at_points(signals.points, self.tree, q, v, signals.measured)
-        return [value(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
+        return [signal(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
 
     def unless_events(self, code, **after):
         """(code, what the arrays hold after the step): as before it where an event happens."""
