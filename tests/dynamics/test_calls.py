@@ -51,6 +51,18 @@ def same(function, model, given, expected):
         np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.parametrize("name", [name for name in CALLS if not name.startswith(("link_", "jacobian"))])
+def test_a_batch_of_one_stays_one_after_another(name, monkeypatch):
+    """And one state one state, whichever came before: a line is kept for the next call of its shape."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    (which, function), model = CALLS[name], ld.build(model_of("universal").description)
+    states = [state(model, 1)[k] for k in which]
+    expected = [x.shape for x in results(function(model, *states))]
+    for size in ((1,), (1,), (), (1,), ()):
+        found = results(function(model, *(np.broadcast_to(x, (*size, *x.shape)) for x in states)))
+        assert [x.shape for x in found] == [(*size, *shape) for shape in expected]
+
+
 @EVERY
 @SIZES
 def test_arguments_are_left_alone_and_results_are_new(which, function, size):

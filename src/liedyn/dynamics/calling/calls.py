@@ -123,7 +123,7 @@ def _by_line(model, asked: Asked, numbers, count: int | None, key) -> bool:
     line = one_of(model, asked, [x.shape for x in numbers])
     if line is None:
         return False
-    if key is not None:
+    if key is not None and count is None:                 # results of a batch of one have its axis
         model._cache[key] = line.call
     return not line.call(*numbers)
 
