@@ -164,7 +164,7 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
         except (KeyError, TypeError):
             pass
     rows = order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
-    if rows == 1 and f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:          # batches: a tenth faster
+    if rows == 1 and np.ndim(q) > 1 and f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:      # a tenth faster
         with suppress(ShapeError, ConfigurationError):                   # what follows names them as they are called here
             return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
     return _hybrid(model, ("higher_order_forward", rows, passive), q, v, NONE, tau_derivatives, none_prescribed(model), rows,
