@@ -13,7 +13,7 @@ from liedyn.kernels.simulation.link_points import COMPONENTS
 from liedyn.model.model import Model
 from liedyn.simulation.run import Result
 
-_FEW, MANY = 2048, 65536           # states that are looked at together: poses of all links take much room
+_FEW, MANY = 2048, 1 << 18          # states that are looked at together: poses of all links take much room
 _TURNING = COMPONENTS.index("wx")
 
 
