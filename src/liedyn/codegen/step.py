@@ -18,14 +18,14 @@ from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, wr
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.by_line import TERMS
 from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
-from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.signals import CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
 from liedyn.kernels.simulation.task_law import GIVEN as TASK
 from liedyn.kernels.simulation.task_law import SCRATCH as OF_TASK
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
 
-_ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.stages.tied_right_hand_side"
+_ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.by_loops.tied_right_hand_side"
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def _record_back(s, tied, sizes) -> None:
         plain("joints.retraction").retract(s.tree, s.given["q0"], s.given["y"][:nv], w.q)
         w.v[:] = s.given["y"][nv:2 * nv]
         w.flag[0] = -1.0
-        motion.impose(s.tree, s.schedule, s.signals, t, w.q, w.v, w)
+        motion.impose(s.schedule, s.signals, t, w.q, w.v, w)
         plain("kernels.loops.loop_motion").move_drives(
             s.signals, SimpleNamespace(signal=tied.signal, turn=tied.turn, drive=desk.drive), t, w)
     desk.q[:], desk.v[:] = w.q, w.v
