@@ -1,7 +1,7 @@
 """What outputs read of runs: columns and points of links over time, of one run or of many side by side."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -13,7 +13,7 @@ from liedyn.kernels.simulation.link_points import COMPONENTS
 from liedyn.model.model import Model
 from liedyn.simulation.run import Result
 
-_BLOCK = 2048            # states
+_FEW, MANY = 2048, 1 << 18          # states that are looked at together: poses of all links take much room
 _TURNING = COMPONENTS.index("wx")
 
 
@@ -43,14 +43,8 @@ class RunsMotion:
         return [one.t for one in self.events if one.name == event]
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
-        """(N, R) a component of COMPONENTS of a point of a link, in world axes. A few rows after the other: poses of all links
-        take much room."""
-        found, some = [], max(1, _BLOCK // max(1, len(self.q)))
-        for first in range(0, len(self.t), some):
-            q, v = (np.ascontiguousarray(x[:, first:first + some]) for x in (self.q, self.v))
-            with robots_of_rows(self.variants, q.shape[1]):
-                found.append(_of_point(self.model, q, v, kind, link, at))
-        return np.concatenate(found, axis=1)
+        """(N, R) a component of COMPONENTS of a point of a link, in world axes."""
+        return by_rows(lambda q, v: _of_point(self.model, q, v, kind, link, at), self.q, self.v, self.variants, _FEW)
 
 
 def motion_of_run(result: Result) -> RunsMotion:
@@ -65,6 +59,16 @@ def robots_of_rows(variants: Variants | None, rows: int) -> AbstractContextManag
         return nullcontext()
     places, numbers = variants.varying
     return Variants.of_numbers(variants.model, places, numbers.repeat(rows, axis=0)).in_place_of_the_model()
+
+
+def by_rows(function: Callable, q: np.ndarray, v: np.ndarray, variants: Variants | None, states: int) -> np.ndarray:
+    """(…, N, R) function(q, v) of states (N, R, …), of robots that are variants; some rows after the other, of so many states."""
+    found, some = [], max(1, states // max(1, len(q)))
+    for first in range(0, q.shape[1], some):
+        here = [np.ascontiguousarray(x[:, first:first + some]) for x in (q, v)]
+        with robots_of_rows(variants, here[0].shape[1]):
+            found.append(function(*here))
+    return np.concatenate(found, axis=-1)
 
 
 def _of_point(model: Model, q, v, kind: str, link: str, at) -> np.ndarray:

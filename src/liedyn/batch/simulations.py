@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.batch.binding import ScenarioBinding
 from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Table, by_loops_of
 from liedyn.batch.lineup import Lineup, lineup_of
-from liedyn.batch.motions import RunsMotion, motion_of_run, robots_of_rows
+from liedyn.batch.motions import MANY, RunsMotion, by_rows, motion_of_run
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
@@ -117,8 +117,7 @@ class SimulationBench(Bench):
             for x in (out.q, out.v):
                 done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= LOST        # NaN is not
         out.q[~done], out.v[~done] = model.neutral(), 0.0        # energies of these would be refused
-        with robots_of_rows(lineup.variants(numbers), len(times)):
-            kinetic, potential = energy(model, out.q, out.v)
+        kinetic, potential = by_rows(lambda q, v: np.stack(energy(model, q, v)), out.q, out.v, lineup.variants(numbers), MANY)
         table.energy_balance[done] = relative_balance(model, kinetic, potential, out.work, lineup.grid.steps)[done]
         done &= np.isfinite(table.energy_balance)
         arrays = out.q, out.v, out.more, kinetic, potential, out.work
