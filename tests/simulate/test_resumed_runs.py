@@ -8,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import Interrupted
-from liedyn.integrators import chunks, generalized_alpha, solve, variational
+from liedyn.integrators import chunks, solve
 from liedyn.integrators.row_memory import give_back, zeros
 from liedyn.io.unfinished import Unfinished
 from liedyn.simulation.records import rows
@@ -59,7 +59,7 @@ class Stopping(Unfinished):
 def in_pieces(tmp_path, monkeypatch):
     """in_pieces(scenario, looks): the result of a run that is interrupted after so many looks at it each time, and the number of
     pieces."""
-    for method in (solve, generalized_alpha, variational):
+    for method in (solve, chunks):
         monkeypatch.setattr(method, "_FIRST_CHUNK", 8)
     monkeypatch.setattr(chunks, "SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
 
