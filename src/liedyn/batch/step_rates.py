@@ -15,7 +15,7 @@ from liedyn.batch.motions import SideBySideMotion
 from liedyn.batch.rates import NotExact
 from liedyn.batch.simulations import SimulationBench
 from liedyn.codegen.lines import Batch
-from liedyn.codegen.whole_step import adjoint_results, adjoint_step
+from liedyn.codegen.whole_step import adjoint_line
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, curves_at, grid_of, side_by_side
 from liedyn.kernels.simulation.signals import TORQUE
@@ -36,9 +36,8 @@ class _Run:
     of_values: np.ndarray
     of_constants: np.ndarray
 
-    def line(self, made: Callable, *more) -> Batch:
-        problem = self.engine.problem
-        found = made(problem.model, problem.plant(), problem.schedule, problem.signals, *more, self.places)
+    def line(self, of: str) -> Batch:
+        found = adjoint_line(self.engine.problem.tables(), of, self.places)
         if found is None:
             raise NotExact("a step with too many operations")
         return found
@@ -127,7 +126,7 @@ def _through_steps(run: _Run, dq: np.ndarray, dv: np.ndarray) -> tuple[np.ndarra
     """(S + 1, K, nq), (S + 1, K, nv): rates of the state before each step and at the end, from those at the beginning."""
     engine, states, grid = run.engine, run.states, run.grid
     nq, nv = dq.shape[1], dv.shape[1]
-    step = _Jacobians(run, run.line(adjoint_step, "rk4"), (nq, nv), after=True)
+    step = _Jacobians(run, run.line("rk4"), (nq, nv), after=True)
     curves = curves_at(engine.problem.signals, engine.line.curves, grid.clocks)
     found = tuple(np.empty((grid.steps + 1, *x.shape)) for x in (dq, dv))
     found[0][0], found[1][0] = dq, dv
@@ -141,7 +140,7 @@ def _through_steps(run: _Run, dq: np.ndarray, dv: np.ndarray) -> tuple[np.ndarra
 def _of_results(run: _Run, tangent, steps: np.ndarray, of: str, count: int) -> np.ndarray:
     """(K, steps, count) rates of results, of a kind of `whole_step.RESULTS`, before these steps; of the work: what they add."""
     engine, states, grid = run.engine, run.states, run.grid
-    results = _Jacobians(run, run.line(adjoint_results, of), (count,))
+    results = _Jacobians(run, run.line(of), (count,))
     curves, found = curves_at(engine.problem.signals, engine.line.curves, grid.clocks), []
     for s in steps:
         by = results.at(grid.clocks[s], curves[s], states.q[0, s], states.v[0, s])

@@ -19,6 +19,7 @@ from liedyn.codegen.python_call import callable_of
 from liedyn.codegen.recording import Asked, Columns, Recording, record
 from liedyn.codegen.segments import SEGMENT
 from liedyn.errors import UsageError
+from liedyn.lie.recorded import NotALine
 
 LONGEST = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
 _LOCK = threading.RLock()
@@ -115,11 +116,13 @@ def _built(model, asked: Asked, width: int, shapes) -> Built:
     return code_cache.kept_or_made(place, name, lambda: build(record(model, asked), width, shapes))
 
 
-def build(recording, width: int, shapes=None) -> Built:
+def build(recording, width: int, shapes=None, longest: int | None = None) -> Built:
     if recording is None:
         return Built(0, width, 0, (), b"")
     size = recording.size
-    code = b"" if size > LONGEST else object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
+    if size > (longest or LONGEST):
+        return Built(size, width, 0, (), b"")
+    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
     return Built(size, width, scratch_size(recording, width), tuple(made(recording)), code)
 
 
@@ -132,15 +135,31 @@ def folder(entry: str, maker: str = "codegen.lines") -> str:
     return f"line.{entry.rpartition('.')[2]}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"
 
 
-def kept_parts(place: str, name: str, recordings: Callable[[], list[Recording]]) -> tuple[int, list[bytes]]:
-    """Functions for compiled code to call, kept under a name: their operations, and machine code with @one; none where there is
-    no recording or one is too long."""
+def kept_parts(place: str, name: str, record: Callable[[], list[Recording]]) -> tuple[int, list[bytes]]:
+    """Functions for compiled code to call, kept under a name: their operations, and machine code with @one; none where one of
+    them decides on numbers or is too long."""
     def make():
-        found = recordings()
+        try:
+            found = record()
+        except NotALine:
+            return 0, []
         sizes = [recording.size for recording in found]
-        fits = max(sizes, default=SEGMENT + 1) <= SEGMENT
-        return sum(sizes), [object_code(pointers_text(recording)) for recording in found] if fits else []
+        return sum(sizes), [object_code(pointers_text(recording)) for recording in found] if max(sizes) <= SEGMENT else []
     return code_cache.kept_or_made(place, name, make)
+
+
+def kept_batch(model, place: str, name: str, record: Callable[[], Recording], longest: int | None = None) -> Batch | None:
+    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long."""
+    def make():
+        try:
+            recording = record()
+        except NotALine:
+            recording = None
+        return build(recording, width(), longest=longest)
+    if name not in model._cache:
+        built = code_cache.kept_or_made(place, name, make)
+        model._cache[name] = Batch(built) if built.code else None
+    return model._cache[name]
 
 
 def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:

@@ -154,7 +154,7 @@ def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: R
     to run; rows: of the constraints."""
     if problem.sampled is not None or (problem.ties is not None and not rows):
         return None
-    return whole_step(problem.model, problem.plant(), problem.schedule, problem.signals, method, places, rows)
+    return whole_step(problem.tables(), method, places, rows)
 
 
 def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
