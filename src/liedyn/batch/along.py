@@ -15,18 +15,8 @@ import numpy as np
 
 from liedyn.analyse.along.derivative_columns import column_names, jacobian, kind_of, question, rows_of
 from liedyn.analyse.along.derivatives_along import derivatives_along
-from liedyn.analyse.along.dynamics_along import (
-    Setting,
-    columns_along,
-    forward_along,
-    forward_setting,
-    hybrid_along,
-    hybrid_setting,
-    inverse_along,
-    inverse_setting,
-    outcome_of,
-)
-from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
+from liedyn.analyse.along.dynamics_along import completed, dynamics_along, setting_of
+from liedyn.analyse.along.recorded_motion import Along, Motion, columns_of_motion, motion_of
 from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
 from liedyn.batch.along_binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops_of, every_nth
@@ -46,14 +36,10 @@ _PASSIVE = slice(4, 6)                       # of Model.index: whether there are
 def along(job: AlongJob, run: AlongRun) -> Along:
     """What the command does."""
     model, trajectory = run.model, run.trajectory
-    series = {"order": job.order, "smooth": job.smooth}
-    if job.kind == "inverse":
-        return inverse_along(model, trajectory, job.actuated, job.criterion, **series, wrenches=job.wrenches)
-    if job.kind == "forward":
-        return forward_along(model, trajectory, **series)
-    if job.kind == "hybrid":
-        return hybrid_along(model, trajectory, job.prescribed, **series)
-    return derivatives_along(model, trajectory, of=job.of, prescribed=job.prescribed, by=job.by, joints=job.joints)
+    if job.kind == "derivatives":
+        return derivatives_along(model, trajectory, of=job.of, prescribed=job.prescribed, by=job.by, joints=job.joints)
+    return dynamics_along(model, trajectory, job.kind, job.prescribed, actuated=job.actuated, criterion=job.criterion,
+                          order=job.order, smooth=job.smooth, wrenches=job.wrenches)
 
 
 class AlongBench(Bench):
@@ -258,7 +244,8 @@ class RunsTogether:
 def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callable[[Motion], list]]:
     """The motion of a trajectory, and what makes columns of it, or of the same rows many times over."""
     if job.kind == "derivatives":
-        asked, setting = question(model, job.of, job.prescribed, job.by, job.joints), setting_of(job, job.of, model, trajectory)
+        asked = question(model, job.of, job.prescribed, job.by, job.joints)
+        setting = setting_of(model, trajectory, job.of, job.prescribed)
         names, units = column_names(model, asked)
 
         def derivatives(motion: Motion):
@@ -267,15 +254,8 @@ def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callabl
                 raise ConfigurationError("the derivatives are not finite")
             return list(zip(names, units, table.reshape(len(table), -1).T, strict=True))
         return setting.motion, derivatives
-    setting = setting_of(job, job.kind, model, trajectory)
-    return setting.motion, lambda motion: columns_along(model, motion, outcome_of(setting, motion))
-
-
-def setting_of(job: AlongJob, kind: str, model: Model, trajectory) -> Setting:
-    """Of a robot without loops. kind: what is computed, or differentiated."""
-    if kind == "inverse":
-        return inverse_setting(model, trajectory)
-    return forward_setting(model, trajectory) if kind == "forward" else hybrid_setting(model, trajectory, job.prescribed)
+    setting = setting_of(model, trajectory, job.kind, job.prescribed)
+    return setting.motion, lambda motion: columns_of_motion(model, completed(setting, motion))
 
 
 def _hash_of(path: str) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analyse.along.dynamics_along import columns_along
-from liedyn.batch.along import AlongBench, setting_of
+from liedyn.analyse.along.dynamics_along import setting_of
+from liedyn.analyse.along.recorded_motion import columns_of_motion
+from liedyn.batch.along import AlongBench
 from liedyn.batch.chunk import COMPLETE, Bench
 from liedyn.batch.expressions import Compiled
 from liedyn.batch.motions import AlongMotion, SideBySideMotion
@@ -153,7 +154,7 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     if any(name.partition(".")[0] in _MOVING for name in names):
         raise NotExact("placements")
     run = binding.bind(centre)
-    setting = setting_of(job, job.kind, run.model, run.trajectory)
+    setting = setting_of(run.model, run.trajectory, job.kind, job.prescribed)
     motion, given = setting.motion, setting.prescribed
     outcome = setting.compute(motion)
     x = np.where(given, outcome.a, outcome.tau)
@@ -163,5 +164,5 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     rates = {"q": np.zeros((len(names), *motion.q.shape)), "v": np.zeros((len(names), *motion.v.shape)),
              "tau": np.where(given, found, 0.0), "a": np.where(given, 0.0, found)}
     base = AlongMotion(run.model, None, run.trajectory.t, motion, {
-        name: (unit, x[None]) for name, unit, x in columns_along(run.model, motion, outcome)})
+        name: (unit, x[None]) for name, unit, x in columns_of_motion(run.model, outcome)})
     return _RatesMotion(base, rates, True)

@@ -25,7 +25,7 @@ def forward(order, smooth, console, **options):
     Example:  liedyn forward motion_inverse.csv --order 2
     """
     def compute(model, motion):
-        from liedyn.analyse.along.dynamics_along import forward_along
-        return forward_along(model, motion, order=order, smooth=smooth, progress=console.progress)
+        from liedyn.analyse.along.dynamics_along import dynamics_along
+        return dynamics_along(model, motion, "forward", order=order, smooth=smooth, progress=console.progress)
 
     compute_along(compute, "forward", console=console, **options)

@@ -27,7 +27,7 @@ def hybrid(prescribed, order, smooth, console, **options):
     Example:  liedyn hybrid motion.csv --prescribed 'base' --order 2
     """
     def compute(model, motion):
-        from liedyn.analyse.along.dynamics_along import hybrid_along
-        return hybrid_along(model, motion, prescribed, order=order, smooth=smooth, progress=console.progress)
+        from liedyn.analyse.along.dynamics_along import dynamics_along
+        return dynamics_along(model, motion, "hybrid", prescribed, order=order, smooth=smooth, progress=console.progress)
 
     compute_along(compute, "hybrid", console=console, **options)

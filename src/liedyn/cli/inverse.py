@@ -34,8 +34,8 @@ def inverse(actuated, criterion, wrenches, order, smooth, console, **options):
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
     def compute(model, motion):
-        from liedyn.analyse.along.dynamics_along import inverse_along
-        return inverse_along(model, motion, actuated, criterion, order=order, smooth=smooth, wrenches=wrenches,
-                             progress=console.progress)
+        from liedyn.analyse.along.dynamics_along import dynamics_along
+        return dynamics_along(model, motion, "inverse", actuated=actuated, criterion=criterion, order=order, smooth=smooth,
+                              wrenches=wrenches, progress=console.progress)
 
     compute_along(compute, "inverse", console=console, **options)

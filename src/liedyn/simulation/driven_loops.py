@@ -74,10 +74,10 @@ def drives_of(model, numbers: np.ndarray):
 
 
 def drives_at(problem: Problem, t: float):
-    """The motions of driven loops at a time. Raises ScenarioError where a signal is not finite."""
-    ties, work = problem.loop_plant(), problem.work()
-    if not ties.signal.size:
+    """The motions of driven loops at a time; None where there are none. Raises ScenarioError where a signal is not finite."""
+    if problem.ties is None or not len(problem.ties.signals):
         return None
+    ties, work = problem.loop_plant(), problem.work()
     if not moved(problem.signals, ties, t, work):
         k = int(work.flag[0])
         raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k])
