@@ -73,6 +73,10 @@ def _packed(row, block) -> None:
     block[:] = row
 
 
+def _moves(x) -> bool:
+    return isinstance(x, recorded.Recorded) or x != 0.0
+
+
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
@@ -96,6 +100,7 @@ _CHANGED = {
     "lie.rows": {"load_pose": recorded.load_pose},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row])},
+    "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_moves(y) for y in x[1:])},
     "lie.integers": {"integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
     "kernels.simulation.signals": {"math": library.math, "floor": library.math.floor, "quotient": library.quotient},
 }

@@ -11,7 +11,8 @@ from liedyn.codegen.compiled import processor
 from liedyn.kernels.simulation import joint_laws, task_law
 from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.right_hand_side import Plant
-from liedyn.kernels.simulation.signals import CONSTANT, POLYNOMIAL, SIDE, SWITCH, Schedule, Signals
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SIDE, SWITCH, Schedule, Signals
+from liedyn.lie.recorded import numbers as array_of
 from liedyn.lie.recorded import zeros
 from liedyn.model.model import Model
 
@@ -82,14 +83,16 @@ class Tables(NamedTuple):
             tables[table] = tables[table]._replace(**{field: x})
         return self._of_parts(tables)
 
-    def over(self, numbers, curves, held) -> Tables:
-        """Over what a line reads: numbers, sides of switches (the rest of `held` is written); of a curve, Taylor coefficients
-        stand in the place of its breaks."""
-        tables = self.with_numbers(numbers)._with(_SCRATCH, lambda x: zeros(x.size).reshape(x.shape))
-        first = self.signals.first.copy()
-        first[self.curves] = TERMS * np.arange(len(self.curves))
-        tables.signals.held[SIDE::SWITCH] = held[SIDE::SWITCH]
-        return tables._replace(signals=tables.signals._replace(first=first, breaks=curves))
+    def over(self, numbers, t, curves, held) -> Tables:
+        """Over what a line reads: numbers, the time, Taylor coefficients of curves then, sides of switches (the rest of `held` is
+        written). A curve has one piece, which begins at t."""
+        tables, n = self.with_numbers(numbers)._with(_SCRATCH, lambda x: zeros(x.size).reshape(x.shape)), len(self.curves)
+        signals, coefficients = tables.signals, zeros(ORDER * n).reshape(n, ORDER)
+        first, count = signals.first.copy(), signals.count.copy()
+        first[self.curves], count[self.curves], coefficients[:, :TERMS] = np.arange(n), 1, curves.reshape(n, TERMS)
+        signals.held[SIDE::SWITCH] = held[SIDE::SWITCH]
+        return tables._replace(signals=signals._replace(first=first, count=count, breaks=array_of([t] * n),
+                                                        coefficients=coefficients.reshape(-1)))
 
     @property
     def _places(self) -> Iterator[tuple[str, str, np.ndarray]]:

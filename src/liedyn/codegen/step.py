@@ -87,8 +87,8 @@ class _Scenario(Scene):
         nq, n, held = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1, tables.signals.held.size
         super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": TERMS * len(tables.curves), "held": held,
                                   "values": len(tables.numbers)})
-        self.over = tables.over(*(self.given[name] for name in ("values", "curves", "held")))
         self.t, self.q0, self.y, self.dy = self.given["t"][0], self.given["q0"], self.given["y"], zeros(n)
+        self.over = tables.over(self.given["values"], self.t, self.given["curves"], self.given["held"])
         self.desk = self.tape.inputs("desk", desk)
         self.before = self.desk.copy()
 
@@ -180,28 +180,3 @@ class _Constrained(_Scenario):
         tied = SimpleNamespace(**self.over.tied._asdict(), drive=self.mechanism.desk.drive)
         with np.errstate(all="ignore"):
             plain("kernels.loops.loop_motion").move_drives(self.over.signals, tied, self.t, self.work)
-
-
-def _jet(original):
-    def polynomial(breaks, coefficients, first, count, t):
-        if breaks.dtype != object:
-            return original(breaks, coefficients, first, count, t)
-        return breaks[first], breaks[first + 1], 2.0 * breaks[first + 2]
-    return polynomial
-
-
-def _series(original):
-    def polynomial_series(breaks, coefficients, first, count, t, stack, out):
-        if breaks.dtype != object:
-            return original(breaks, coefficients, first, count, t, stack, out)
-        out[:] = breaks[first:first + len(out)]
-    return polynomial_series
-
-
-def _stands_still(x) -> bool:
-    return not any(isinstance(y, Recorded) or y != 0.0 for y in x[1:])
-
-
-_jets, _of_any_order = plain("kernels.simulation.signals"), plain("kernels.simulation.signal_series")
-_jets.polynomial = _jet(_jets.polynomial)
-_of_any_order.polynomial_series, _of_any_order.stands_still = _series(_of_any_order.polynomial_series), _stands_still

@@ -91,7 +91,8 @@ class _Runs(Scene):
         model = tables.model
         super().__init__(tables, {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(tables.curves), "values": len(tables.numbers),
                                   "q": model.nq, "v": model.nv, "work": 1}, varying)
-        at = [tables.over(self.given["values"], taken, zeros(0)) for taken in self.given["curves"].reshape(TIMES, -1)]
+        at = [tables.over(self.given["values"], t, curves, zeros(0))
+              for t, curves in zip(self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1), strict=True)]
         _, self.plant, self.schedule, *_ = at[0]
         self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
         self.mechanism = _Closed(self, model, rows) if rows else None
