@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from liedyn.codegen.compiled import loaded
 from liedyn.codegen.lines import folder, kept_parts, wanted
 from liedyn.codegen.mechanism import Mechanism, desk_sizes
 from liedyn.codegen.plain import plain
@@ -47,7 +46,6 @@ class Step:
     address: int
     second: int
     back: int
-    size: int
     curves: np.ndarray
     numbers: np.ndarray
     engines: tuple
@@ -57,13 +55,12 @@ def step_of(tables: Tables) -> Step | None:
     """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
     if not wanted():
         return None
-    size, codes = kept_parts(folder(_TIED if tables.tied else _ENTRY, "codegen.step"), tables.name(),
-                             lambda: record_tied(tables) if tables.tied else [record_step(tables)])
-    if not codes:
+    engines = kept_parts(folder(_TIED if tables.tied else _ENTRY, "codegen.step"), tables.name(),
+                         lambda: record_tied(tables) if tables.tied else [record_step(tables)])
+    if not engines:
         return None
-    engines = tuple(map(loaded, codes))
     addresses = [engine.get_function_address("one") for engine in engines]
-    return Step(*(addresses if tables.tied else (*addresses, 0, 0)), size, tables.curves, tables.numbers, engines)
+    return Step(*(addresses if tables.tied else (*addresses, 0, 0)), tables.curves, tables.numbers, engines)
 
 
 class Scene:

@@ -159,7 +159,7 @@ def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, driv
     return found.a, found.tau
 
 
-def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=()) -> Problem:
+def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=False) -> Problem:
     """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
     are states like others.
 
@@ -168,7 +168,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
     rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
     """
     schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
-    motion = np.asarray(schedule.level != TORQUE) | np.asarray(held if len(held) else np.zeros(nv, dtype=bool))
+    motion = np.asarray(schedule.level != TORQUE) | held
     values, first = (np.zeros(nv) if rest else here.a) * motion, len(signals.kind)
     constant = motion.copy()
     if not laws:

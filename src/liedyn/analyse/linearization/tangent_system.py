@@ -110,17 +110,18 @@ def _known_outputs(model) -> list[tuple[str, str]]:
 
 
 def _outputs(model, q, table, m: int, patterns):
-    """Names, C, D and units of the outputs that match; links are looked at only where they are asked for."""
-    nv, n, known = model.nv, table["q"][0].shape[1], _known_outputs(model)
-    places = [(link, axis) for link in model.link_names for axis in range(3)]
-    chosen = choose([name for name, _ in known], patterns, "output")
-    wanted = {places[k - 4 * nv][0] for k in chosen if k >= 4 * nv}
-    J = {link: np.hstack([jacobian(model, q, link, frame="local_world_aligned")[3:], np.zeros((3, n - nv))]) for link in wanted}
-    C, D = (np.vstack([blocks[k] for blocks in table.values()]) for k in range(2))
-    rows = [C[k] if k < 4 * nv else J[places[k - 4 * nv][0]][places[k - 4 * nv][1]] for k in chosen]
-    direct = [D[k] if k < 4 * nv else np.zeros(m) for k in chosen]
-    return (tuple(known[k][0] for k in chosen), np.array(rows).reshape(len(chosen), n),
-            np.array(direct).reshape(len(chosen), m), tuple(known[k][1] for k in chosen))
+    """Names, C, D and units of the outputs that match. table: {kind: rows of C and D of all coordinates}."""
+    n, known = table["q"][0].shape[1], _known_outputs(model)
+    chosen = [known[k] for k in choose([name for name, _ in known], patterns, "output")]
+    C, D = np.zeros((len(chosen), n)), np.zeros((len(chosen), m))
+    for row, (name, _) in enumerate(chosen):
+        kind, _, rest = name.partition(".")
+        if kind == "p":
+            link, _, axis = rest.rpartition(".")
+            C[row, :model.nv] = jacobian(model, q, link, frame="local_world_aligned")[3 + "xyz".index(axis)]
+        else:
+            C[row], D[row] = (block[model.v_names.index(rest)] for block in table[kind])
+    return tuple(name for name, _ in chosen), C, D, tuple(unit for _, unit in chosen)
 
 
 def _derivatives(model, here: Instant, prescribed, passive, drive) -> SplitDerivatives:

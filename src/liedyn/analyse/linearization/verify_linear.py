@@ -93,16 +93,13 @@ def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.nda
     `here`."""
     model = problem.model
     there = instant(problem, here.t, q, v, u, z)
-    places: dict[str, np.ndarray] = {}
     values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
     y = []
     for name in outputs:
         kind, _, rest = name.partition(".")
         if kind == "p":
             link, _, axis = rest.rpartition(".")
-            if link not in places:
-                places[link] = link_pose(model, q, link)[:3, 3]
-            y.append(places[link]["xyz".index(axis)])
+            y.append(link_pose(model, q, link)["xyz".index(axis), 3])
         else:
             y.append(values[kind][model.v_names.index(rest)])
     return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])
