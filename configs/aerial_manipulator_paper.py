@@ -108,15 +108,13 @@ def draw_motion(t, reference_a, returned, errors):
     middle, shown = t[[span[len(span) // 2] for span in spans]], np.log10([errors[span].max(axis=0) for span in spans])
     axes.set_ylim(np.floor(shown.min()), np.ceil(shown.max()))
     levels = [y for y in range(-18, 1) if y % 2 == 0 and axes.get_ylim()[0] <= y <= axes.get_ylim()[1]]
-    style.rulers(axes, style.ticks(*style.time_span(t), most=10), levels, y_labels=["10" + raised(y) for y in levels])
+    style.rulers(axes, 10, levels, "t [s]", y_labels=style.powers(levels))
     for k, colour in enumerate(style.CURVES):
         axes.plot(middle, shown[:, k], color=colour, linewidth=1.2)
         axes.annotate(f"order {k}: {errors[:, k].max():.0e}", (1, 1), (8, -6 - 13 * k), xycoords="axes fraction",
                       textcoords="offset points", va="top", size=style.LABEL, color=colour, weight="bold")
-    style.heading(axes, ("error of what is returned", style.INK, "bold"),
-                  ("of the worst coordinate in 0.1 s, relative to the largest value of that derivative; right: over all time",
-                                                               style.FAINT, "normal"))
-    style.name_time(axes)
+    style.heading(axes, "error of what is returned", "of the worst coordinate in 0.1 s, relative to the largest value of that "
+                  "derivative; right: over all time")
     return figure
 
 
@@ -136,9 +134,7 @@ def page(title, subtitle, below):
 def grid(figure, t, x, columns, letter, power, dashed=None):
     """A row an order, a column a group of three coordinates of x (N, orders, 12); at order 0 the unit has s^-power."""
     height = figure.get_size_inches()[1]
-    times = style.ticks(*style.time_span(t), most=5)
     for k in range(x.shape[1]):
-        last = k == x.shape[1] - 1
         for c, (name, unit, labels) in enumerate(columns):
             axes = style.plain_axes(figure, LEFT + c * (PANEL_WIDTH + GAP_X), height - TOP - PANEL_HEIGHT
                                     - k * (PANEL_HEIGHT + GAP_Y), PANEL_WIDTH, PANEL_HEIGHT)
@@ -147,22 +143,19 @@ def grid(figure, t, x, columns, letter, power, dashed=None):
             slack = 0.08 * max(high - low, 1e-3)
             axes.set_xlim(*style.time_span(t))
             axes.set_ylim(low - slack, high + slack)
-            style.rulers(axes, times, style.ticks(*axes.get_ylim(), most=3), x_labels=last)
+            style.rulers(axes, 5, 3, "t [s]" if k == x.shape[1] - 1 else None)
             for j, colour in enumerate(COLOURS):            # equal curves show beside each other
                 if dashed is None:
                     axes.plot(t, curves[:, j], color=colour, linewidth=2.4 - 0.5 * j)
                 else:
                     axes.plot(t, curves[:, j], color=colour, alpha=0.4, linewidth=4.2 - 0.7 * j)
                     axes.plot(t, dashed[:, k, 3 * c + j], color=colour, linewidth=1.4, linestyle=(0, (3, 2)))
-            words = [(name, style.INK, "bold"), *((label, colour, "bold") for label, colour in
-                                                  zip(labels.split(), COLOURS, strict=True))]
-            style.heading(axes, *(words if k == 0 else []), (rate_unit(unit, k + power), style.FAINT, "normal"))
+            words = [(label, colour, "bold") for label, colour in zip(labels.split(), COLOURS, strict=True)]
+            style.heading(axes, name if k == 0 else "", rate_unit(unit, k + power), *(words if k == 0 else ()))
             if c == 0:
                 axes.annotate(f"order {k}:  {letter}{PRIMES[k]}", (0, 0.5), (-52, 0), xycoords="axes fraction",
                               textcoords="offset points", ha="center", va="center", rotation=90, size=style.NAME,
                               weight="bold", color=style.INK)
-            if last:
-                style.name_time(axes)
 
 
 def rate_unit(unit: str, power: int) -> str:
@@ -321,12 +314,8 @@ def draw_panel(figure, left: float, title: str, name: str, curves: list[Curve], 
     levels = [np.log10(a) + b for b in range(-3, 6) for a in (1, 2, 5)]
     levels = [level for level in levels if axes.get_ylim()[0] <= level <= axes.get_ylim()[1]]
     shown = {label: at for label, at in ticks.items() if low - 1e-9 <= at <= high + 1e-9}
-    style.rulers(axes, list(shown.values()), levels, x_labels=False, y_labels=[f"{10**level:.5g}" for level in levels])
-    for label, at in shown.items():
-        axes.annotate(label, (at, 0), (0, -4), xycoords=axes.get_xaxis_transform(), textcoords="offset points", ha="center",
-                      va="top", size=style.LABEL, color=style.FAINT)
-    axes.annotate(name, (0.5, 0), (0, -17), xycoords="axes fraction", textcoords="offset points", ha="center", va="top",
-                  size=style.LABEL, color=style.INK)
+    style.rulers(axes, list(shown.values()), levels, name, x_labels=list(shown),
+                 y_labels=[f"{10**level:.5g}" for level in levels])
     gap, at = 0.055 * np.diff(axes.get_ylim())[0], -np.inf
     for k in sorted(range(len(curves)), key=lambda k: y[k][-1]):
         curve, dotted = curves[k], curves[k].rows[0].program == AUTHORS
@@ -335,7 +324,7 @@ def draw_panel(figure, left: float, title: str, name: str, curves: list[Curve], 
         at = max(y[k][-1], at + gap)
         axes.annotate(curve.label, (1, at), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", va="center",
                       size=style.LABEL, color=curve.colour, weight="bold", annotation_clip=False)
-    style.heading(axes, (title, style.INK, "bold"), ("µs a state", style.FAINT, "normal"))
+    style.heading(axes, "", "", (title, style.INK, "bold"), ("µs a state", style.FAINT, "normal"))
 
 
 # all of it ------------------------------------------------------------------------------------------------------------

@@ -161,6 +161,7 @@ from liedyn.simulation.rollouts.rollout import (
     RolloutDerivatives as RolloutDerivatives,
 )
 from liedyn.simulation.rollouts.adjoint import RolloutAdjoint as RolloutAdjoint
+from liedyn.simulation.rollouts.events import RolloutEvents as RolloutEvents
 from liedyn.simulation.run import Result as Result, run_scenario as run_scenario
 from liedyn.simulation.warmup import Warmup as Warmup, warmup as warmup
 

@@ -16,8 +16,8 @@ from liedyn.errors import ComputationError, ConfigurationError, ModelError, Scen
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
-from liedyn.simulation.control_laws.feedback import signal_gradient
-from liedyn.simulation.schedule import coordinates
+from liedyn.simulation.control_laws.signal_slopes import signal_gradient
+from liedyn.simulation.joint_values import coordinates
 
 ROOT = Path(__file__).parents[2]
 FIXED = """
@@ -319,6 +319,16 @@ def test_signal_gradients_agree_with_differences(write, law):
 
     expected = [(value(h * e) - value(-h * e)) / (2 * h) for e in np.eye(10)]
     np.testing.assert_allclose(signal_gradient(problem, k, 0.3, q, v), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("law", ["-2*q*min(since(kick), 5)", "-q*t_phase + 0.1*v"])
+def test_a_law_that_reads_the_state_and_a_clock(law):
+    """Its derivative was that of the clock, too, as if time ran with the coordinate."""
+    laws = {"elbow": {"torque": law}}
+    scenario = {"robot": str(ROOT / "robots/double_pendulum.yaml"), "duration": 1, "output_step": 0.1, "joints": laws,
+                "phases": {"first": {}}, "events": {"kick": {"at": 0.2, "do": "record"}}, "initial": {"q": {"shoulder": 0.4}}}
+    differences = linearize_scenario(scenario, at=0.5, verify=True).differences
+    assert all(x.off < 1e-9 and x.sound for x in differences.values())
 
 
 def test_a_law_without_a_derivative_says_so(write):

@@ -6,7 +6,7 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.analyse.along.varied import with_parameters
 from liedyn.batch.along import along
-from liedyn.batch.run_batch import Batch, Shard
+from liedyn.batch.run_batch import Batch
 from liedyn.errors import LiedynError
 from liedyn.io.csv import read_trajectory
 from liedyn.io.sweep_file import read_sweep
@@ -16,7 +16,7 @@ from sweeps_along import VARY, batch, recorded
 
 def robot_of_run(found: Batch, number: int) -> ld.Model:
     """Built from its description, not by the binding of the batch."""
-    mass, friction = (x[0] for x in found.binding.values(number, number + 1))
+    mass, friction = found.binding.values_of(number)
     return ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "friction.elbow": friction}))
 
 
@@ -81,7 +81,7 @@ def test_by_number_alone_bit_for_bit_and_shards_and_resume(tmp_path):
     batch(tmp_path, text).run(tmp_path / "whole")
     whole = without_seconds(tmp_path / "whole")
     for part in (2, 1):
-        batch(tmp_path, text, 4).run(tmp_path / "parts", shard=Shard(part, 2))
+        batch(tmp_path, text, 4).run(tmp_path / "parts", shard=(part, 2))
     assert without_seconds(tmp_path / "parts") == whole
     (tmp_path / "parts" / "runs.parquet").unlink()
     sorted((tmp_path / "parts" / "chunks").iterdir())[2].unlink()

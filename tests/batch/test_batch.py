@@ -8,8 +8,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.analyse.along.varied import with_parameters
-from liedyn.batch.motions import OfResult
-from liedyn.batch.run_batch import Shard
+from liedyn.batch.motions import motion_of_run
 from liedyn.io.csv import read_trajectory
 from liedyn.simulation.preparation import prepare_with
 from liedyn.simulation.run import Silent, simulate_prepared
@@ -22,7 +21,7 @@ ADAPTIVE = "overrides: {integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10
 def outputs_alone(found, number):
     """By the way of `run_scenario`."""
     result = simulate_prepared(found.binding.run(number), Silent())
-    return [float(np.ravel(one.value(OfResult(result)))[0]) for one in found.bench.outputs], result
+    return [float(np.ravel(one.value(motion_of_run(result)))[0]) for one in found.bench.outputs], result
 
 
 def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
@@ -41,7 +40,7 @@ def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
 def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     """The binding against the public function: overrides, and a robot that is built anew."""
     found = batch(tmp_path, SAMPLES)
-    release, kp, mass = (x[0] for x in found.binding.values(7, 8))
+    release, kp, mass = found.binding.values_of(7)
     overrides = {"initial.q.shoulder": release, "joints.shoulder.torque.pd.kp": kp}
     model = ld.load(ROBOT)
     changed = ld.build(with_parameters(model, {"mass.lower": mass}))
@@ -137,6 +136,15 @@ def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
     assert last == pytest.approx([lower["fext.lower.fz"][-1], tip["fext.tip.fz"][-1]], rel=1e-12)          # of one run: itself
 
 
+def test_a_run_without_a_column_that_an_output_reads_fails_and_the_others_go_on(tmp_path):
+    """The whole batch ended with its error."""
+    scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
+    text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\noutputs: {{x: max(fext.lower.fz)}}\n"
+    rows, _ = batch(tmp_path, text, scenario=scenario).bench.chunk(0, 2)
+    assert rows.status == ["complete", "failed"] and rows.outputs[0, 0] == pytest.approx(2.0, abs=0.1)
+    assert rows.reason[1] == "a run has no column fext.lower.fz (did you mean fext.tip.fz?)" and np.isnan(rows.outputs[1, 0])
+
+
 EVENTS = """\
 events:
   straight: {when: "q(elbow)", value: 0, direction: rising, once: true, do: {impact: {joint: elbow, restitution: 0.5}}}
@@ -210,7 +218,7 @@ def test_shards_make_one_table(tmp_path):
     found = batch(tmp_path, SAMPLES, 32)
     found.run(tmp_path / "whole")
     for part in (2, 1, 3):
-        done = batch(tmp_path, SAMPLES, 32).run(tmp_path / "parts", shard=Shard(part, 3))
+        done = batch(tmp_path, SAMPLES, 32).run(tmp_path / "parts", shard=(part, 3))
         assert bool(done.missing) == (not (tmp_path / "parts" / "runs.parquet").exists()) == (part != 3)
     assert without_seconds(tmp_path / "parts") == without_seconds(tmp_path / "whole")
 
@@ -299,7 +307,7 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
-    monkeypatch.setattr("liedyn.batch.lineup.LOOKED_AT", 8)
+    monkeypatch.setattr("liedyn.batch.binding.LOOKED_AT", 8)
     text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine

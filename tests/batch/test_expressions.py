@@ -1,10 +1,12 @@
 """Outputs of runs against NumPy on their trajectories, one run and many side by side."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import liedyn as ld
 from liedyn.batch.expressions import compile_output
-from liedyn.batch.motions import OfResult, SideBySideMotion
+from liedyn.batch.motions import RunsMotion, motion_of_run, robots_of_rows
 from liedyn.dynamics.variants import Variants
 from liedyn.io.sweep import Output
 from sweeps import ROBOT
@@ -42,6 +44,12 @@ def expected(text, r):
             "max(sin(t) * q.elbow)": (np.sin(t) * q[:, 1]).max(), "min(3, 2) - 1": 1.0}[text]
 
 
+def twice(result, variants=None):
+    """The run two times, side by side."""
+    columns = [(name, unit, np.stack([x, x])) for name, unit, x in result.columns]
+    return RunsMotion(result.model, result.t, columns, *(np.stack([x, x]) for x in (result.q, result.v)), variants)
+
+
 TEXTS = ["final(q.elbow)", "initial(v(elbow))", "min(z(tip))", "max(abs(tau.elbow))", "mean(q.shoulder)",
          "integral(tau.elbow*v.elbow)", "at(0.5, q.elbow)",
          "at(2, q.elbow)", "max(q.elbow - initial(q.elbow))", "final(x(lower, 0.1, 0.2, -0.5)) + 2**2",
@@ -54,9 +62,8 @@ TEXTS = ["final(q.elbow)", "initial(v(elbow))", "min(z(tip))", "max(abs(tau.elbo
 def test_outputs_are_those_of_numpy(result, text):
     want = expected(text, result)
     # rounding of sums of 16 terms
-    assert np.allclose(np.broadcast_to(value(text, OfResult(result)), (1,)), want, rtol=1e-12, atol=1e-12, equal_nan=True)
-    several = SideBySideMotion(result.model, None, result.t, *(np.stack([x, x]) for x in (
-        result.q, result.v, result.a, result.tau, result.work)))
+    assert np.allclose(np.broadcast_to(value(text, motion_of_run(result)), (1,)), want, rtol=1e-12, atol=1e-12, equal_nan=True)
+    several = twice(result)
     assert np.allclose(np.broadcast_to(value(text, several), (2,)), want, rtol=1e-12, atol=1e-12, equal_nan=True)
 
 
@@ -64,10 +71,26 @@ def test_robots_of_their_own_have_their_own_energies_and_places(result):
     places = np.flatnonzero(result.model.constants)[-3:]
     numbers = result.model.constants[places] * [[1.0], [1.25]]
     variants = Variants.of_numbers(result.model, places, numbers)
-    several = SideBySideMotion(result.model, variants, result.t, *(np.stack([x, x]) for x in (
-        result.q, result.v, result.a, result.tau, result.work)))
-    for text in ("min(z(tip))", "final(vz(tip, 0, 0, 0.3))", "max(energy.kinetic)"):
-        assert value(text, several)[0] == pytest.approx(float(np.ravel(value(text, OfResult(result)))[0]), rel=1e-12)
+    several = twice(result, variants)
+    with robots_of_rows(variants, len(result.t)):
+        kinetic, _ = ld.energy(result.model, several.q, several.v)
+    assert kinetic[0] == pytest.approx(result.kinetic, rel=1e-12)
+    heavier = replace(result.model, constants=variants.constants_of(1))
+    assert kinetic[1] == pytest.approx(ld.energy(heavier, result.q, result.v)[0], rel=1e-12)
+    for text in ("min(z(tip))", "final(vz(tip, 0, 0, 0.3))"):
+        assert value(text, several)[0] == pytest.approx(float(np.ravel(value(text, motion_of_run(result)))[0]), rel=1e-12)
+
+
+def test_at_a_time_of_each_run(result):
+    """It was an error where runs went side by side."""
+    columns = [(name, unit, np.stack([x, 0.5 * x])) for name, unit, x in result.columns]
+    motion, t, q = RunsMotion(result.model, result.t, columns), result.t, result.q[:, 1]
+    found = value("at(0.3 + max(q.elbow)/4, q.elbow)", motion)
+    assert found == pytest.approx([np.interp(0.3 + q.max() / 4, t, q), 0.5 * np.interp(0.3 + q.max() / 8, t, q)], rel=1e-12)
+    beyond = value("at(1 + min(0, initial(q.shoulder) - 0.7), t)", motion)
+    assert beyond == pytest.approx([1.0, 0.8], rel=1e-12)
+    assert np.array_equal(np.isnan(value("at(1.3 - initial(q.shoulder), 2*t)", motion)), [False, False])
+    assert np.array_equal(np.isnan(value("at(1.7 - initial(q.shoulder), 2*t)", motion)), [False, True])
 
 
 def test_names_with_other_signs_stand_in_brackets():

@@ -77,14 +77,14 @@ samples: 4
     assert result.ways == (EXACT,) * 9
 
     def run(values):
-        from liedyn.batch.motions import OfResult
+        from liedyn.batch.motions import motion_of_run
         from liedyn.io.scenarios.scenario_file import scenario_of
         from liedyn.simulation.preparation import prepare_with
         from liedyn.simulation.run import Silent, simulate_prepared
         q, kp, mass, com = values
         model = ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "com.lower.z": com}))
         scenario = scenario_of(tmp_path / "scenario.yaml", {"initial.q.shoulder": q, "joints.shoulder.torque.pd.kp": kp})
-        motion = OfResult(simulate_prepared(prepare_with(scenario, model), Silent()))
+        motion = motion_of_run(simulate_prepared(prepare_with(scenario, model), Silent()))
         return np.array([float(np.ravel(one.value(motion))[0]) for one in found.bench.outputs])
     want = slopes_by_runs(run, centre, spreads)
     off = np.abs(result.slopes - want) / (1e-3 * np.abs(want).max(axis=1, keepdims=True) + np.abs(want))
@@ -152,11 +152,12 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
     assert result.ways == (EXACT,)
 
     def run(values):
-        from liedyn.batch.motions import AlongMotion
+        from liedyn.batch.motions import RunsMotion
         bound = found.binding.bind(values)
-        columns = {name: (unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns}
+        columns = [(name, unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns]
         state = found.bench.together_along(found.sweep.job.trajectory).motion_there
-        return found.bench.outputs[0].value(AlongMotion(bound.model, None, bound.trajectory.t, state, columns))
+        return found.bench.outputs[0].value(RunsMotion(bound.model, bound.trajectory.t, columns, state.q[None],
+                                                            state.v[None]))
     assert result.slopes == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)
 
 

@@ -27,7 +27,7 @@ def problem_of(model, **material):
     contact = Contact((Rule(last, SHAPES), Rule("*", SHAPES[1:2])), planes,
                       tuple(({"stiffness": 10.0, "damping": 0.3} | material).items()),
                       (Pair((last, "*")),) if several else ())
-    return compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
+    return compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem
 
 
 def rates(problem, q0, y, line: bool) -> np.ndarray:

@@ -65,7 +65,7 @@ def scenario_of_all(model, seed) -> Scenario:
 
 
 def problem_of(model, scenario):
-    return compile_schedule(scenario, model).problem(model, scenario.passive)
+    return compile_schedule(scenario, model).problem
 
 
 def both(problem, t, q0, y, held=()):

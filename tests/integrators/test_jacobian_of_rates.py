@@ -58,7 +58,7 @@ def test_jacobian_is_that_of_the_rates_on_random_trees(seed):
     """Every kind of joint, drive and law, off the anchor of the chart: 0.3 rad and 0.3 m from it."""
     model = ld.build(zoo.random_robot(seed, 5, base="floating" if seed % 3 == 0 else "fixed"))
     rng = np.random.default_rng(seed)
-    problem = compile_schedule(scenario_for(model, rng), model).problem(model)
+    problem = compile_schedule(scenario_for(model, rng), model).problem
     problem = replace(problem, q=ld.random_configuration(model, rng))
     run = _Run(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
     y = np.concatenate([0.3 * rng.uniform(-1, 1, model.nv), rng.standard_normal(model.nv), [0.0]])

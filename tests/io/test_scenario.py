@@ -168,7 +168,7 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
     ("duration=", "-S duration=: no value; expected -S key.path=value"),
     ("joints.a.torqe=null", "joints.a.torqe: unknown key"),
     ("smapling=null", "-S smapling=null: smapling: unknown key"), ("external_forces.9=null", "no such entry"),
-    ("events.go.at=.nan", "-S events.go.at=.nan: events.go.at: not a finite number"),
+    ("events.go={at: .nan, do: stop}", "events.go.at: not a finite number; found .nan"),
     ("contacts.links.foot.sphere.radius=0", "contacts.links.foot.sphere.radius: out of range; found 0"),
     ("limits.restitution=0.5", "limits.restitution: restitution does not apply to compliant stops"),
     ("duration", "-S duration: not an override; expected -S key.path=value"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from liedyn.dynamics.kinematics import link_pose
+from liedyn.io.csv import Trajectory
 from liedyn.loading import load
 from liedyn.report.pictures.motion_data import FRAMES, RIM, column_limits, record, skeleton
 from liedyn.report.pictures.replay import draw_replay
@@ -112,14 +113,13 @@ def test_limits_of_the_columns(bar):
 
 def test_energy_is_computed_where_it_is_not_given(bar):
     t, columns = trajectory(bar)
-    units = dict.fromkeys(columns, "")
-    whole = record(bar, t, columns, units, title="bar")
+    whole = record(Trajectory({}, t, columns, {}), bar, "bar")
     assert np.allclose(whole.energy.potential, 9.81 * (1 * 0.75 + 2 * 0.2))
     assert whole.energy.kinetic.shape == t.shape and whole.energy.kinetic[0] > 0
     del columns["v.hip"]
-    assert record(bar, t, columns, units, title="bar").energy is None
+    assert record(Trajectory({}, t, columns, {}), bar, "bar").energy is None
     del columns["q.hip"]
-    partial = record(bar, t, columns, units, title="bar")
+    partial = record(Trajectory({}, t, columns, {}), bar, "bar")
     assert partial.skeleton is None and [group.name for group in partial.groups] == ["positions", "velocities"]
 
 
@@ -127,7 +127,7 @@ def test_energy_is_computed_where_it_is_not_given(bar):
 def test_every_robot_of_ours_can_be_recorded(robot):
     model = load(ROBOTS / robot)
     t, columns = trajectory(model)
-    whole = record(model, t, columns, dict.fromkeys(columns, ""), title=robot)
+    whole = record(Trajectory({}, t, columns, {}), model, robot)
     assert whole.energy is not None
     assert (whole.base is not None) == (model.base == "floating")
     assert sum(len(group.series) for group in whole.groups) == model.nq + model.nv

@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 from liedyn.report.pictures import style
+from liedyn.report.pictures.all_pictures import figures
 from liedyn.report.pictures.panels import PANELS_A_PAGE, draw_group
-from liedyn.report.pictures.picture_data import Group, Series
+from liedyn.report.pictures.picture_data import Group, Recording, Series
 
 T = np.linspace(0, 2, 101)
 
@@ -14,8 +15,8 @@ def series(joint, values=None, unit="rad", label="", **more):
 
 
 def draw(*curves):
-    figures = draw_group(Group("positions", "Joint positions", curves), T, "arm")
-    return figures["positions"]
+    figure, = draw_group(Group("positions", "Joint positions", curves), T, "arm")
+    return figure
 
 
 def texts(axes):
@@ -51,17 +52,18 @@ def test_each_column_ends_with_a_time_axis(n):
 
 
 def test_many_joints_make_pages_of_nearly_the_same_size():
-    figures = draw_group(Group("torques", "Joint forces", tuple(series(f"j{k}") for k in range(PANELS_A_PAGE + 20))), T)
-    assert list(figures) == ["torques-1", "torques-2"]
-    assert [len(figure.axes) for figure in figures.values()] == [30, 30]
-    assert figures["torques-2"].texts[0].get_text() == "Joint forces  (2 of 2)"
+    group = Group("torques", "Joint forces", tuple(series(f"j{k}") for k in range(PANELS_A_PAGE + 20)))
+    pages = figures(Recording("arm", T, (group,)))
+    assert list(pages) == ["torques-1", "torques-2"]
+    assert [len(figure.axes) for figure in pages.values()] == [30, 30]
+    assert pages["torques-2"].texts[0].get_text() == "Joint forces  (2 of 2)"
 
 
 def test_components_of_a_joint_share_a_panel_by_unit():
     figure = draw(*(series("base", unit="m", label=x) for x in ("px", "py", "pz")),
                   *(series("base", unit="", label=x) for x in ("qx", "qy", "qz", "qw")), series("elbow"))
     assert [len(curves(axes)) for axes in figure.axes] == [3, 4, 1]
-    assert texts(draw(series("tube", unit="m", label="slide")).axes[0])[-4:-1] == ["tube", "m", "slide"]
+    assert texts(draw(series("tube", unit="m", label="slide")).axes[0])[-3:] == ["tube", "m", "slide"]
     assert texts(figure.axes[0])[-5:] == ["base", "m", "px", "py", "pz"]
     colours = [line.get_color() for line in figure.axes[1].lines]
     assert len(set(colours)) == 4
@@ -115,7 +117,7 @@ def test_equal_curves_are_both_seen():
 
 def test_a_single_instant_is_drawn():
     figures = draw_group(Group("torques", "Joint forces", (series("a", np.array([2.0])),)), np.array([1.0]))
-    assert figures["torques"].axes[0].get_xlim() == (0.5, 1.5)
+    assert figures[0].axes[0].get_xlim() == (0.5, 1.5)
 
 
 @pytest.mark.parametrize("n", [7, 37])

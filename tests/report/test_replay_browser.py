@@ -10,7 +10,7 @@ import pytest
 import liedyn as ld
 from command_line import ok
 from liedyn.io.csv import write_trajectory
-from liedyn.report.replay.browser import address_of, browser, chromium
+from liedyn.report.replay.browser import browser, chromium
 from liedyn.simulation.records.motion_columns import columns_of, header_of
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on the path: `apt install chromium` on Debian")
@@ -49,7 +49,7 @@ def page(motion):
 
 
 def opened(page, path: Path, hash: str = "") -> None:
-    page.open(address_of(path) + hash, 1000, 700)
+    page.open(path.absolute().as_uri() + hash, 1000, 700)
     page.wait_for("window.replay || !document.getElementById('problem').hidden")
     problem = page.ask("document.getElementById('problem').textContent")
     if "WebGL 2" in problem:

@@ -6,8 +6,9 @@ import pytest
 
 from command_line import run
 from liedyn.errors import UsageError
+from liedyn.io.csv import Trajectory
 from liedyn.report.pictures.all_pictures import figures
-from liedyn.report.pictures.picture_data import Followed, Recording, followed_of_columns
+from liedyn.report.pictures.picture_data import Followed, Recording, followed_of
 from liedyn.report.pictures.tracking_panels import draw_tracking
 from liedyn.report.plot_folder import plot_trajectory
 
@@ -37,7 +38,7 @@ def test_a_row_a_joint_motion_and_error():
     np.testing.assert_allclose(line.get_ydata(), np.log10(np.abs(1e-6 * np.cos(9 * T))), atol=1e-3)
     assert {"waist", "rad"} <= set(texts(motion)) and {"rail", "m"} <= set(texts(rail)) and "|error|" in texts(error)
     low, high = error.get_ylim()
-    assert low <= -8 and -6 < high <= -5 and "1e-6" in texts(error)
+    assert low <= -8 and -6 < high <= -5 and "10⁻⁶" in texts(error)
     assert {text.get_text() for text in figure.texts} == {"Tracking", "arm", "— law", "- - reference"}
 
 
@@ -68,9 +69,9 @@ def test_panels_stay_on_the_page_and_apart():
 
 def test_a_recording_with_tracking_has_the_picture():
     columns = {"link.waist": REFERENCE, "reference.waist": REFERENCE, "q.waist": REFERENCE, "reference.lonely": T}
-    found = followed_of_columns(T, columns, {"reference.waist": "rad"}, "law")
+    found = followed_of(Trajectory({"control": "law"}, T, columns, {"reference.waist": "rad"}))
     assert [list(one.joints) for one in found] == [["waist"]] and found[0].joints["waist"][0] == "rad"
-    assert followed_of_columns(T, {"q.waist": T}, {}, "law") == ()
+    assert followed_of(Trajectory({"control": "law"}, T, {"q.waist": T}, {})) == ()
     assert list(figures(Recording("arm", T, (), tracking=found))) == ["tracking"]
     assert list(figures(Recording("arm", T, ()))) == []
 

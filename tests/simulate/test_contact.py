@@ -208,7 +208,7 @@ def every_kind():
     contact = Contact((Rule("*", (Shape("sphere", (0.1,), (0.1, 0.0, 0.2)),)),),
                       (Plane("ground", (0.0, 0.0, 3.0), (0.2, 0.1, 1.0)),),
                       (("stiffness", 10.0), ("damping", 0.1), ("creep", 1.0)))
-    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
+    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem
     return SimpleNamespace(model=model, problem=problem)
 
 

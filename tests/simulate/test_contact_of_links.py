@@ -153,7 +153,7 @@ def test_slopes_of_links_that_turn_with_one_hand_are_those_of_a_complex_step(wor
     ends = tuple(Rule(name, (Shape("sphere", (0.6,), (0.1, 0.2, 0.3)),)) for name in (hand, palm, finger))
     pairs = Pair((palm, finger)), Pair((hand, finger))
     contact = Contact(ends, (Plane("carried", (0.0, 0.0, 1.0), (0.1, 0.2, 1.0), palm),), (("stiffness", 10.0),), pairs)
-    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
+    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem
     q, v, push = ld.random_configuration(model, rng), rng.standard_normal(model.nv), []
     for x in np.eye(2 * model.nv):
         dq, dv = np.split(x, 2)

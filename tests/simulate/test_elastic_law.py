@@ -64,7 +64,12 @@ def scenario(tmp_path):
 def compiled(path):
     s = read_scenario(path)
     model = build(read_robot_yaml(s.robot))
-    return compile_schedule(s, model), model
+    return compile_schedule(s, model).problem, model
+
+
+def warnings(path):
+    s = read_scenario(path)
+    return compile_schedule(s, build(read_robot_yaml(s.robot))).warnings
 
 
 def references(t: float) -> np.ndarray:
@@ -139,8 +144,8 @@ def test_the_rigid_robot_is_the_same_without_rotors_and_springs(scenario):
 
 # the law ----------------------------------------------------------------------------------------------------------------
 def test_the_torque_is_what_differences_of_inverse_dynamics_ask_for(scenario):
-    c, model = compiled(scenario())
-    problem, poly, t = c.problem(model), np.poly(POLES), 0.3
+    c, _ = compiled(scenario())
+    problem, poly, t = c, np.poly(POLES), 0.3
     q, v = np.array([0.5, 0.03, -0.4, -0.05]), np.array([0.7, -0.1, -1.2, 0.3])
     links, rates, force, rate = links_of(q, v)
     a, jerk = accelerations(links, rates, force), jerks(links, rates, force, rate)
@@ -154,19 +159,19 @@ def test_the_torque_is_what_differences_of_inverse_dynamics_ask_for(scenario):
 
 
 def test_computed_torque_takes_the_motors_for_the_links(scenario):
-    c, model = compiled(scenario(f"law: computed_torque, poles: [-10, -30], motion: {{{MOTION}}}"))
+    c, _ = compiled(scenario(f"law: computed_torque, poles: [-10, -30], motion: {{{MOTION}}}"))
     q, v, t = np.array([0.5, 0.03, -0.4, -0.05]), np.array([0.7, -0.1, -1.2, 0.3]), 0.3
     r = references(t)
     a = r[2] + 40 * (r[1] - v[MOTORS]) + 300 * (r[0] - q[MOTORS])
     expected = (mass_of(q[MOTORS]) + np.diag(B)) @ a + bias_of(q[MOTORS], v[MOTORS]) + DAMPING * v[MOTORS]
-    np.testing.assert_allclose(instant(c.problem(model), t, q, v).tau[MOTORS], expected, rtol=1e-12)
+    np.testing.assert_allclose(instant(c, t, q, v).tau[MOTORS], expected, rtol=1e-12)
 
 
 def test_a_torque_of_a_joint_is_added(scenario):
     tau = []
     for more in ("", "joints: {m1: {torque: 3}, s2: {torque: 0.5}}\n"):
-        c, model = compiled(scenario(more=more))
-        tau.append(instant(c.problem(model), 0.0, c.q, c.v).tau)
+        c, _ = compiled(scenario(more=more))
+        tau.append(instant(c, 0.0, c.q, c.v).tau)
     np.testing.assert_allclose(tau[1] - tau[0], [3, 0, 0, 0.5], atol=1e-10)
 
 
@@ -265,12 +270,10 @@ def test_gains_are_binomial_for_a_bandwidth(scenario):
 
 def test_a_motion_with_corners_is_run_with_a_note(scenario):
     text = "law: feedback_linearization, bandwidth: 20, motion: {m1: {quintic: [[0, 0], [0.5, 1], [1, 0]]}, m2: 0}"
-    c, _ = compiled(scenario(text))
-    note, = c.warnings
+    note, = warnings(scenario(text))
     assert "the jerk of the motion of m1 jumps at t = 0.5 s, and an elastic joint follows no jump" in note
     assert "s.yaml:4: control" in note
-    c, _ = compiled(scenario(text.replace("feedback_linearization", "computed_torque")))
-    assert c.warnings == ()
+    assert warnings(scenario(text.replace("feedback_linearization", "computed_torque"))) == ()
 
 
 CONTROL = "law: feedback_linearization, bandwidth: 20, motion: {m1: 0, m2: 0}"

@@ -48,8 +48,8 @@ def agree_by_lines(keys: dict, names, tolerance: float, monkeypatch) -> None:
     monkeypatch.setenv("LIEDYN_CODE", "loops")
     loops = run_scenario(keys)
     monkeypatch.setenv("LIEDYN_CODE", "auto")
-    c, model = compiled(keys)
-    assert c.problem(model).step is not None
+    c, _ = compiled(keys)
+    assert c.step is not None
     line = run_scenario(keys)
     for name in names:
         x, y = getattr(loops, name), getattr(line, name)
@@ -59,7 +59,7 @@ def agree_by_lines(keys: dict, names, tolerance: float, monkeypatch) -> None:
 def compiled(scenario):
     s = scenario_of(scenario)
     model = ld.load(s.robot)
-    return compile_schedule(s, model), model
+    return compile_schedule(s, model).problem, model
 
 
 def reference(model, law, result, rates=None):
@@ -198,8 +198,10 @@ def test_rows_are_those_of_the_joints_that_are_named(of, tmp_path):
     (tmp_path / "k.csv").write_text("# shoulder last\n1,2,3,4,5,6\n\n7, 8, 9, 10, 11, 12\n")
     control = {"law": "state_feedback", "gain": str(tmp_path / "k.csv"), "joints": ["slide", "shoulder"],
                "about": {"q": {"elbow": 0.2}, "v": {"slide": 0.1}}}
-    c, model = compiled(of(control=control))
-    assert len(c.warnings) == 1 and "about is no equilibrium of the law's forces alone: elbow would need" in c.warnings[0]
+    s = scenario_of(of(control=control))
+    model = ld.load(s.robot)
+    warning, = compile_schedule(s, model).warnings
+    assert "about is no equilibrium of the law's forces alone: elbow would need" in warning
     result = run_scenario(of(control=control))
     gain, hold = np.array([[7.0, 8, 9, 10, 11, 12], [0] * 6, [1, 2, 3, 4, 5, 6]]), np.array([1.0, 0, 1])
     q0, v0 = np.array([0.0, 0.2, 0.0]), np.array([0.0, 0, 0.1])
@@ -303,7 +305,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
                         linearize_scenario(scenario, open_loop=True, verify=True).differences):
         assert all(x.off < 1e-9 and x.sound for x in differences.values())
     c, model = compiled(scenario)
-    run = _Run(c.problem(model), Start(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = _Run(c, Start(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
     jacobian = RateJacobian(run.problem, run.work, run.trial)
     y = np.concatenate([0.1 * np.arange(model.nv), c.v, [0.0]])
     assert jacobian.exact
@@ -345,13 +347,13 @@ def test_what_a_law_drives_in_each_phase(of, first):
     free, taken, locked = (now if name == first else compile_schedule(s, model, rules) for name, rules in (
         ("free", phase_rules(s, model, "free")), ("taken", phase_rules(s, model, "taken")),
         ("locked", phase_rules(s, model, "free") | {"elbow": Rule("elbow", Prescribe("acceleration", Constant(0.0)))})))
-    for compiled_, driven in ((free, [1, 1, 1]), (taken, [1, 0, 1]), (locked, [1, 0, 1])):
-        laws = compiled_.joint_laws
+    for (problem, _, _), driven in ((free, [1, 1, 1]), (taken, [1, 0, 1]), (locked, [1, 0, 1])):
+        laws = problem.joint_laws
         np.testing.assert_array_equal(laws.driven, driven)
         np.testing.assert_array_equal(laws.given, [1, 1, 1])
         np.testing.assert_array_equal(laws.limit, [np.inf, 3 if driven[1] else np.inf, 2])
         assert np.count_nonzero(laws.switch >= 0) == 1 + driven[1]
-        assert len(compiled_.signals.held) // 4 == 2 * (1 + driven[1])
+        assert len(problem.signals.held) // 4 == 2 * (1 + driven[1])
 
 
 def test_other_laws_and_limits_in_phases(of):

@@ -67,8 +67,8 @@ def happen(model, q, v, actions, prescribed=(), phases=()):
     rules = tuple(Rule(joint.name, Prescribe("acceleration", (zero,) * (joint.v.stop - joint.v.start))) for joint in model.joints
                   if joint.name in prescribed)
     scenario = Scenario("zoo", 1.0, 0.1, joints=rules, events=(event,), phases=phases, assemble=False)
-    modes = Modes(scenario, model, compile_schedule(scenario, model).problem(model))
-    return Actions(modes, (event,)).do(Moment(modes.present[0], q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
+    modes = Modes(scenario, model, compile_schedule(scenario, model).problem)
+    return Actions(modes, (event,)).do(Moment(modes.problem.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
 
 
 def check(moment, dense, worst, where):

@@ -11,8 +11,8 @@ import liedyn as ld
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Expression
 from liedyn.simulation.extrapolation import slope
+from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.measured import measured_at, measured_slope
-from liedyn.simulation.schedule import coordinates
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 from zoo import ROBOTS, model_of, state
 

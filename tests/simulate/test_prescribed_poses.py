@@ -93,11 +93,11 @@ def test_waypoints_are_passed_with_continuous_acceleration(given):
     scenario = scenario_of(given(pose={"waypoints": WAYPOINTS}, duration=2))
     assert scenario_of(to_plain(scenario)).joints == scenario.joints
     model = ld.load(scenario.robot)
-    c = compile_schedule(scenario, model)
+    c = compile_schedule(scenario, model).problem
     assert list(c.schedule.breaks) == [0.2, 0.7, 1.1, 1.8]
 
     def at(t):
-        return prescribed_at(c.schedule.poses, c.signals, t, c.q, c.v, c.signal_names, c.signal_places)
+        return prescribed_at(c, t, c.q, c.v)
 
     for one in WAYPOINTS:
         q, _ = at(one["t"])

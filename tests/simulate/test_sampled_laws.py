@@ -233,7 +233,7 @@ def test_a_controller_goes_on_from_its_plain_values(of):
     """In the middle of a sample and of a delay, bit for bit."""
     s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03, "hold": "first"}))
     model = load(s.robot)
-    problem = compile_schedule(s, model).problem(model)
+    problem = compile_schedule(s, model).problem
     one, other = SampledController(s.sampling, model), SampledController(s.sampling, model)
     first = solve_stretch(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 0.51]), Options("rk4"), controller=one)
     other.go_on(json.loads(json.dumps(one.about())))

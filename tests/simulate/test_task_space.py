@@ -111,9 +111,8 @@ def test_accelerations_are_nearest_to_those_of_the_posture(scenario, name, turns
         model.v_index(joint).stop - model.v_index(joint).start)]}} for joint in prescribed}
     target = {"xyz": ["0.3*t", "0.2*sin(t)", 0.1]} | ({"rpy": [0.1, "0.2*t", 0.3]} if turns else {})
     s = scenario_of(scenario(PLANAR, joints=joints, control=task(link, target, posture={simple: 0.7}, point=POINT)))
-    compiled = compile_schedule(s, model)
-    problem, checked = compiled.problem(model), 0
-    law, free = problem.joint_laws.task, compiled.schedule.level == 0
+    problem, checked = compile_schedule(s, model).problem, 0
+    law, free = problem.joint_laws.task, problem.schedule.level == 0
     for seed in range(4):
         q, v, *_ = state(model, seed)
         if _pivots(model, law, q[None])[0] < 2 * DAMPED:

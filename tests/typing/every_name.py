@@ -172,6 +172,7 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     ld.write_run(run, Path("runs/two"), plots=False)
     law = ld.Feedback.pd(np.full(2, 10.0), np.full(2, 1.0), q)
     runs: ld.Rollout = ld.rollout(model, q, v, lambda t, q, v: -q, dt=1e-3, steps=10, feedback=law)
+    assert isinstance(runs.events, ld.RolloutEvents)
     back: ld.RolloutAdjoint = runs.adjoint(runs.q, parameters=["mass.hand"])
     slopes: ld.RolloutDerivatives = ld.rollout_derivatives(model, q, v, dt=1e-3, steps=10, method="semi_implicit")
     assert_type((runs.q, runs.complete, back.q0, slopes.tau), tuple[Array, Mask, Array, Array])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +17,14 @@ from liedyn.analyse.along.derivative_columns import column_names, jacobian, kind
 from liedyn.analyse.along.derivatives_along import derivatives_along
 from liedyn.analyse.along.dynamics_along import completed, dynamics_along, setting_of
 from liedyn.analyse.along.recorded_motion import Along, Motion, columns_of_motion, motion_of
-from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
+from liedyn.batch.affine import RunNumbers, origin_of
 from liedyn.batch.along_binding import AlongBinding, AlongRun
-from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops_of, every_nth
+from liedyn.batch.chunk import Bench, Table, by_loops_of
 from liedyn.batch.expressions import as_written
-from liedyn.batch.motions import AlongMotion
+from liedyn.batch.motions import RunsMotion, robots_of_rows
 from liedyn.dynamics.calling.threads import at_most
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
-from liedyn.io.csv import column_title
 from liedyn.io.sweep import AlongJob
 from liedyn.model.model import Model
 
@@ -43,13 +42,14 @@ def along(job: AlongJob, run: AlongRun) -> Along:
 
 
 class AlongBench(Bench):
-    """first: what the command gives where nothing varies."""
+    """first: what the command gives where nothing varies; together_along(path): runs along one trajectory."""
 
     fewest = 1
 
     def _bound(self) -> AlongBinding:
-        self._runs: dict[str, RunsTogether] = {}
-        return AlongBinding(self.sweep)
+        binding = AlongBinding(self.sweep)
+        self.together_along = lru_cache(_KEPT)(partial(RunsTogether, binding))
+        return binding
 
     @cached_property
     def first(self) -> Along:
@@ -66,10 +66,8 @@ class AlongBench(Bench):
                                                                       job.joints).by)
 
     @property
-    def way(self) -> str:
-        if not self.side_by_side:
-            return "one after the other"
-        return "side by side" + ("" if self.together_along(self.sweep.job.trajectory).mapped else ", each bound by itself")
+    def mapped(self) -> bool:
+        return self.together_along(self.sweep.job.trajectory).numbers.affine
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -103,73 +101,46 @@ class AlongBench(Bench):
                                 expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join(shown[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def together_along(self, path: str) -> RunsTogether:
-        """Of runs along one trajectory."""
-        if path not in self._runs:
-            if len(self._runs) == _KEPT:
-                del self._runs[next(iter(self._runs))]
-            self._runs[path] = RunsTogether(self.binding, path)
-        return self._runs[path]
-
-    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+    def _together(self, table: Table, progress) -> list[int]:
         paths: dict[str, list[int]] = {}
         for i in range(len(table.number)):
             paths.setdefault(self.binding.path([x[i] for x in table.values]), []).append(i)
-        left = []
+        left, todo = [], []
         for path, rows in paths.items():
             try:
                 runs = self.together_along(path)
             except LiedynError:                                # of the trajectory: each of its runs says so
                 left += rows
                 continue
-            left += self._along_one(table, kept, runs, np.array(rows), progress)
-        return sorted(left)
-
-    def _along_one(self, table: Table, kept: list[Motions], runs: RunsTogether, rows: np.ndarray, progress) -> list[int]:
-        values = [x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows] for x in table.values]
-        numbers, alone = runs.numbers(values)
-        left = [int(i) for i in rows[alone]]
-        todo = [np.flatnonzero(~alone)]
+            constants, alone = runs.numbers.rows([x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows]
+                                                  for x in table.values])
+            left += np.array(rows)[alone].tolist()
+            if not alone.all():
+                todo.append((runs, constants[~alone], np.array(rows)[~alone]))
         while todo:
-            which = todo.pop()
-            if not len(which):
-                continue
-            began = time.perf_counter()
+            runs, constants, rows = todo.pop()
+            began, half = time.perf_counter(), len(rows) // 2
             try:
                 with at_most(self.threads):
-                    motion = runs.motion(numbers[which])
+                    motion = runs.motion(constants)
             except LiedynError:                                # of some run: halves, until it is by itself
-                half = len(which) // 2
-                left += [int(rows[which[0]])] if half == 0 else []
-                todo += [which[half:], which[:half]] if half else []
+                left += rows.tolist() if half == 0 else []
+                todo += [(runs, constants[half:], rows[half:]), (runs, constants[:half], rows[:half])] if half else []
                 continue
-            self._fill(table, kept, rows[which], motion)
-            table.seconds[rows[which]] = (time.perf_counter() - began) / len(which)
-            progress(len(which))
-        return left
+            self._fill(table, rows, motion)
+            table.seconds[rows] = (time.perf_counter() - began) / len(rows)
+            progress(len(rows))
+        return sorted(left)
 
-    def _fill(self, table: Table, kept: list[Motions], rows: np.ndarray, motion: AlongMotion) -> None:
-        for k, output in enumerate(self.outputs):
-            table.outputs[rows, k] = output.value(motion)
-        for i in rows:
-            table.status[i] = COMPLETE
-        if self.sweep.trajectories:
-            which, n = every_nth(len(motion.t), self.sweep.trajectories.every), len(rows)
-            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), (n, len(motion.t)))[:, which]
-                       for name in self.kept_names(motion.columns)}
-            kept.append(Motions(np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], n),
-                                {title: x.reshape(-1) for title, x in columns.items()}))
-
-    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
-        try:
-            run = self.binding.bind([x[i] for x in table.values])
-            with by_loops_of(run.model, self.binding.model):
-                found = along(self.sweep.job, run)
-                state = motion_of(run.model, run.trajectory, derive_a=False) if self._reads_points else None
-                self._fill(table, kept, np.array([i]), AlongMotion(run.model, None, run.trajectory.t, state, {
-                    name: (unit, x[None]) for name, unit, x in found.columns}))
-        except LiedynError as error:
-            table.status[i], table.reason[i] = FAILED, str(error)
+    def _alone(self, table: Table, i: int, run: AlongRun) -> None:
+        with by_loops_of(run.model, self.binding.model):
+            q = v = None
+            found = along(self.sweep.job, run)
+            if self._reads_points:
+                state = motion_of(run.model, run.trajectory, derive_a=False)
+                q, v = state.q[None], state.v[None]
+            columns = [(name, unit, x[None]) for name, unit, x in found.columns]
+            self._fill(table, np.array([i]), RunsMotion(run.model, run.trajectory.t, columns, q, v))
 
     @property
     def _reads_points(self) -> bool:
@@ -177,33 +148,25 @@ class AlongBench(Bench):
 
 
 class RunsTogether:
-    """Runs of a job along one trajectory, whose robots differ in numbers alone. mapped: whether these are found without binding
-    each run."""
+    """Runs of a job along one trajectory, whose robots differ in numbers alone. numbers: constants of these."""
 
     def __init__(self, binding: AlongBinding, path: str):
         self.binding, self.vary = binding, binding.sweep.vary
-        self.trajectory = binding.trajectory(path)
-        self._path, count = path, binding.design.count
-        looked = self._here(binding.values(0, min(count, LOOKED_AT)))
-        origin = [not_zero(x) for x in looked]
-        self.model: Model = binding.bind(origin).model
-        self.base = self.model.constants
-        found = AffineMap(lambda k: [x[0] for x in self._here(binding.values(k, k + 1))], count, looked, origin, self.base,
-                          self.model.nv, self._numbers_of, zeros=True)
-        self._map = found.affine
-        self.places = np.flatnonzero(np.any([row != self.base for row in found.seen], axis=0)) if found.seen else np.zeros(0, int)
+        self.trajectory, self._path = binding.trajectory(path), path
+        looked = self._here(binding.looked_at)
+        some = [[x[0] for x in self._here([[x] for x in values])] for values in binding.some]
+        self.model: Model = binding.bind(origin_of(looked)).model
+        constants = self.model.constants
+        self.numbers = RunNumbers(self._constants_of, looked, some, constants, len(constants), self.model.nv)
+        self.places = self.numbers.places
         self.motion_there, self._columns = _computing(binding.job, self.model, self.trajectory)
-
-    @property
-    def mapped(self) -> bool:
-        return self._map is not None
 
     def _here(self, values: list) -> list:
         """With this trajectory."""
         return [[self._path] * len(x) if one.key == "trajectory" else x for one, x in zip(self.vary, values, strict=True)]
 
-    def _numbers_of(self, values) -> np.ndarray | None:
-        """Constants of the robot of a run; None where it cannot go with the others."""
+    def _constants_of(self, values) -> np.ndarray | None:
+        """Of the robot of a run; None where it cannot go with the others."""
         try:
             model = self.binding.bind(values).model
         except LiedynError:
@@ -213,32 +176,16 @@ class RunsTogether:
         alike = model.v_names == self.model.v_names and model.link_names == self.model.link_names
         return model.constants if alike and np.array_equal(index, self.model.index) else None
 
-    def numbers(self, values: list) -> tuple[np.ndarray, np.ndarray]:
-        """(N, places) of runs with these values, and which of them cannot go side by side."""
-        alone = np.zeros(len(values[0]), dtype=bool)
-        if self._map is not None:
-            for i in np.flatnonzero(self._map.beyond(values)):
-                alone[i] = self._numbers_of([x[i] for x in values]) is None
-            return np.ascontiguousarray(self._map.rows(values)[:, self.places]), alone
-        rows = np.tile(self.base, (len(alone), 1))
-        for i in range(len(alone)):
-            found = self._numbers_of([x[i] for x in values])
-            alone[i] = found is None or not set(np.flatnonzero(found != self.base)) <= set(self.places)
-            if not alone[i]:
-                rows[i] = found
-        return np.ascontiguousarray(rows[:, self.places]), alone
-
-    def motion(self, numbers: np.ndarray) -> AlongMotion:
+    def motion(self, constants: np.ndarray) -> RunsMotion:
         """Of robots with these constants; one for all where they are the same."""
-        state, t = self.motion_there, self.trajectory.t
-        if not len(self.places):
-            return AlongMotion(self.model, None, t, state, {name: (unit, x[None]) for name, unit, x in self._columns(state)})
-        n, rows = len(numbers), len(t)
-        each_row = Variants.of_numbers(self.model, self.places, np.repeat(numbers, rows, axis=0))
-        with each_row.in_place_of_the_model():
+        state, t, variants = self.motion_there, self.trajectory.t, None
+        n, rows = len(constants) if len(self.places) else 1, len(t)
+        if len(self.places):
+            variants = Variants.of_numbers(self.model, self.places, constants[:, self.places])
+        with robots_of_rows(variants, rows):
             columns = self._columns(rows_of(state, np.tile(np.arange(rows), n)))
-        return AlongMotion(self.model, Variants.of_numbers(self.model, self.places, numbers), t, state,
-                           {name: (unit, x.reshape(n, rows)) for name, unit, x in columns})
+        q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))
+        return RunsMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
 
 def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callable[[Motion], list]]:

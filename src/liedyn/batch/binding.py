@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from liedyn.analyse.along.varied import value, with_parameters
 from liedyn.batch.design import Design
 from liedyn.dynamics.parameters.model_parameters import parameter_names
 from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
+from liedyn.io.override import path_parts
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.sweep import Sweep, Varied
@@ -19,6 +21,8 @@ from liedyn.loading import load, load_description
 from liedyn.model.build import build
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import Prepared, prepare_with
+
+LOOKED_AT, _SOME = 4096, 6          # runs
 
 
 class Binding:
@@ -46,10 +50,6 @@ class Binding:
         """A run with these values of its own keys ("key=value"), edits of the robot file, and parameters of the robot."""
         raise NotImplementedError
 
-    @property
-    def robot_file(self) -> str:
-        raise NotImplementedError
-
     def _own_value(self, key: str):
         """What a key of its own has where nothing varies."""
         raise NotImplementedError
@@ -65,8 +65,22 @@ class Binding:
         return [x * factor if one.scale == "relative" else x
                 for one, x, factor in zip(self.sweep.vary, found, self.nominal, strict=True)]
 
+    def values_of(self, number: int) -> list:
+        """Of one run."""
+        return [x[0] for x in self.values(number, number + 1)]
+
+    @property
+    def looked_at(self) -> list[np.ndarray | list]:
+        """Values of the first runs, which maps of values are found by."""
+        return self.values(0, min(self.design.count, LOOKED_AT))
+
+    @property
+    def some(self) -> list[list]:
+        """Values of a few runs from all over the sweep."""
+        return [self.values_of(int(k)) for k in np.unique(np.linspace(0, self.design.count - 1, _SOME).astype(int))]
+
     def run(self, number: int):
-        return self.bind([x[0] for x in self.values(number, number + 1)])
+        return self.bind(self.values_of(number))
 
     def bind(self, values):
         """The run where what varies has these values."""
@@ -87,7 +101,7 @@ class Binding:
 
     def first_checked(self):
         """The first run; where it cannot be prepared, the error names what is at fault."""
-        values = [x[0] for x in self.values(0, 1)]
+        values = self.values_of(0)
         try:
             return self.bind(values)
         except LiedynError as error:
@@ -102,7 +116,7 @@ class Binding:
         if name is not None and not one.is_number:
             found = next(x for x in one.values if not isinstance(x, float))
             raise ScenarioError(f"{one.key} is a number", place=one.place, found=found)
-        rest, is_yaml = one.of_robot, self.robot_file.lower().endswith((".yaml", ".yml"))
+        rest, is_yaml = one.of_robot, str(self.model.source).lower().endswith((".yaml", ".yml"))
         if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
                                                                                       "couplings", "actuators")):
             return
@@ -120,7 +134,7 @@ class Binding:
                                     expected="scale: absolute, the change")
             found = value(self.model, name)
         elif one.of_robot:
-            found = _at_path(read_yaml(self.robot_file, ModelError).plain(), one.of_robot)
+            found = _at_path(read_yaml(self.model.source, ModelError).plain(), one.of_robot)
         else:
             found = self._own_value(one.key)
         if isinstance(found, bool) or not isinstance(found, int | float):
@@ -134,7 +148,7 @@ class ScenarioBinding(Binding):
     """Of simulations. prepared: the run of the scenario itself."""
 
     def _begin(self) -> Model:
-        self._models: dict[tuple, Model] = {}
+        self._load = cache(load)
         scenario = scenario_of(self.sweep.scenario, self.sweep.overrides)
         model = self._model(scenario)
         self.prepared = prepare_with(scenario, model)
@@ -149,17 +163,10 @@ class ScenarioBinding(Binding):
         return prepare_with(scenario, model)
 
     def _model(self, scenario, edits: tuple[str, ...] = ()) -> Model:
-        key = scenario.robot, scenario.base, scenario.gravity, scenario.loops
         if edits:
             robot = load_description(scenario.robot, scenario.base, scenario.loops, edits)
             return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
-        if key not in self._models:
-            self._models[key] = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
-        return self._models[key]
-
-    @property
-    def robot_file(self) -> str:
-        return self.prepared.scenario.robot
+        return self._load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
 
     def _own_value(self, key: str):
         return _at_path(to_plain(self.prepared.scenario), key)
@@ -172,16 +179,10 @@ def _plain(x):
 
 
 def _at_path(tree, path: str):
-    """The value at a path of keys of plain values; names may have dots. None where there is none."""
-    if not path:
-        return tree
-    if isinstance(tree, list):
-        head, _, rest = path.partition(".")
-        return _at_path(tree[int(head)], rest) if head.isdecimal() and int(head) < len(tree) else None
-    if not isinstance(tree, dict):
-        return None
-    for key, child in tree.items():
-        for written in (key, f'"{key}"'):
-            if path == written or path.startswith(f"{written}."):
-                return _at_path(child, path[len(written) + 1:])
-    return None
+    """The value at a path of keys of plain values, as overrides have them. None where there is none."""
+    for part in path_parts(path):
+        if isinstance(tree, list):
+            tree = tree[int(part)] if part.isdecimal() and int(part) < len(tree) else None
+        else:
+            tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree

@@ -1,7 +1,6 @@
 """A chunk of runs as rows of the table: what all kinds of runs have in common."""
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import math
@@ -9,34 +8,22 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from liedyn.batch.binding import Binding
 from liedyn.batch.expressions import as_written, compile_output
-from liedyn.errors import ScenarioError, nearest
+from liedyn.batch.motions import RunsMotion
+from liedyn.errors import LiedynError, ScenarioError, nearest
+from liedyn.io.csv import column_title
 from liedyn.io.sweep import Sweep
 from liedyn.model.model import Model
+from liedyn.simulation.names import matching
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
 _SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs side by side; runs in it
 _WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
-
-
-@dataclass
-class Table:
-    """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds and
-    hashes. Outputs of runs that are not complete are NaN."""
-
-    number: np.ndarray
-    values: list
-    outputs: np.ndarray
-    energy_balance: np.ndarray
-    status: list[str]
-    reason: list[str]
-    seconds: np.ndarray
-    hash: list[str]
 
 
 @dataclass
@@ -48,13 +35,31 @@ class Motions:
     columns: dict[str, np.ndarray]
 
 
+@dataclass
+class Table:
+    """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds,
+    hashes, and what is kept of trajectories. Outputs of runs that are not complete are NaN."""
+
+    number: np.ndarray
+    values: list
+    outputs: np.ndarray
+    energy_balance: np.ndarray
+    status: list[str]
+    reason: list[str]
+    seconds: np.ndarray
+    hash: list[str]
+    kept: list[Motions] = field(default_factory=list)
+
+
 class Bench:
     """What computes runs of a sweep. threads: for runs side by side; fewest: such runs in a chunk."""
 
     fewest = 64
 
-    def __init__(self, sweep: Sweep, identity: str = "", threads: int | None = None):
-        self.sweep, self.identity, self.threads = sweep, identity, threads
+    identity = ""                                              # of the batch, which hashes of its runs begin with
+
+    def __init__(self, sweep: Sweep, threads: int | None = None):
+        self.sweep, self.threads = sweep, threads
         self.binding = self._bound()
         self.outputs = [compile_output(one) for one in sweep.outputs]
         self._check_columns()
@@ -69,8 +74,8 @@ class Bench:
         raise NotImplementedError
 
     @property
-    def way(self) -> str:
-        """The same in words."""
+    def mapped(self) -> bool:
+        """Of runs side by side: whether none has to be bound by itself."""
         raise NotImplementedError
 
     def known_columns(self) -> dict[str, str]:
@@ -102,13 +107,20 @@ class Bench:
         """Columns that not every run has, with what asks for them."""
         raise NotImplementedError
 
-    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+    def _together(self, table: Table, progress) -> list[int]:
         """Compute runs side by side; the rows of those that are left."""
         raise NotImplementedError
 
-    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
-        """Compute the run of row i."""
+    def _alone(self, table: Table, i: int, run) -> None:
+        """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
         raise NotImplementedError
+
+    @property
+    def way(self) -> str:
+        """How runs go, in words."""
+        if not self.side_by_side:
+            return "one after the other"
+        return "side by side" if self.mapped else "side by side, each bound by itself"
 
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:
@@ -130,13 +142,14 @@ class Bench:
                     raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
                                         expected=f"one of {', '.join(events)}" if events else "no event: these runs have none")
         kept = self.sweep.trajectories
-        others |= {(pattern, kept) for pattern in kept.columns if not matching(known, pattern)} if kept else set()
+        others |= {(pattern, kept) for pattern in kept.columns if not matching(pattern, known)} if kept else set()
         if others:
             self._check_others(others)
 
     def kept_names(self, names) -> list[str]:
         """Of these columns, those that are kept of trajectories."""
-        return [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in self.sweep.trajectories.columns)]
+        kept = {name for pattern in self.sweep.trajectories.columns for name in matching(pattern, names)}
+        return [name for name in names if name in kept]
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def chunk_size(self, count: int) -> int:
@@ -155,27 +168,37 @@ class Bench:
         n = len(values[0])
         table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
                       [""] * n, np.zeros(n), hashes(self.identity, first, values))
-        kept: list[Motions] = []
-        todo = self._together(table, kept, progress) if self.side_by_side else range(n)
+        todo = self._together(table, progress) if self.side_by_side else range(n)
         for i in todo:
             began = time.perf_counter()
-            self._alone(table, i, kept)
+            try:
+                self._alone(table, i, self.binding.bind([x[i] for x in values]))
+            except LiedynError as error:
+                table.status[i], table.reason[i] = FAILED, str(error)
             table.seconds[i] = time.perf_counter() - began
             progress(1)
-        return table, _joined(kept) if self.sweep.trajectories else None
+        return table, _joined(table.kept)
+
+    def _fill(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+        """Of runs that are complete."""
+        for k, x in enumerate([output.value(motion) for output in self.outputs]):
+            table.outputs[rows, k] = x
+        for i in rows:
+            table.status[i] = COMPLETE
+        self._keep(table, rows, motion)
+
+    def _keep(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+        """Trajectories, where they are wanted."""
+        if self.sweep.trajectories:
+            shape = len(rows), len(motion.t)
+            which = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
+            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, which].ravel()
+                       for name in self.kept_names(motion.columns)}
+            table.kept.append(Motions(np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], len(rows)), columns))
 
 
 def _power_of_two(x: float) -> int:
     return 1 << max(int(np.log2(max(x, 1.0))), 0)
-
-
-def matching(names, pattern: str) -> list[str]:
-    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-
-
-def every_nth(rows: int, every: int) -> np.ndarray:
-    """And the last."""
-    return np.unique([*range(0, rows, every), rows - 1])
 
 
 def _joined(kept: list[Motions]) -> Motions | None:

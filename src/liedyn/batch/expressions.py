@@ -41,12 +41,11 @@ def as_written(column: str) -> str:
 
 @dataclass(frozen=True)
 class Compiled:
-    """An output: `value(motion)` gives (N,) numbers of the N runs of a `motions.Motion`.
+    """An output: `value(motion)` gives (N,) numbers of the N runs of a `motions.RunsMotion`, or (1,) for all.
 
     columns   of trajectories that it reads; links: points of links that it reads; events: whose times it reads
     """
 
-    name: str
     value: Callable
     columns: tuple[str, ...]
     links: tuple[str, ...]
@@ -55,6 +54,8 @@ class Compiled:
 
 @dataclass(frozen=True)
 class _Part:
+    """Of an expression: value(motion) is (N or 1, R) of a series, (N or 1, 1) of a number."""
+
     series: bool
     value: Callable
 
@@ -66,12 +67,14 @@ def compile_output(output: Output) -> Compiled:
     if part.series:
         raise reader.refuse("an output is one number per run, and this expression has one at each time",
                             expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
-    return Compiled(output.name, part.value, *(tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events)))
+    read = (tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events))
+    return Compiled(lambda motion: part.value(motion)[:, 0], *read)
 
 
 class _Reader:
     def __init__(self, output: Output):
-        self.output, self.words = output, []                    # names that stand in the text as _0_, _1_, …
+        self.output = output
+        self.words: dict[str, tuple[str, str, tuple]] = {}      # what stands in the text as _0_, _1_, …: name, kind, point
         self.columns: list[str] = []
         self.links: list[str] = []
         self.events: list[str] = []
@@ -105,8 +108,9 @@ class _Reader:
         return self._word(f"{kind}.{name.strip()}" if kind in KINDS else name.strip(), "" if kind in KINDS else kind, point)
 
     def _word(self, name: str, kind: str, point=()) -> str:
-        self.words.append((name, kind, tuple(point)))
-        return f"_{len(self.words) - 1}_"
+        word = f"_{len(self.words)}_"
+        self.words[word] = name, kind, tuple(point)
+        return word
 
     def part(self, node: ast.expr, depth: int) -> _Part:
         if depth > DEEPEST:
@@ -128,18 +132,15 @@ class _Reader:
     def _number(self, node: ast.Constant) -> _Part:
         if type(node.value) not in (int, float) or not math.isfinite(node.value):
             raise self.refuse("not a finite number")
-        x = float(node.value)
-        return _Part(False, lambda motion: np.float64(x))
+        return _constant(node.value)
 
     def _name(self, name: str) -> _Part:
         if name in CONSTANTS:
-            x = CONSTANTS[name]
-            return _Part(False, lambda motion: np.float64(x))
+            return _constant(CONSTANTS[name])
         if name == "t":
             return _Part(True, lambda motion: motion.t[None])
-        word = re.fullmatch(r"_(\d+)_", name)
-        if word and int(word[1]) < len(self.words):
-            return self._column(*self.words[int(word[1])])
+        if name in self.words:
+            return self._column(*self.words[name])
         if name == "drift":
             return self._column(name, "", ())
         known = ["t", *CONSTANTS, *_FUNCTIONS, *_OF_TWO, *REDUCTIONS, *OF_EVENTS]
@@ -186,10 +187,7 @@ class _Reader:
         """The event that is named: by a word that is nothing else, or as event(name)."""
         if not isinstance(node, ast.Name) or node.id in ("t", "drift", *CONSTANTS):
             return None
-        word = re.fullmatch(r"_(\d+)_", node.id)
-        if word is None or int(word[1]) >= len(self.words):
-            return node.id
-        name, kind, _ = self.words[int(word[1])]
+        name, kind, _ = self.words.get(node.id, (node.id, "event", ()))
         return name if kind == "event" else None
 
     def _of_event(self, name: str, event: str | None, given: list[_Part]) -> _Part:
@@ -197,39 +195,42 @@ class _Reader:
             raise self.refuse(f"wrong arguments of {name}", expected=OF_EVENTS[name])
         self.events.append(event)
         if name == "count":
-            return _Part(False, lambda motion: np.float64(len(motion.times_of(event))))
-        series, side = given[0], "right" if name == "at" else "left"
-        if not series.series:
-            raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+            return _number_of(lambda motion: np.array([float(len(motion.times_of(event)))]))
+        series, side = self._series(name, given[0]), "right" if name == "at" else "left"
 
         def value(motion):
-            times = motion.times_of(event)
-            return _at(motion.t, times[0] if len(times) else math.nan, series.value(motion), side)
-        return _Part(False, value)
+            when = np.array([*motion.times_of(event), math.nan])[:1]
+            return _at(motion.t, when, series.value(motion), side)
+        return _number_of(value)
 
     def _reduced(self, name: str, given: list[_Part]) -> _Part:
-        series = given[-1]
-        if not series.series:
-            raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+        series = self._series(name, given[-1])
         if name == "at":
             if given[0].series:
                 raise self.refuse("the time in at(time, …) must be a number")
-            return _Part(False, lambda motion: _at(motion.t, given[0].value(motion), series.value(motion)))
-        reduce = _REDUCE[name]
-        return _Part(False, lambda motion: reduce(motion.t, series.value(motion)))
+            return _number_of(lambda motion: _at(motion.t, np.asarray(given[0].value(motion))[:, 0], series.value(motion)))
+        return _number_of(lambda motion: _REDUCE[name](motion.t, series.value(motion)))
+
+    def _series(self, name: str, part: _Part) -> _Part:
+        if not part.series:
+            raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+        return part
+
+
+def _constant(x: float) -> _Part:
+    return _number_of(lambda motion: np.array([float(x)]))
+
+
+def _number_of(value: Callable) -> _Part:
+    """value(motion): (N,) or (1,)."""
+    return _Part(False, lambda motion: value(motion)[:, None])
 
 
 def _applied(function: Callable, *parts: _Part) -> _Part:
-    """Numbers of runs (N,) stand before series (N, R)."""
-    series = any(part.series for part in parts)
-
     def value(motion):
-        found = [part.value(motion) for part in parts]
-        if series:
-            found = [x if part.series else x[..., None] for part, x in zip(parts, found, strict=True)]
         with np.errstate(all="ignore"):
-            return function(*found)
-    return _Part(series, value)
+            return function(*(part.value(motion) for part in parts))
+    return _Part(any(part.series for part in parts), value)
 
 
 def _integral(t, x):
@@ -242,16 +243,14 @@ def _mean(t, x):
 
 
 def _at(t, when, x, side="right"):
-    """Between two rows, by a line; NaN outside. Of two rows with this time the last, with `left` the first."""
-    when = float(when)
-    if not t[0] <= when <= t[-1]:
-        return np.full(len(x), np.nan)
-    k = int(np.searchsorted(t, when, side)) - (side == "right")
-    if t[k] == when:
-        return x[:, k]
-    k -= side == "left"
-    s = (when - t[k]) / (t[k + 1] - t[k])
-    return x[:, k] + s * (x[:, k + 1] - x[:, k])
+    """At a time of each run, or one for all: between two rows, by a line; NaN outside. Of two rows with this time the last, with
+    `left` the first."""
+    first, last = np.searchsorted(t, when), np.searchsorted(t, when, "right") - 1          # first > last between rows
+    a, b = (last, np.maximum(first, last)) if side == "right" else (np.minimum(first, last), first)
+    a, b, runs = np.clip(a, 0, len(t) - 1), np.clip(b, 0, len(t) - 1), np.arange(len(x))
+    inside = (t[0] <= when) & (when <= t[-1])
+    s = np.where(inside, (when - t[a]) / np.where(a == b, 1.0, t[b] - t[a]), np.nan)
+    return x[runs, a] + s * (x[runs, b] - x[runs, a]) if s.any() else x[runs, a]
 
 
 _REDUCE = {"final": lambda t, x: x[:, -1], "initial": lambda t, x: x[:, 0], "min": lambda t, x: x.min(axis=1),

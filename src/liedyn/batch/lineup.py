@@ -5,27 +5,34 @@ constants of its robot (`codegen.whole_step`). Where these are not affine in the
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
+from liedyn.batch.affine import RunNumbers, origin_of
 from liedyn.batch.binding import Binding
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.many_runs import Grid, SideBySide, grid_of, side_by_side
+from liedyn.model.model import Model
 from liedyn.simulation.preparation import Prepared
 from liedyn.simulation.run import output_times
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Of runs: states (N, nq), (N, nv), values (N, k), and the varying constants of their robots (N, m)."""
+class Numbers(NamedTuple):
+    """Of runs: states (N, nq), (N, nv), values (N, k), and constants of their robots (N, m)."""
 
     q: np.ndarray
     v: np.ndarray
     values: np.ndarray
-    varying: np.ndarray
+    constants: np.ndarray
+
+
+def parted(model: Model, rows: np.ndarray) -> Numbers:
+    """Of rows as `numbers_of` gives them."""
+    ends = np.cumsum([model.nq, model.nv, rows.shape[1] - model.nq - model.nv - len(model.constants)])
+    *parts, constants = np.split(rows, ends, axis=1)
+    return Numbers(*map(np.ascontiguousarray, parts), constants)
 
 
 class Lineup:
@@ -36,100 +43,56 @@ class Lineup:
     affine  whether rows are found without binding each run
     """
 
-    def __init__(self, binding: Binding, first: Prepared, places: np.ndarray, engine: SideBySide, affine):
-        self.binding, self.first, self.places, self.engine, self._affine = binding, first, places, engine, affine
+    def __init__(self, first: Prepared, numbers: RunNumbers, engine: SideBySide):
+        self.first, self._numbers, self.engine = first, numbers, engine
+        self.affine, self.places = numbers.affine, numbers.places
         self.times = output_times(first.scenario)
         self.grid: Grid = grid_of(first.problem.schedule, self.times, first.scenario.integrator.step)
-        self._kind, self._base = signature(first), numbers_of(first)
-
-    @property
-    def affine(self) -> bool:
-        return self._affine is not None
 
     def rows(self, values: list) -> tuple[Numbers, np.ndarray]:
-        """Of runs with these values; and which of them cannot go side by side: theirs are those of the first run."""
-        alone = np.zeros(len(values[0]), dtype=bool)
-        if self._affine is not None:
-            for i in np.flatnonzero(self._affine.beyond(values)):          # no run so far out was bound: it may not be valid
-                alone[i] = not self._goes([x[i] for x in values])
-            return self._parts(self._affine.rows(values)), alone
-        rows = np.tile(self._base, (len(alone), 1))
-        for i in range(len(alone)):
-            try:
-                run = self.binding.bind([x[i] for x in values])
-            except LiedynError:
-                alone[i] = True
-                continue
-            found = numbers_of(run) if signature(run) == self._kind else None
-            if found is None or self._strays(found):
-                alone[i] = True
-            else:
-                rows[i] = found
-        return self._parts(rows), alone
+        """Of runs with these values; and which of them cannot go side by side."""
+        rows, alone = self._numbers.rows(values)
+        return parted(self.first.model, rows), alone
 
     def engine_for(self, numbers: Numbers) -> SideBySide:
-        return SideBySide(self.engine.problem, self.engine.line, numbers.varying)
+        return SideBySide(self.engine.problem, self.engine.line, np.ascontiguousarray(numbers.constants[:, self.places]))
 
-    def variants(self, numbers: Numbers) -> Variants | None:
+    def variants(self, numbers: Numbers, rows=slice(None)) -> Variants | None:
         """The robots of these runs; None where all have the same."""
-        return Variants.of_numbers(self.first.model, self.places, numbers.varying) if len(self.places) else None
-
-    def _goes(self, values) -> bool:
-        """Whether a run with these values can start, and go with the others."""
-        try:
-            return signature(self.binding.bind(values)) == self._kind
-        except LiedynError:
-            return False
-
-    def _strays(self, row: np.ndarray) -> bool:
-        """Whether constants differ at other places than the line knows."""
-        constants, base = (x[-len(self.first.model.constants):] for x in (row, self._base))
-        return not set(np.flatnonzero(constants != base)) <= set(self.places)
-
-    def _parts(self, rows: np.ndarray) -> Numbers:
-        model = self.first.model
-        ends = np.cumsum([model.nq, model.nv, rows.shape[1] - model.nq - model.nv - len(model.constants)])
-        q, v, values, constants = (np.ascontiguousarray(x) for x in np.split(rows, ends, axis=1))
-        return Numbers(q, v, values, np.ascontiguousarray(constants[:, self.places]))
+        places = self.places
+        return Variants.of_numbers(self.first.model, places, numbers.constants[:, places][rows]) if len(places) else None
 
 
 def lineup_of(binding: Binding) -> Lineup | None:
     """None where runs cannot go side by side: other integrators than rk4, events, samples, loops, switches of the state, robots
     and control laws without straight-line code."""
-    looked = binding.values(0, min(binding.design.count, LOOKED_AT))
-    origin = [not_zero(x) for x in looked]
+    looked = binding.looked_at
     try:
-        first = binding.bind(origin)
+        first = binding.bind(origin_of(looked))
     except LiedynError:
         return None
-    if first.timeline is not None or first.scenario.integrator.method != "rk4":
+    problem, kind = first.problem, signature(first)
+    if kind is None or first.scenario.integrator.method != "rk4" or problem.model.nv == 0:
         return None
-    if first.problem.ties is not None or first.problem.sampled is not None or first.problem.model.nv == 0:
-        return None
-    base, size, kind = numbers_of(first), len(first.model.constants), signature(first)
 
-    def numbers(values) -> np.ndarray | None:
+    def bound(values) -> np.ndarray | None:
         try:
             run = binding.bind(values)
         except LiedynError:
             return None
         return numbers_of(run) if signature(run) == kind else None
 
-    found = AffineMap(lambda k: [x[0] for x in binding.values(k, k + 1)], binding.design.count, looked, origin, base,
-                      first.model.nv, numbers)                 # the last constants of a robot are floors of pivots
-    moved = np.zeros(size, dtype=bool)
-    for row in found.seen:
-        moved |= row[-size:] != base[-size:]
-    places = np.flatnonzero(moved)
-    engine = side_by_side(first.problem, "rk4", tuple(map(int, places)))
-    return engine and Lineup(binding, first, places, engine, found.affine)
+    floors = first.model.nv                                    # the last constants of a robot
+    numbers = RunNumbers(bound, looked, binding.some, numbers_of(first), len(first.model.constants), floors)
+    engine = side_by_side(problem, "rk4", tuple(map(int, numbers.places)))
+    return engine and Lineup(first, numbers, engine)
 
 
-def signature(run: Prepared) -> tuple:
-    """What runs that go side by side have in common."""
+def signature(run: Prepared) -> tuple | None:
+    """What runs that go side by side have in common; None for one that goes with no other."""
     problem, scenario = run.problem, run.scenario
     if run.timeline is not None or problem.ties is not None or problem.sampled is not None:
-        return ("alone", id(run))
+        return None
     tables = problem.tables()
     index, _, *rest = tables.content
     integrator, signals, curves = scenario.integrator, problem.signals, tables.curves

@@ -3,6 +3,7 @@ Griewank and Walther, Evaluating Derivatives, 2008, ch. 3)."""
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from liedyn.errors import ComputationError
 
@@ -11,7 +12,7 @@ class NotExact(ComputationError):
     """No exact derivative is known of this; the text says of what."""
 
 
-class WithRates:
+class WithRates(NDArrayOperatorsMixin):
     """x, of any shape, and dx (K, *shape). NumPy's functions of it are of the same kind; comparisons are those of x."""
 
     def __init__(self, x, dx):
@@ -40,31 +41,10 @@ class WithRates:
     def __len__(self) -> int:
         return len(self.x)
 
-    def __float__(self) -> float:
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
         if self.dx.any():
             raise NotExact("at(…) of a time that varies")
-        return float(self.x)
-
-    def __add__(self, other):
-        return np.add(self, other)
-
-    def __radd__(self, other):
-        return np.add(other, self)
-
-    def __sub__(self, other):
-        return np.subtract(self, other)
-
-    def __mul__(self, other):
-        return np.multiply(self, other)
-
-    def __rmul__(self, other):
-        return np.multiply(other, self)
-
-    def __truediv__(self, other):
-        return np.true_divide(self, other)
-
-    def __ge__(self, other):
-        return self.x >= other
+        return self.x
 
     def min(self, axis: int):
         return self._picked(self.x.argmin(axis), axis)

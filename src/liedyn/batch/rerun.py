@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.batch.chunk import FAILED, by_loops_of, hashes
 from liedyn.batch.run_batch import Batch
-from liedyn.batch.store import RUNS, Store
+from liedyn.batch.store import Store
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.sweep import SIMULATE
 from liedyn.io.sweep_file import read_sweep
@@ -31,7 +31,7 @@ class Rerun:
 def chosen_runs(folder: str | os.PathLike, wanted: Sequence[str]) -> list[int]:
     """Numbers of runs of a batch. wanted: numbers such as "7", ranges "0-3", `min:OUTPUT`, `max:OUTPUT`; none: a few, evenly
     spread. Raises UsageError for what the table does not have."""
-    table = _table(folder)
+    table = Store(folder).read()
     count, numbers = len(table), []
     if not wanted:
         numbers = np.unique(np.linspace(0, count - 1, min(_FEW, count)).round().astype(int)).tolist()
@@ -55,7 +55,8 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
 
     Raises UsageError where the files of the batch have changed since, or a run failed before it began.
     """
-    about, table, numbers = Store(folder, False).about() or {}, _table(folder), list(numbers)
+    store, numbers = Store(folder), list(numbers)
+    about, table = store.about() or {}, store.read()
     if about.get("job", SIMULATE) != SIMULATE:
         raise UsageError(f"the runs of {folder} are no simulations but of the job {about['job']}: `liedyn batch … --rerun K` "
                          "writes the CSV of one")
@@ -94,7 +95,7 @@ def _varied(about: dict, row: dict) -> tuple[str, ...]:
 
 def _extreme(folder, table, wanted: str) -> int:
     name = wanted[len(_LEAST):]
-    outputs = [*(Store(folder, False).about() or {}).get("outputs", {})]
+    outputs = [*(Store(folder).about() or {}).get("outputs", {})]
     if name not in outputs:
         raise UsageError(f"--runs {wanted}: the batch has no output {name!r}; "
                          + (nearest(name, outputs) or f"it has {', '.join(outputs) or 'none'}"))
@@ -102,11 +103,3 @@ def _extreme(folder, table, wanted: str) -> int:
     if np.isnan(x).all():
         raise UsageError(f"--runs {wanted}: no run is complete")
     return int((np.nanargmin if wanted.startswith(_LEAST) else np.nanargmax)(x))
-
-
-def _table(folder):
-    from pyarrow import parquet
-    path = Path(folder) / RUNS
-    if not path.is_file():
-        raise UsageError(f"{folder} has no table yet: `liedyn batch … --resume` computes what is missing")
-    return parquet.read_table(path)

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,17 +23,6 @@ from liedyn.simulation.records.room import free_disk
 
 _FORMAT = 1
 _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Number `part` of `parts`, from 1."""
-
-    part: int = 1
-    parts: int = 1
-
-    def has(self, chunk: int) -> bool:
-        return chunk % self.parts == self.part - 1
 
 
 @dataclass(frozen=True)
@@ -145,54 +134,52 @@ class Batch:
                 "seconds": each * self.count / (1 if together else jobs), "folder": os.fspath(folder)}
 
     # running --------------------------------------------------------------------------------------------------------
-    def run(self, folder, *, shard: Shard | None = None, force: bool = False, resume: bool = False, jobs: int | None = None,
+    def run(self, folder, *, shard: tuple[int, int] = (1, 1), force: bool = False, resume: bool = False, jobs: int | None = None,
             scheduler: str | None = None, csv: bool = False,
             progress: Callable[[int, int], None] = lambda done, count: None) -> Done:
-        """Compute what is missing into the folder. progress(runs done, runs in all).
+        """Compute what is missing into the folder. shard: part i of N of the chunks, from 1; progress(runs done, runs in all).
 
         Raises UsageError for a folder that is not to be touched, ComputationError where workers end again and again.
         """
-        began, shard, jobs = time.perf_counter(), shard or Shard(), jobs or cores()
+        began, (part, parts) = time.perf_counter(), shard
         self.check_disk(folder)
         store = Store(folder, self.sweep.trajectories is not None)
-        before = store.begin(force, resume or shard.parts > 1)
+        before = store.begin(force, resume or parts > 1)
         if before is not None and self._size is None:
             self._size = before.get("runs_in_a_chunk", self.size)
         store.tell(self._about())
         names = [self.name(chunk) for chunk in range(self.chunks)]
-        mine = [chunk for chunk in range(self.chunks) if shard.has(chunk)]
+        mine = range(part - 1, self.chunks, parts)
         missing = [chunk for chunk in mine if not store.has(names[chunk])]
         count, todo = (sum(until - first for first, until in map(self.span, which)) for which in (mine, missing))
-        done = [count - todo]                                  # runs
-        progress(done[0], count)
-        for runs in self._computed(store, missing, names, jobs, scheduler, lambda more: progress(done[0] + more, count)):
-            done[0] += runs
-            progress(done[0], count)
+        done = count - todo
+
+        def advance(runs: int) -> None:
+            nonlocal done
+            done += runs
+            progress(done, count)
+        advance(0)
+        self._compute(store, [(names[chunk], *self.span(chunk)) for chunk in missing], jobs or cores(), scheduler, advance)
         absent = [name for name in names if not store.has(name)]
         counts = {} if absent else store.finish(names, csv)
         return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts)
 
-    def _computed(self, store: Store, missing: list[int], names: list[str], jobs: int, scheduler: str | None,
-                  within: Callable[[int], None]) -> Iterator[int]:
-        """Runs of each chunk that is written."""
+    def _compute(self, store: Store, todo: list[tuple[str, int, int]], jobs: int, scheduler: str | None,
+                 advance: Callable[[int], None]) -> None:
+        """Chunks: the name of each, its first run and the one behind its last. advance(runs): so many more are done."""
         job = Job(self.sweep, os.path.abspath(store.folder), self.identity)
-        todo = [(names[chunk], *self.span(chunk)) for chunk in missing]
         if scheduler is not None:
-            yield from on_scheduler(job, todo, scheduler)
+            for runs in on_scheduler(job, todo, scheduler):
+                advance(runs)
             return
         began, soon = time.perf_counter(), _SOON_BY_THREADS if self.bench.side_by_side else _SOON
-        for k, (name, first, until) in enumerate(todo):
+        for k, chunk in enumerate(todo):
             left = (time.perf_counter() - began) / max(k, 1) * (len(todo) - k)
             if jobs > 1 and k and left > soon:                 # runs side by side are on threads until then
-                yield from on_processes(job, todo[k:], jobs)
+                for runs in on_processes(job, todo[k:], jobs):
+                    advance(runs)
                 return
-            seen = [0]
-
-            def told(runs, seen=seen):
-                seen[0] += runs
-                within(seen[0])
-            compute(self.bench, store, name, first, until, told)
-            yield until - first
+            compute(self.bench, store, *chunk, advance)
 
     def _about(self) -> dict:
         sweep = self.sweep

@@ -10,25 +10,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.analyse.along.derivative_columns import Question
+from liedyn.analyse.along.derivative_columns import jacobian as derivatives
 from liedyn.analyse.along.dynamics_along import setting_of
 from liedyn.analyse.along.recorded_motion import columns_of_motion
 from liedyn.batch.along import AlongBench
-from liedyn.batch.chunk import COMPLETE, Bench
-from liedyn.batch.expressions import Compiled
-from liedyn.batch.motions import AlongMotion, SideBySideMotion
+from liedyn.batch.chunk import Bench
+from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact, WithRates
 from liedyn.batch.simulations import SimulationBench
 from liedyn.batch.step_rates import rates_of_simulation
-from liedyn.dynamics.derivatives.directional import parameter_derivatives
 from liedyn.dynamics.kinematics import jacobian, jacobian_derivative, link_pose, link_twist
 from liedyn.dynamics.tangent_numbers import tangent_rates
 from liedyn.errors import LiedynError
 from liedyn.kernels.simulation.link_points import COMPONENTS
+from liedyn.simulation.records.motion_columns import columns_of
 
 RUNS = 4                         # for central differences, by what varies
 EXACT, DIFFERENCES = "exact derivatives", "central differences"
 _FINE, _STEP = 1e-3, 0.02        # of the spread: differences of numbers that a run is made of, and of runs
-_ENERGIES = ("kinetic", "potential", "work")
 _MOVING = ("origin", "screw", "pitch")          # parameters that displace links
 
 
@@ -50,29 +50,22 @@ def sensitivities(bench: Bench, centre: list, spreads: np.ndarray) -> Sensitivit
     n, base = len(bench.outputs), _outputs_at(bench, [centre])[0]
     if np.isnan(base).all() and n:
         raise NotExact("the run at the medians of what varies is not complete")
-    slopes, ways, rest = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n, list(range(n))
+    slopes, ways = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n
     try:
         motion = _motion(bench, centre, spreads, which)
     except LiedynError:                                        # NotExact, or what is beside the centre cannot be run
         motion = None
-    for k in list(rest) if motion is not None else ():
+    for k, output in enumerate(bench.outputs if motion is not None else ()):
         try:
-            slopes[k, which] = _slopes(bench.outputs[k], motion, len(which))
+            with np.errstate(all="ignore"):
+                found = output.value(motion)
         except NotExact:
             continue
-        ways[k] = EXACT
-        rest.remove(k)
+        slopes[k, which], ways[k] = found.dx[:, 0] if isinstance(found, WithRates) else 0.0, EXACT
+    rest = [k for k in range(n) if ways[k] == DIFFERENCES]
     if rest:
         slopes[np.ix_(rest, which)] = differences(lambda rows: _outputs_at(bench, rows)[:, rest], centre, spreads, which, _STEP).T
     return Sensitivities(base, slopes, tuple(ways))
-
-
-def _slopes(output: Compiled, motion: _RatesMotion, count: int) -> np.ndarray:
-    if output.events:
-        raise NotExact("events")
-    with np.errstate(all="ignore"):
-        found = output.value(motion)
-    return found.dx.reshape(count) if isinstance(found, WithRates) else np.zeros(count)
 
 
 def differences(evaluate: Callable, centre: list, spreads, which, share: float) -> np.ndarray:
@@ -92,7 +85,6 @@ def _outputs_at(bench: Bench, rows: list[list]) -> np.ndarray:
     """(rows, outputs) of runs with these values, NaN where they are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
     table, _ = bench.computed(0, columns)
-    table.outputs[[status != COMPLETE for status in table.status]] = np.nan
     return table.outputs
 
 
@@ -106,33 +98,30 @@ def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:
 
 
 class _RatesMotion:
-    """A run, and the rates of what outputs read of it. base: the run itself; rates: {q, v, a, tau, energy: (K, R, n)}, of q by
-    its numbers; still: whether links stay where they are on their bodies."""
+    """A run, and the rates of what outputs read of it. rates: by what varies as runs side by side, of q by its numbers; still:
+    whether links stay where they are on their bodies."""
 
-    def __init__(self, base: SideBySideMotion, rates: dict[str, np.ndarray], still: bool):
-        self.base, self.t, self.rates, self.still, self.model = base, base.t, rates, still, base.model
-        self.q, self.v = (base.arrays[kind][0] for kind in "qv")
+    def __init__(self, base: RunsMotion, rates: RunsMotion, still: bool):
+        self.base, self.t, self.rates, self.still = base, base.t, rates, still
 
     def column(self, name: str):
-        kind, _, rest = name.partition(".")
-        if kind == "energy" and kind in self.rates:
-            return WithRates(self.base.column(name), self.rates[kind][:, None, :, _ENERGIES.index(rest)])
-        if kind not in self.base.names or rest not in self.base.names[kind]:
-            if kind == "fext":
-                return self.base.column(name)
-            raise NotExact(name)
-        if kind not in self.rates:
-            raise NotExact(name)
-        return WithRates(self.base.column(name), self.rates[kind][:, None, :, self.base.names[kind].index(rest)])
+        if name in self.rates.columns:
+            return WithRates(self.base.column(name), self.rates.column(name)[:, None])
+        if name.startswith("fext."):
+            return self.base.column(name)
+        raise NotExact(name)
+
+    def times_of(self, event: str):
+        raise NotExact("events")
 
     def point(self, kind: str, link: str, at) -> WithRates:
         """p = p_link + R at; V, the twist, in world axes: dV = J dv + (dJ along dq) v."""
         if not self.still:
             raise NotExact(f"{kind}({link})")
-        model, q, v, found = self.model, np.ascontiguousarray(self.q), np.ascontiguousarray(self.v), []
+        model, (q, v), found = self.base.model, (np.ascontiguousarray(x[0]) for x in (self.base.q, self.base.v)), []
         arm = link_pose(model, q, link)[..., :3, :3] @ np.array(at)
         J, V = (f(model, q, *more, link, frame="local_world_aligned") for f, more in ((jacobian, ()), (link_twist, (v,))))
-        for dq, dv in zip(self.rates["q"], self.rates["v"], strict=True):
+        for dq, dv in zip(self.rates.q, self.rates.v, strict=True):
             x = np.ascontiguousarray(tangent_rates(model, q, dq))
             moved = (J @ x[..., None])[..., 0]
             turned = np.cross(moved[..., :3], arm)
@@ -156,13 +145,11 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     run = binding.bind(centre)
     setting = setting_of(run.model, run.trajectory, job.kind, job.prescribed)
     motion, given = setting.motion, setting.prescribed
-    outcome = setting.compute(motion)
-    x = np.where(given, outcome.a, outcome.tau)
-    mask = {"of": "hybrid", "prescribed": given} if job.kind == "hybrid" else {"of": job.kind}
-    found = parameter_derivatives(run.model, motion.q, motion.v, x, names, **mask, f_ext=motion.f_ext, passive=motion.passive)
+    found = derivatives(run.model, Question(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)
-    rates = {"q": np.zeros((len(names), *motion.q.shape)), "v": np.zeros((len(names), *motion.v.shape)),
-             "tau": np.where(given, found, 0.0), "a": np.where(given, 0.0, found)}
-    base = AlongMotion(run.model, None, run.trajectory.t, motion, {
-        name: (unit, x[None]) for name, unit, x in columns_of_motion(run.model, outcome)})
-    return _RatesMotion(base, rates, True)
+    still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
+    rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
+    base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(motion))]
+    t = run.trajectory.t
+    return _RatesMotion(RunsMotion(run.model, t, base, motion.q[None], motion.v[None]),
+                        RunsMotion(run.model, t, rates, **still), True)

@@ -9,21 +9,20 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.batch.binding import ScenarioBinding
-from liedyn.batch.chunk import COMPLETE, DIVERGED, FAILED, Bench, Motions, Table, by_loops_of, every_nth, matching
+from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Table, by_loops_of
 from liedyn.batch.lineup import Lineup, lineup_of
-from liedyn.batch.motions import OfResult, SideBySideMotion
+from liedyn.batch.motions import RunsMotion, motion_of_run, robots_of_rows
+from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
-from liedyn.io.csv import column_title
 from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.simulation.names import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
-from liedyn.simulation.records.motion_columns import columns_of
+from liedyn.simulation.records.motion_columns import columns_of, energy_columns
 from liedyn.simulation.records.resume import identity
 from liedyn.simulation.run import Silent, simulate_prepared
 from liedyn.simulation.run_checks.balance import relative_balance
-
-_KINDS = ("q", "v", "a", "tau")
 
 
 class SimulationBench(Bench):
@@ -41,10 +40,8 @@ class SimulationBench(Bench):
         return self.lineup is not None
 
     @property
-    def way(self) -> str:
-        if self.lineup is None:
-            return "one after the other"
-        return "side by side" + ("" if self.lineup.affine else ", each bound by itself")
+    def mapped(self) -> bool:
+        return self.lineup.affine
 
     @cached_property
     def first(self) -> Prepared:
@@ -65,10 +62,9 @@ class SimulationBench(Bench):
     # columns ------------------------------------------------------------------------------------------------------------
     def known_columns(self) -> dict[str, str]:
         """Columns that every run has, and their units; of runs side by side they are all."""
-        model = self.binding.model
-        arrays = {kind: np.zeros((1, model.nq if kind == "q" else model.nv)) for kind in _KINDS}
-        return {name: unit for name, unit, _ in columns_of(model, **arrays)} | dict.fromkeys(
-            ("energy.kinetic", "energy.potential", "energy.work"), "J")
+        q, v = (np.zeros((1, n)) for n in (self.binding.model.nq, self.binding.model.nv))
+        columns = [*columns_of(self.binding.model, q=q, v=v, a=v, tau=v), *energy_columns(v, v, v)]
+        return {name: unit for name, unit, _ in columns}
 
     def events(self) -> list[str]:
         return [event.name for event in self.binding.prepared.scenario.events]
@@ -84,7 +80,7 @@ class SimulationBench(Bench):
             return
         names = [name for name, _, _ in found.columns]
         for name, one in others:
-            if name not in names and not matching(names, name):
+            if not matching(name, names):
                 raise ScenarioError("no such column", place=one.place, found=name, expected="a column of the trajectory",
                                     hint=nearest(name, names))
 
@@ -95,7 +91,7 @@ class SimulationBench(Bench):
         others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
                       prepared.problem.prescribed.any()))
         for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and others else ():
-            if pattern[:1] in ("*", "?", "[") or not matching(known, pattern):
+            if pattern[:1] in ("*", "?", "[") or not matching(pattern, known):
                 return False
         return all(name in known for output in self.outputs for name in output.columns)
 
@@ -107,7 +103,7 @@ class SimulationBench(Bench):
         return any(name.startswith(("a.", "tau.")) for name in names)
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+    def _together(self, table: Table, progress) -> list[int]:
         """Left are what cannot go with the others, and what went astray, which is told by itself."""
         began, lineup = time.perf_counter(), self.lineup
         numbers, alone = lineup.rows(table.values)
@@ -116,63 +112,33 @@ class SimulationBench(Bench):
         out = Outputs.of(n, len(times), model.nq, model.nv, engine.more if reads else 0)
         moving = Runs.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps))
         engine.advance(moving, lineup.grid, out, numbers.values, threads=self.threads)
-        lost = ~np.isfinite(out.q).all(axis=(1, 2)) | ~np.isfinite(out.v).all(axis=(1, 2)) | (moving.ended >= 0) | alone
+        done = ~alone & (moving.ended < 0)
         with np.errstate(invalid="ignore"):
-            lost |= (np.abs(out.q).max(axis=(1, 2), initial=0.0) > LOST) | (np.abs(out.v).max(axis=(1, 2), initial=0.0) > LOST)
-        if lost.any():                                          # energies of these would be refused
-            out.q[lost], out.v[lost] = model.neutral(), 0.0
-        a, tau = (out.more[..., :model.nv], out.more[..., model.nv:2 * model.nv]) if reads else (None, None)
-        motion = SideBySideMotion(model, lineup.variants(numbers), times, out.q, out.v, a, tau, out.work)
-        done = ~lost
-        for k, output in enumerate(self.outputs):
-            table.outputs[done, k] = np.broadcast_to(output.value(motion), (n,))[done]
-        table.energy_balance[done] = relative_balance(lineup.first.model, *motion.energies, out.work, lineup.grid.steps)[done]
-        unclear = done & ~np.isfinite(table.energy_balance)
-        done &= ~unclear
-        for i in np.flatnonzero(done):
-            table.status[i] = COMPLETE
-        if self.sweep.trajectories:
-            kept.append(self._rows_side_by_side(motion, table.number, np.flatnonzero(done)))
+            for x in (out.q, out.v):
+                done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= LOST        # NaN is not
+        out.q[~done], out.v[~done] = model.neutral(), 0.0        # energies of these would be refused
+        with robots_of_rows(lineup.variants(numbers), len(times)):
+            kinetic, potential = energy(model, out.q, out.v)
+        table.energy_balance[done] = relative_balance(model, kinetic, potential, out.work, lineup.grid.steps)[done]
+        done &= np.isfinite(table.energy_balance)
+        arrays = out.q, out.v, out.more, kinetic, potential, out.work
+        q, v, more, *energies = arrays if done.all() else (x[done] for x in arrays)
+        a, tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if reads else (None, None)
+        columns = [*columns_of(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
+        self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
 
-    def _rows_side_by_side(self, motion: SideBySideMotion, number, which) -> Motions:
-        rows = every_nth(len(motion.t), self.sweep.trajectories.every)
-        units = self.known_columns()
-        columns = {column_title(name, units[name]): motion.column(name)[which][:, rows].reshape(-1)
-                   for name in self.kept_names(units)}
-        return Motions(np.repeat(number[which], len(rows)), np.tile(motion.t[rows], len(which)), columns)
-
-    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
-        values = [x[i] for x in table.values]
-        try:
-            run = self.binding.bind(values)
-        except LiedynError as error:
-            table.status[i], table.reason[i] = FAILED, str(error)
-            return
-        result, base = None, self.binding.prepared.model
-        try:
-            with by_loops_of(run.model, base):
+    def _alone(self, table: Table, i: int, run: Prepared) -> None:
+        with by_loops_of(run.model, self.binding.prepared.model):
+            try:
                 result = simulate_prepared(run, Silent())
-            table.status[i] = COMPLETE
-        except ComputationError as error:
-            result = error.result
-            table.status[i] = FAILED if result is None and error.at is None else DIVERGED
-            table.reason[i] = str(error)
-        except LiedynError as error:
-            table.status[i], table.reason[i] = FAILED, str(error)
-        if result is None:
-            return
-        if table.status[i] == COMPLETE:
+            except ComputationError as error:
+                table.status[i] = FAILED if error.result is None and error.at is None else DIVERGED
+                table.reason[i] = str(error)
+                if error.result is not None:
+                    self._keep(table, np.array([i]), motion_of_run(error.result))
+                return
+            self._fill(table, np.array([i]), motion_of_run(result))
             table.energy_balance[i] = result.check["energy_balance_relative"]
-            with by_loops_of(run.model, base):
-                motion = OfResult(result)
-                for k, output in enumerate(self.outputs):
-                    table.outputs[i, k] = np.asarray(output.value(motion)).reshape(-1)[0]
-        if self.sweep.trajectories:
-            rows, number = every_nth(len(result.t), self.sweep.trajectories.every), table.number[i]
-            titles = {name: column_title(name, unit) for name, unit, _ in result.columns}
-            columns = {name: x for name, _, x in result.columns}
-            kept.append(Motions(np.full(len(rows), number), result.t[rows],
-                                {titles[name]: columns[name][rows] for name in self.kept_names(columns)}))

@@ -44,23 +44,30 @@ _TOLD = {
 class Store:
     """trajectories: whether they are kept."""
 
-    def __init__(self, folder: str | os.PathLike, trajectories: bool):
+    def __init__(self, folder: str | os.PathLike, trajectories: bool = False):
         self.folder, self.trajectories = Path(folder), trajectories
 
     def begin(self, force: bool, resume: bool) -> dict | None:
         """What the folder says of the batch before, None where there is none. UsageError for a folder that is not to be
         touched."""
         check_folder(self.folder, mark=MARK, force=True)
-        anew = force and not resume
-        there = {} if anew and (self.folder / MARK).exists() else self.about()
-        if there is not None and not (force or resume):
-            raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
-        if there is not None and anew:
-            with told(self.folder):
-                for one in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):         # the mark goes last
-                    remove(one)
+        if not (self.folder / MARK).exists():
             return None
-        return there
+        if resume:
+            return self.about()
+        if not force:
+            raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
+        with told(self.folder):
+            for one in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):             # the mark goes last
+                remove(one)
+        return None
+
+    def read(self, columns: list[str] | None = None):
+        """The table, or these columns of it. UsageError where there is none yet."""
+        from pyarrow import parquet
+        if not (self.folder / RUNS).is_file():
+            raise UsageError(f"{self.folder} has no table yet: `liedyn batch … --resume` computes what is missing")
+        return parquet.read_table(self.folder / RUNS, columns=columns)
 
     def about(self) -> dict | None:
         """What the folder says of its batch; None where it says nothing. UsageError where that is not what was written."""
@@ -149,9 +156,8 @@ class Store:
         whole = pa.unify_schemas(schemas) if schemas else None
         for path, schema in zip(files, schemas, strict=True):
             if schema.names != whole.names:
-                table = parquet.read_table(path)
-                columns = [table[one.name] if one.name in schema.names else pa.nulls(len(table), one.type) for one in whole]
-                parquet.write_table(pa.table(columns, schema=whole), part / "trajectory")
+                table = pa.concat_tables([whole.empty_table(), parquet.read_table(path)], promote_options="default")
+                parquet.write_table(table, part / "trajectory")
                 os.replace(part / "trajectory", path)
 
 

@@ -83,8 +83,6 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
 
 
 def _run(found, folder, console, *, shard, **options):
-    from liedyn.batch.run_batch import Shard
-
     began = [time.monotonic(), None]
 
     def progress(done: int, count: int) -> None:
@@ -97,7 +95,7 @@ def _run(found, folder, console, *, shard, **options):
 
     with console.progress.stage("simulating"):
         try:
-            return found.run(folder, shard=Shard(*shard) if shard else None, progress=progress, **options)
+            return found.run(folder, shard=shard or (1, 1), progress=progress, **options)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"what is computed is in {folder}; --resume computes the rest") from None
 
@@ -168,7 +166,6 @@ def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, con
 
 
 def _values(found, number: int) -> list[str]:
-    values = [x[0] for x in found.binding.values(number, number + 1)]
-    told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.vary, values, strict=True))
+    told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.vary, found.binding.values_of(number), strict=True))
     other = ["the robot is another one than in its file: other commands do not know what differs"]
     return [f"run {number}: {told}", *(other if found.binding.of_robot else [])]

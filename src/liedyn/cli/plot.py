@@ -33,8 +33,9 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
     from pathlib import Path
 
     from liedyn.report.plot_folder import check_pictures, plot_trajectory, sources
+    from liedyn.report.run_sources import is_batch
 
-    if (Path(trajectory) / "batch.json").is_file():
+    if is_batch(trajectory):
         folder = Path(output or Path(trajectory, "plots"))
         check_pictures(folder, formats, force=force)
         if robot or against:

@@ -65,8 +65,8 @@ def replay(trajectory, robot, output, against, runs, beside, traces, follow, spe
     Example:  liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
     """
     from liedyn.report.replay.page import Look
-    from liedyn.report.replay.sources import is_batch
     from liedyn.report.replay.write import Files, Source, page_output, write_replay
+    from liedyn.report.run_sources import is_batch
 
     page = output or (page_output(trajectory) if video is mcap is None else None)
     if as_json and page == "-":

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.codegen.plain import plain
+from liedyn.kernels.simulation.signals import PROGRAM
 
 
 def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
@@ -12,6 +13,12 @@ def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
     with np.errstate(all="ignore"):
         x, dx, ddx = plain("kernels.simulation.signals").signal(signals, k, np.float64(t), q, v, stack)
     return float(x), float(dx), float(ddx)
+
+
+def instructions(signals, k: int) -> np.ndarray:
+    """Of signal k; none where it is no program."""
+    first = signals.first[k]
+    return signals.code[first:first + signals.count[k]] if signals.kind[k] == PROGRAM else np.zeros(0, dtype=np.int64)
 
 
 def state_on_reference(law, signals, t: float, q, v, flag) -> bool:

@@ -3,10 +3,13 @@ calls. Runs share robot, modes and signals, and the times of their steps; each h
 torques) and, if asked, parameters of the robot.
 
 Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Closed`).
+A run in which an event happens within the step stays before it (`_Runs.unless_events`); steps of other lengths find when.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,10 +20,11 @@ from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import VARYING, Array, Recording, bounds_of_angles, written
 from liedyn.codegen.scenario_tables import Tables
 from liedyn.codegen.step import Scene
+from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
 from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
-from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.lie.recorded import NotALine, absolute, numbers, where_less, zeros
 
@@ -28,7 +32,7 @@ TIMES = 3            # of a step, at which signals are read: its beginning, midd
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
 OPEN = 1e-5          # rad or m: what the last of them squares
-DEPENDENT_ROWS = 9   # a code beside those of `right_hand_side` and `by_parts`
+DEPENDENT_ROWS, BAD_READING = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
 
 
 @dataclass(frozen=True)
@@ -39,61 +43,67 @@ class WholeStep:
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
     values    (N, k) numbers, for a run by itself `numbers`: as of a `Step`
     q, v      (N, nq), (N, nv)
-    work      (N, 1) supplied
+    work      (N, 1 + events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more
     code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
-              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other: else RUNNING. What is written of
-              a run with another code is worthless
+              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other, BAD_READING where that of an
+              event is not finite: else RUNNING. What is written of a run with another code is worthless, but for EVENT: one
+              happens within the step, and nothing is written
     varying   (N, m) constants of the model at the places that the line was made for
 
     rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
     clock[1], and what is prescribed there into q, v.
+
+    within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
+    run, whatever happens in between, and what events read at the end (N, events).
     """
 
     step: Batch
     rows: Batch
     curves: np.ndarray
     numbers: np.ndarray
+    within: Callable[[], Batch | None]
 
 
-def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> WholeStep | None:
+def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = (), directions: tuple[int, ...] = (),
+               rates: bool = False) -> WholeStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
-    that projections of the position, those of the velocity, and motions rest on."""
+    that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
+    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
     schedule = tables.schedule
-    if not wanted() or tables.signals.held.size or schedule.watch.size or schedule.integral.size or tables.model.nv == 0:
+    if not wanted() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
+            or tables.model.nv == 0:
         return None
-    lines = [_kept(record, tables, asked, varying, rows) for record, asked in ((record_whole_step, method), (record_rows, ""))]
-    return WholeStep(*lines, tables.curves, tables.numbers) if all(lines) else None
+    step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
+    lines = [_kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
+    within = partial(_kept, record_step_within, tables, method, varying, rows, directions)
+    return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
 
 
-def adjoint_line(tables: Tables, of: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
-    """What takes derivatives of a cost by results to those by the state before them, by the values and by the parameters. of: one
-    of METHODS, whose result is the state after a step, or one of RESULTS. With the arrays
-
-        clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying        of a step, by_q, by_v in place
-        clock, curves, values, q, v, work, by, by_q, by_v, by_values, by_varying, code, varying    of others
-
-    by_q is by the numbers of q: quaternions are not tangent. None as for `whole_step`."""
-    return _kept(record_adjoint, tables, of, varying, rows)
+def adjoint_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
+    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
+    return _kept(record_adjoint, tables, method, varying, rows, ())
 
 
-def _kept(record, tables: Tables, asked: str, varying, rows) -> Batch | None:
+def _kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch | None:
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
-    name = tables.name(record.__name__, asked, varying, rows, width())
-    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows))
+    name = tables.name(record.__name__, asked, varying, rows, directions, width())
+    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
 
 
 class _Runs(Scene):
-    """signals: at each of the times of a step."""
+    """signals: at each of the times of a step; shared: inputs that all runs share."""
 
-    def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows):
-        model = tables.model
+    shared: tuple[str, ...] = ("clock", "curves")
+
+    def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
+        model, self.directions, self.watched = tables.model, directions, tables.schedule.watch
         super().__init__(tables, {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(tables.curves), "values": len(tables.numbers),
-                                  "q": model.nq, "v": model.nv, "work": 1}, varying)
+                                  "q": model.nq, "v": model.nv, "work": 1 + len(directions)}, varying)
         at = [tables.over(self.given["values"], t, curves, zeros(0))
               for t, curves in zip(self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1), strict=True)]
-        _, self.plant, self.schedule, *_ = at[0]
+        self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.watched[:0])     # read after steps alone
         self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
         self.mechanism = _Closed(self, model, rows) if rows else None
 
@@ -109,7 +119,28 @@ class _Runs(Scene):
 
     def at_rest(self, v):
         """A state in the chart about its own configuration."""
-        return np.concatenate([zeros(len(v)), v, self.given["work"]])
+        return np.concatenate([zeros(len(v)), v, self.given["work"][:1]])
+
+    def readings(self, q, v) -> list:
+        """Of events, at the end of the step."""
+        signals, w, value = self.signals[-1], self.work, plain("kernels.simulation.signals").value
+        plain("kernels.simulation.link_points").look_at_points(signals.points, self.tree, q, v, signals.measured)
+        return [value(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
+
+    def unless_events(self, code, **after):
+        """(code, what the arrays hold after the step): as before it where an event happens."""
+        sides, readings = [], self.readings(after["q"], after["v"])
+        happens = unread = float(RUNNING)
+        for x, side, direction in zip(readings, self.given["work"][1:], self.directions, strict=True):
+            sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
+            passed, known = side * x, absolute(side)
+            sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
+            there = where_less(0.0, direction * x, float(EVENT), happens) if direction else float(EVENT)
+            happens = where_less(passed, 0.0, there, happens)
+            unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
+        code, after["work"] = _first(code, unread, happens), [*after["work"], *sides]
+        return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]
+                      for name, values in after.items()}
 
     def recording(self, code, **results) -> Recording:
         """results: what arrays hold afterwards."""
@@ -117,7 +148,7 @@ class _Runs(Scene):
             code = where_less(x, bound, code, float(REFUSED))
         arrays = []
         for name, x in self.given.items():
-            shared = name in ("clock", "curves")
+            shared = name in self.shared
             arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
         arrays += [Array(name, len(x), written(zeros(len(x)), x)) for name, x in results.items()]
         arrays.append(Array("code", 1, (code,)))
@@ -174,10 +205,20 @@ class _Closed(Mechanism):
         return where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
 
 
-def record_whole_step(tables: Tables, method: str, varying: tuple[int, ...], rows: Rows) -> Recording:
-    runs = _Runs(tables, varying, rows)
+def record_whole_step(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(tables, varying, rows, directions)
     (code, work), q, v = _after(runs, method)
-    return runs.recording(code, q=q, v=v, work=work)
+    if not directions:
+        return runs.recording(code, q=q, v=v, work=work)
+    code, after = runs.unless_events(code, q=q, v=v, work=work)
+    return runs.recording(code, **after)
+
+
+def record_step_within(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(tables, varying, rows, directions)
+    runs.shared = ("curves",)
+    (code, work), q, v = _after(runs, method)
+    return runs.recording(code, q=q, v=v, work=[*work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
 
 
 def _after(runs: _Runs, method: str):
@@ -223,43 +264,61 @@ def _first(*codes):
     return found
 
 
-def record_adjoint(tables: Tables, of: str, varying: tuple[int, ...], rows: Rows) -> Recording:
+def record_adjoint(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
+    """Derivatives of a cost by the state after a step become those by the state before it: arrays by_q, by_v, in place, by the
+    numbers of q (quaternions are not tangent); and those by the values and parameters: by_values, by_varying."""
     runs = _Runs(tables, varying, rows)
-    results = {"by": RESULTS[of](runs)} if of in RESULTS else dict(zip(("by_q", "by_v"), _after(runs, of)[1:], strict=True))
-    given = {name: runs.tape.inputs(name, len(x)) for name, x in results.items()}
-    back = adjoint(runs.tape, [pair for name, x in results.items() for pair in zip(x, given[name], strict=True)])
+    _, q, v = _after(runs, method)
+    given = {"by_q": runs.tape.inputs("by_q", len(q)), "by_v": runs.tape.inputs("by_v", len(v))}
+    back = adjoint(runs.tape, zip([*q, *v], [*given["by_q"], *given["by_v"]], strict=True))
     inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
     runs.given |= given
     return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(y) for y in x]) for name, x in inputs.items()})
 
 
-def _forces(runs: _Runs) -> list:
-    """Accelerations, then joint forces."""
-    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
-    return [*runs.work.a, *runs.work.tau]
+def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
+    """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
+    that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
+    runs = _Runs(tables, varying, rows)
+    (code, work), q, v = _after(runs, method)
+    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, *work]), [len(q), len(q) + len(v)])
+    return runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=work)
 
 
-def _energies(runs: _Runs) -> np.ndarray:
+def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
+    """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
+    wrenches the rates of the kinetic and potential energy."""
+    runs = _Runs(tables, varying, rows)
+    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    a, tau = runs.work.a.copy(), runs.work.tau.copy()
+    da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
+    return runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies)
+
+
+def _rates_along(runs: _Runs, results: list) -> np.ndarray:
+    """Of results. The direction becomes inputs of the recording."""
+    tape, given, pairs = runs.tape, runs.given | {VARYING: runs.varying}, []
+    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", VARYING))):
+        own = given[name]
+        rates = numbers([tape.record("input", name, len(own) + k) for k in range(len(x))])
+        given[name] = np.concatenate([own, rates])
+        pairs += zip(x, rates, strict=True)
+    runs.varying, runs.given = given.pop(VARYING), given
+    return numbers(tangent(tape, pairs, results))
+
+
+def _energies(runs: _Runs) -> list:
     """Kinetic and potential."""
     kernels, q, v, out = plain("kernels.recursions.energy"), runs.given["q"], runs.given["v"], zeros(2)
     n = runs.tree.parent.size
     work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n, len(v))), n)
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
     kernels.energy(runs.tree, q, v, work, out)
-    return out
+    return [*out]
 
 
-def _work(runs: _Runs) -> np.ndarray:
-    """Supplied until the end of a step of rk4."""
-    (_, work), _, _ = _after(runs, "rk4")
-    return work
-
-
-RESULTS = {"forces": _forces, "energies": _energies, "work": _work}
-
-
-def record_rows(tables: Tables, _: str, varying: tuple[int, ...], rows: Rows) -> Recording:
-    runs = _Runs(tables, varying, rows)
+def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(tables, varying, rows, directions)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
     for joint in tables.model.joints:

@@ -83,21 +83,25 @@ class Driven:
 class Runs:
     """States of N runs, which move on in place, and what becomes of them.
 
-    q, v, work   (N, nq), (N, nv), (N, 1)
-    last         (N,) steps of each run; ended (N,) the step in which one went wrong, or -1; codes (N,) why
+    q, v, work   (N, nq), (N, nv), (N, 1 + events): see `WholeStep`
+    begins       (N,) the step from which each run moves on
+    last         (N,) steps of each run; ended (N,) the step in which one went wrong, or before which it stays for an event (code
+                 EVENT), or -1; codes (N,) why
     """
 
     q: np.ndarray
     v: np.ndarray
     work: np.ndarray
+    begins: np.ndarray
     last: np.ndarray
     ended: np.ndarray
     codes: np.ndarray
 
     @classmethod
-    def from_states(cls, q, v, last: np.ndarray) -> Runs:
+    def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> Runs:
         n = len(q)
-        return cls(q.copy(), v.copy(), np.zeros((n, 1)), last.copy(), np.full(n, -1), np.zeros(n, dtype=np.int64))
+        none = np.zeros(n, dtype=np.int64)
+        return cls(q.copy(), v.copy(), np.zeros((n, 1 + events)), none, last.copy(), np.full(n, -1), none.copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +119,14 @@ class Outputs:
 
 
 class SideBySide:
-    """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`."""
+    """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`.
 
-    def __init__(self, problem: Problem, line: WholeStep, varying: np.ndarray):
+    more   numbers that its line has for a row: accelerations, forces and wrenches, or those of a line with rates
+    """
+
+    def __init__(self, problem: Problem, line: WholeStep, varying: np.ndarray, more: int | None = None):
         self.problem, self.line, self.varying = problem, line, varying
-        self.more = 2 * problem.model.nv + 6 * len(problem.forced_links)
+        self.more = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
         prepare(roll)
 
     def advance(self, runs: Runs, grid: Grid, out: Outputs, values: np.ndarray, driven: Driven | None = None,
@@ -131,14 +138,16 @@ class SideBySide:
             driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
         curves = curves_at(self.problem.signals, line.curves, grid.clocks)
         kept = bool(out.more.shape[2]) or (self.problem.schedule.level != TORQUE).any()
-        rest, size = model.neutral(), max(line.step.scratch, line.rows.scratch)
+        rest, size = np.zeros(runs.q.shape[1]), max(line.step.scratch, line.rows.scratch)
+        rest[:model.nq] = model.neutral()
         more = self.more if kept else 0
+        before = runs.q.copy(), runs.v.copy(), runs.work.copy()
 
         def part(first, until):
             chunk = np.zeros(TOGETHER * (more + 1))
             return roll(line.step.address, line.rows.address if kept else 0, grid.row, grid.clocks, curves, driven.places,
-                        driven.series, values, runs.q, runs.v, runs.work, self.varying, runs.last, runs.ended, runs.codes,
-                        out.q, out.v, out.more, out.work, chunk, rest, scratch(size), first, until)
+                        driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying, runs.last,
+                        runs.ended, runs.codes, out.q, out.v, out.more, out.work, chunk, rest, scratch(size), first, until)
 
         on_threads(part, shares(n, threads))
 
@@ -154,7 +163,7 @@ def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: R
     to run; rows: of the constraints."""
     if problem.sampled is not None or (problem.ties is not None and not rows):
         return None
-    return whole_step(problem.tables(), method, places, rows)
+    return whole_step(problem.tables(), method, places, rows, problem.directions)
 
 
 def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,

@@ -44,12 +44,9 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
         return tuple(x.astype(q0.dtype) for x in rolled.back(rolled.run(q0, v0, tau), q0, d_q, d_v))
 
     def called(function, shapes, *arrays):
-        kind = jnp.result_type(*arrays, 0.0)                   # of integers: that of floating-point numbers
-        lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in arrays[:2]), arrays[2].shape[:-2])
-        own = 1, 1, 2, 2, 2
-        given = [jnp.broadcast_to(x, (*lead, *x.shape[-n:])).astype(kind) for x, n in zip(arrays, own, strict=False)]
-        found = tuple(jax.ShapeDtypeStruct((*lead, *shape), kind) for shape in shapes)
-        return jax.pure_callback(function, found, *given, vmap_method="broadcast_all")
+        """Outside of JAX. shapes: of what a run has."""
+        found = tuple(jax.ShapeDtypeStruct((*arrays[0].shape[:-1], *shape), arrays[0].dtype) for shape in shapes)
+        return jax.pure_callback(function, found, *arrays, vmap_method="broadcast_all")
 
     @jax.custom_vjp
     def roll(q0, v0, tau):
@@ -59,26 +56,20 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
         return roll(q0, v0, tau), (q0, v0, tau)
 
     def then(given, cotangents):
-        shares = called(backward, ((nq,), (nv,), (steps, nv)), *given, *cotangents)
-        return tuple(_summed(share, x.shape) for share, x in zip(shares, given, strict=True))
+        return called(backward, ((nq,), (nv,), (steps, nv)), *given, *cotangents)
 
     roll.defvjp(first, then)
-    return lambda q0, v0, tau: roll(*_checked(model, steps, *map(jnp.asarray, (q0, v0, tau))))
+    return lambda q0, v0, tau: roll(*_spread(model, steps, *map(jnp.asarray, (q0, v0, tau))))
 
 
-def _checked(model: Model, steps: int, q0, v0, tau):
-    """The arguments, tau with an axis of steps: errors of a callback are hard to read."""
+def _spread(model: Model, steps: int, q0, v0, tau):
+    """The arguments of all runs and steps, of one type; errors of a callback are hard to read."""
     tau = tau[None] if tau.ndim == 1 else tau
-    for name, x, own in (("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv))):
+    given = ("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv))
+    for name, x, own in given:
         found = x.shape[-len(own):]
         if x.ndim < len(own) or found[-1] != own[-1] or (len(own) == 2 and found[0] not in (1, steps)):
             raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, {', '.join(map(str, own))})")
-    return q0, v0, tau
-
-
-def _summed(share, shape):
-    """Over the axes along which an argument was broadcast."""
-    extra = share.ndim - len(shape)
-    share = share.sum(axis=tuple(range(extra)))
-    axes = tuple(k for k, n in enumerate(shape) if n == 1 and share.shape[k] != 1)
-    return share.sum(axis=axes, keepdims=True)
+    lead = jnp.broadcast_shapes(*(x.shape[:-len(own)] for _, x, own in given))
+    kind = jnp.result_type(q0, v0, tau, 0.0)                   # of integers: that of floating-point numbers
+    return [jnp.broadcast_to(x, (*lead, *own)).astype(kind) for _, x, own in given]

@@ -7,7 +7,7 @@ from liedyn.io.keys import Keys
 from liedyn.io.robots.robot_keys import LOOPS_FILE, ROBOT
 from liedyn.io.scenarios.scenario_keys import SCENARIO
 from liedyn.io.schema import json_schema
-from liedyn.io.sweep_keys import SWEEP
+from liedyn.io.sweep_file import SWEEP
 from liedyn.io.template import template
 
 KINDS: dict[str, Keys] = {"scenario": SCENARIO, "robot": ROBOT, "loops": LOOPS_FILE, "sweep": SWEEP}

@@ -3,14 +3,14 @@ declarations (docs/design.md says how a key is added)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from liedyn.io.yaml_text import Node
 
 # values -------------------------------------------------------------------------------------------------------------
-# `read` gives the value of a node, or raises the node's error. Values without `read` are read by functions of their own.
+# `read` gives the value of a node, or raises the node's error; where a declaration does not say all, by the function `how`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +66,32 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of the words `options`."""
+    """One of the words `options`. hints: by words that are none of them."""
 
     options: tuple[str, ...]
+    hints: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def read(self, node: Node) -> str:
+        if node.kind == "text" and node.value in self.hints:
+            raise node.wrong("one of " + ", ".join(self.options), hint=self.hints[node.value])
         return node.choice(self.options)
 
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A list of values `of`, of at least `least` and at most `most` entries."""
+    """A list of values `of`, of at least `least` and at most `most` entries, which errors call `words`."""
 
     of: Value
     least: int = 0
     most: int | None = None
+    words: str = "values"
+    how: Reader | None = None
+
+    def nodes(self, node: Node) -> list[Node]:
+        return node.items(least=self.least, most=self.most, of=self.words)
+
+    def read(self, node: Node) -> Any:
+        return self.how(node) if self.how else tuple(map(self.of.read, self.nodes(node)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,10 @@ class Vector:
 
     count: int
     most: float | None = None
+
+    @property
+    def entry(self) -> Number:
+        return Number(least=None if self.most is None else -self.most, most=self.most)
 
     def read(self, node: Node) -> tuple[float, ...]:
         return node.vector(self.count, self.most)
@@ -100,6 +115,11 @@ class Either:
 
     values: tuple[Value, ...]
     title: str | None = None
+    how: Reader | None = None
+
+    def read(self, node: Node) -> Any:
+        """By `how`; else the last value reads a list, the first one all the rest."""
+        return (self.how or self.values[-1 if node.kind == "list" else 0].read)(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +128,10 @@ class Named:
 
     of: Value
     name: str
+    how: Reader | None = None
+
+    def read(self, node: Node) -> Any:
+        return self.how(node) if self.how else {name: self.of.read(child) for name, child in node.mapping().items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +162,10 @@ class Keys:
     """A mapping with known keys. It is an iterable of their names, as `Node.mapping` takes.
 
     title     names it in the schema and in tests
-    kind      the key whose value decides which others apply (`Key.kinds`)
+    kind      the key whose value decides which others apply (`Key.kinds`); `what` is a kind in words, such as "the method {}"
     one_of    groups of which exactly one key is given, in the kinds that a group belongs to
     empty     whether a key without a value counts as not given
+    how       reads it; without, its value is a dict of the values that are given
     """
 
     title: str
@@ -148,6 +173,8 @@ class Keys:
     kind: str | None = None
     one_of: tuple[tuple[str, ...], ...] = ()
     empty: bool = False
+    what: str = ""
+    how: Reader | None = None
     _by_name: dict[str, Key] = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -175,16 +202,28 @@ class Keys:
         """Names of the keys that apply to a kind."""
         return tuple(key.name for key in self.keys if not key.kinds or kind in key.kinds)
 
-    def kind_of(self, given: Mapping[str, Node]) -> str:
-        """The kind that a mapping is of."""
-        return self.value(given, self.kind, self[self.kind].default)
+    def given(self, node: Node) -> dict[str, Node]:
+        """What a mapping holds: keys that are known and apply to its kind; those that it needs are there."""
+        kind = self._kind_of(node) if self.kind else None
+        given = node.mapping(self)
+        if self.what:
+            self._check_kind(given, kind)
+        for key in self.keys:
+            if key.required and (not key.kinds or kind in key.kinds):
+                node.require(key.name, key.missing)
+        if self.empty:
+            return {name: child for name, child in given.items() if child.kind != "null" or self[name].required}
+        return given
 
-    def check_kind(self, given: Mapping[str, Node], kind: str, what: str) -> None:
-        """Refuse keys that do not apply to a kind of the mapping. what: the kind in words, such as "the method rk4"."""
+    def _kind_of(self, node: Node) -> str:
+        key = self[self.kind]
+        return self.required(node, key.name) if key.required else self.value(node.mapping(), key.name, key.default)
+
+    def _check_kind(self, given: Mapping[str, Node], kind: str) -> None:
         for name, node in given.items():
             if name not in self.of_kind(kind):
                 others = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
-                raise node.problem(f"{name} does not apply to {what}", expected=others or None,
+                raise node.problem(f"{name} does not apply to {self.what.format(kind)}", expected=others or None,
                                    hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
 
     def value(self, given: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
@@ -195,12 +234,17 @@ class Keys:
         return (replace(declared, **bounds) if bounds else declared).read(given[name])
 
     def values(self, node: Node) -> dict[str, Any]:
-        """All values of a mapping whose keys can be read one by one, by name: those that are given."""
-        given = node.mapping(self)
-        for key in self.keys:
-            if key.required:
-                node.require(key.name, key.missing)
+        """The values that are given, by name."""
+        given = self.given(node)
         return {name: self.value(given, name) for name in given}
+
+    def read(self, node: Node) -> Any:
+        return self.how(node) if self.how else self.values(node)
+
+    def only(self, node: Node, what: str) -> tuple[str, Any]:
+        """The only key of a mapping that takes one, and its value."""
+        name, child = only(node, node.mapping(self), self, what)
+        return name, self[name].value.read(child)
 
     def require(self, node: Node, name: str) -> Node:
         return node.require(name, self[name].missing)
@@ -211,6 +255,7 @@ class Keys:
 
 
 Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | Either | Named | Keys
+Reader = Callable[[Node], Any]
 
 
 def _mappings(path: str, value: Value) -> Iterator[tuple[str, Keys]]:
@@ -224,9 +269,25 @@ def _mappings(path: str, value: Value) -> Iterator[tuple[str, Keys]]:
             yield from _mappings(path, one)
 
 
-def one_of(title: str, *keys: Key) -> Keys:
+def one_of(title: str, *keys: Key, how: Reader | None = None) -> Keys:
     """A mapping of exactly one key."""
-    return Keys(title, keys, one_of=(tuple(key.name for key in keys),))
+    return Keys(title, keys, one_of=(tuple(key.name for key in keys),), how=how)
+
+
+def one_or_more(of: Value, title: str, words: str) -> Either:
+    """A value or a list of values, as a tuple."""
+    several = List(of, 1, words=words)
+    return Either((of, several), title, lambda node: several.read(node) if node.kind == "list" else (of.read(node),))
+
+
+def only(node: Node, given: Mapping[str, Node], keys: Iterable[str], what: str, nothing: str = "nothing", between: str = ", ",
+         expected: str | None = None) -> tuple[str, Node]:
+    """The only one of `keys` that is given in a mapping, and what it holds."""
+    found = {name: child for name, child in given.items() if name in keys}
+    if len(found) != 1:
+        raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=between.join(found) or nothing,
+                           expected=expected)
+    return next(iter(found.items()))
 
 
 def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

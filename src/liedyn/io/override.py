@@ -63,6 +63,11 @@ def is_override(text: str) -> bool:
     return _OVERRIDE.match(text) is not None
 
 
+def path_parts(path: str) -> list[str]:
+    """The keys of "key.path", in which a name with a dot is in quotes."""
+    return [part.strip('"').strip() for part in re.findall(_PART, path)]
+
+
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
     """Apply "key.path=value" to the tree; the value is YAML, its errors name the override; null removes the key. Returns
     keys that it replaced beside its own.
@@ -75,7 +80,7 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     match = _OVERRIDE.match(text)
     if match is None:
         raise error("not an override", place=Place(file), expected="-S key.path=value")
-    path = [part.strip('"').strip() for part in re.findall(_PART, match[1])]
+    path = path_parts(match[1])
     text = match[2].strip()
     if not text:
         raise error("no value", place=Place(file), expected="-S key.path=value", hint="null removes a key")

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import re
-from functools import singledispatch
 from typing import Any
 
 from liedyn.io.keys import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
@@ -43,68 +42,32 @@ def _default(value: Any) -> str:
 # values -------------------------------------------------------------------------------------------------------------
 # `defined` collects the schemas of values with a title, which are referred to.
 
-@singledispatch
 def _schema(value: Value, defined: dict[str, Schema | None]) -> Schema:
-    raise TypeError(f"no schema for {value!r}")
-
-
-@_schema.register
-def _(value: Number, defined) -> Schema:
-    bounds = {"minimum": value.least, "exclusiveMinimum": value.above, "maximum": value.most}
-    return {"type": "number", **{name: bound for name, bound in bounds.items() if bound is not None}}
-
-
-@_schema.register
-def _(value: Integer, defined) -> Schema:
-    bounds = {"minimum": value.least, "maximum": value.most}
-    return {"type": "integer"} | {name: bound for name, bound in bounds.items() if bound is not None}
-
-
-@_schema.register
-def _(value: Boolean, defined) -> Schema:
-    return {"type": "boolean"}
-
-
-@_schema.register(Text)
-@_schema.register(File)
-def _(value, defined) -> Schema:
-    return {"type": "string"}
-
-
-@_schema.register
-def _(value: Choice, defined) -> Schema:
-    return {"enum": list(value.options)}
-
-
-@_schema.register
-def _(value: Vector, defined) -> Schema:
-    bounds = {} if value.most is None else {"minimum": -value.most, "maximum": value.most}
-    return _list({"type": "number", **bounds}, value.count, value.count)
-
-
-@_schema.register
-def _(value: List, defined) -> Schema:
-    return _list(_schema(value.of, defined), value.least, value.most)
-
-
-@_schema.register
-def _(value: Named, defined) -> Schema:
-    return {"type": ["object", "null"], "additionalProperties": _schema(value.of, defined)}
-
-
-@_schema.register
-def _(value: Either, defined) -> Schema:
-    return _refer(value, defined, lambda: {"anyOf": [_schema(one, defined) for one in value.values]})
-
-
-@_schema.register
-def _(value: Keys, defined) -> Schema:
+    match value:
+        case Number():
+            return {"type": "number"} | _given(minimum=value.least, exclusiveMinimum=value.above, maximum=value.most)
+        case Integer():
+            return {"type": "integer"} | _given(minimum=value.least, maximum=value.most)
+        case Boolean():
+            return {"type": "boolean"}
+        case Text() | File():
+            return {"type": "string"}
+        case Choice():
+            return {"enum": list(value.options)}
+        case Vector():
+            return _schema(List(value.entry, value.count, value.count), defined)
+        case List():
+            bounds = _given(minItems=value.least or None, maxItems=value.most)
+            return {"type": "array", "items": _schema(value.of, defined)} | bounds
+        case Named():
+            return {"type": ["object", "null"], "additionalProperties": _schema(value.of, defined)}
+        case Either():
+            return _refer(value, defined, lambda: {"anyOf": [_schema(one, defined) for one in value.values]})
     return _refer(value, defined, lambda: _keys_schema(value, defined))
 
 
-def _list(of: Schema, least: int, most: int | None) -> Schema:
-    bounds = ({"minItems": least} if least else {}) | ({} if most is None else {"maxItems": most})
-    return {"type": "array", "items": of, **bounds}
+def _given(**bounds: float | None) -> Schema:
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _refer(value: Either | Keys, defined: dict[str, Schema | None], make) -> Schema:

@@ -1,4 +1,4 @@
-"""Sweep YAML -> `Sweep`."""
+"""Sweep YAML -> `Sweep`: its keys, and how they are read."""
 from __future__ import annotations
 
 import csv
@@ -6,13 +6,45 @@ import json
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv import number_in_cell
+from liedyn.io.keys import (
+    Boolean,
+    Choice,
+    Either,
+    File,
+    Integer,
+    Key,
+    Keys,
+    List,
+    Named,
+    Number,
+    Text,
+    Vector,
+    default_of,
+    one_or_more,
+)
 from liedyn.io.override import override_texts
-from liedyn.io.sweep import MOST_RUNS, SIMULATE, AlongJob, Distribution, Kept, Output, Range, Sweep, Varied
-from liedyn.io.sweep_keys import DISTRIBUTIONS, LOG_NORMAL, NORMAL, SOURCES, SWEEP, SWEEP_CSV, TRAJECTORIES, VARY
+from liedyn.io.sweep import (
+    COMBINATIONS,
+    CRITERIA,
+    JOBS,
+    MOST_RUNS,
+    SAMPLINGS,
+    SCALES,
+    SIMULATE,
+    WRENCH_AXES,
+    AlongJob,
+    Distribution,
+    Kept,
+    Output,
+    Range,
+    Sweep,
+    Varied,
+)
 from liedyn.io.text_file import read_text
 from liedyn.io.yaml_text import Node, read_yaml
 
@@ -20,136 +52,42 @@ _IN_MEMORY = 100_000_000         # numbers of a Latin hypercube or of Sobol's se
 OWN_COLUMNS = ("number", "status", "reason", "seconds", "hash", "energy_balance")
 
 
-def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
-    """The sweep in the YAML file `path`; overrides: more of the scenario ("key.path=value").
-
-    Paths in it are relative to its folder. Raises ScenarioError with file, line and key.
-    """
-    root = read_yaml(path, ScenarioError)
-    if root.kind == "mapping" and "robot" in root.value and "vary" not in root.value:
-        raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
-    given = root.mapping(SWEEP)
-    kind = SWEEP.kind_of(given)
-    SWEEP.check_kind(given, kind, f"the job {kind}")
-    scenario, job = (SWEEP.required(root, "scenario"), None) if kind == SIMULATE else ("", _job(kind, root, given))
-    texts = override_texts(overrides, ScenarioError)
-    if job and texts:
-        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=f"-S {texts[0]}",
-                            expected=f"no -S for the job {kind}")
-    nodes = SWEEP.require(root, "vary").items(least=1, of="entries")
-    vary = tuple(_varied(node) for node in nodes)
-    if job:
-        vary = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in vary)
-    combine = SWEEP.value(given, "combine", "sample" if any(one.drawn for one in vary) else "grid")
-    samples = SWEEP.value(given, "samples", 0)
-    _check_combination(root, given, vary, combine, samples)
-    outputs = tuple(Output(name, node.text(), node.place) for name, node in given["outputs"].mapping().items()) \
-        if "outputs" in given else ()
-    _check_names(vary, outputs)
-    own = given["overrides"].mapping() if "overrides" in given else {}
-    changed = [f"{key}={json.dumps(_override(node))}" for key, node in own.items()]
-    sampling, seed = SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0)
-    return Sweep(scenario, vary, combine, samples, sampling, seed, outputs,
-                 _trajectories(given["trajectories"]) if "trajectories" in given else None,
-                 (*changed, *texts), job, os.fspath(path))
-
-
-def _job(kind: str, root: Node, given) -> AlongJob:
-    """The options of the command, as its keys say."""
-    trajectory = SWEEP.required(root, "trajectory")
-    if kind == "hybrid" or SWEEP.value(given, "of") == "hybrid":
-        root.require("prescribed", "names or patterns of joints")
-    elif kind == "derivatives" and "prescribed" in given:
-        raise given["prescribed"].problem("prescribed does not apply", expected="of: hybrid")
-    options = {key: SWEEP.value(given, key) for key in ("robot", "base", "of", "order", "wrenches", "criterion") if key in given}
-    options |= {key: _names(given[key]) for key in ("prescribed", "by", "joints", "actuated") if key in given}
-    if "smooth" in given:
-        node = given["smooth"]
-        options["smooth"] = node.number(above=0) if node.kind == "number" else node.choice(("auto",))
-    if options.get("wrenches") and (options.get("order") or "smooth" in options):
-        raise given["wrenches"].problem("wrenches cannot be combined with order and smooth")
-    return AlongJob(kind, trajectory, **options)
-
-
-def _names(node: Node) -> tuple[str, ...]:
-    return tuple(x.text() for x in node.items(least=1, of="names")) if node.kind == "list" else (node.text(),)
-
-
-def _of_files(one: Varied, folder: str) -> Varied:
-    """Where trajectories vary, their paths from the current folder."""
-    if one.key != "trajectory":
-        return one
-    if not isinstance(one.values, tuple) or not all(isinstance(x, str) for x in one.values):
-        raise ScenarioError("trajectories are files", place=one.place, expected="a list of paths")
-    paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in one.values)
-    for written, path in zip(one.values, paths, strict=True):
-        if not os.path.isfile(path):
-            raise ScenarioError("no such trajectory", place=one.place, found=written)
-    return replace(one, values=paths)
-
+# values of keys -----------------------------------------------------------------------------------------------------
 
 def _varied(node: Node) -> Varied:
-    given = node.mapping(VARY)
-    key = VARY.required(node, "key").strip()
+    values = VARY.values(node)
+    key = values["key"].strip()
     if not key:
-        raise given["key"].problem("the key is empty", expected="a key of the scenario, or robot.<parameter>")
-    sources = [name for name in SOURCES if name in given]
+        raise node.value["key"].problem("the key is empty", expected="a key of the scenario, or robot.<parameter>")
+    sources = [name for name in SOURCES if name in values]
     if len(sources) != 1:
         raise node.problem("one source of values is needed", found=", ".join(sources) or "none", expected="one of "
                            + ", ".join(SOURCES))
-    source = given[sources[0]]
-    scale = VARY.value(given, "scale", "absolute")
-    name = VARY.value(given, "name", key)
+    kind, = sources
+    scale, name, source = values.get("scale", "absolute"), values.get("name", key), node.value[kind]
     if not name.strip() or not name.isprintable():
-        raise given["name"].problem("not a name of a column", found=name)
-    if sources[0] in DISTRIBUTIONS:
-        return Varied(key, name, None, _distribution(sources[0], source), scale, node.place)
-    found = Varied(key, name, _READ[sources[0]](source), None, scale, node.place)
+        raise node.value["name"].problem("not a name of a column", found=name)
+    if kind in DISTRIBUTIONS:
+        return Varied(key, name, None, _distribution(kind, values[kind], source), scale, node.place)
+    if kind == "range":
+        values[kind] = _range(values[kind], source)
+    if kind == "csv":
+        values[kind] = _column(**values[kind], place=source.value["column"].place)
+    found = Varied(key, name, values[kind], None, scale, node.place)
     if scale == "relative" and not found.is_number:
         raise source.problem("relative values must be numbers", found=source.shown())
     return found
 
 
-def _list(node: Node) -> tuple:
-    return tuple(_plain(child) for child in node.items(least=1, of="values"))
-
-
-def _plain(node: Node):
-    if node.kind == "number":
-        return node.number()
-    if node.kind == "list":
-        return tuple(child.number() for child in node.items(least=1, of="numbers"))
-    if node.kind not in ("text", "boolean"):
-        raise node.wrong("a number, text, true or false, or a list of numbers")
-    return node.value
-
-
-def _override(node: Node):
-    if node.kind == "mapping":
-        return {key: _scalar(child) for key, child in node.mapping().items()}
-    return _plain(node)
-
-
-def _scalar(node: Node):
-    if node.kind not in ("number", "text", "boolean"):
-        raise node.wrong("a number, text, true or false", hint="write the path of the key: integrator.step")
-    return node.number() if node.kind == "number" else node.value
-
-
-def _range(node: Node) -> Range:
-    first, last, count = node.vector(3)
+def _range(values: tuple[float, ...], node: Node) -> Range:
+    first, last, count = values
     if count != int(count) or count < 1 or count > MOST_RUNS:
         raise node.problem("the count of a range is wrong", found=f"{count:g}",
                            expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
     return Range(first, last, int(count))
 
 
-def _csv(node: Node) -> tuple[float, ...]:
-    values = SWEEP_CSV.values(node)
-    return column_of(values["file"], values["column"], node.value["column"].place)
-
-
-def column_of(file: str, column: str, place: Place) -> tuple[float, ...]:
+def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
     """The numbers of a column of a CSV whose first line that is no comment names the columns."""
     lines = enumerate(read_text(file, ScenarioError).splitlines(), 1)
     table = [(k, next(csv.reader([line], skipinitialspace=True))) for k, line in lines if line.strip() and line[0] != "#"]
@@ -172,51 +110,230 @@ def column_of(file: str, column: str, place: Place) -> tuple[float, ...]:
     return tuple(found)
 
 
-_READ = {"list": _list, "range": _range, "csv": _csv}
-
-
-def _distribution(kind: str, node: Node) -> Distribution:
+def _distribution(kind: str, values: Any, node: Node) -> Distribution:
     if kind in ("uniform", "log_uniform"):
-        low, high = node.vector(2)
+        low, high = values
         if low >= high:
             raise node.problem("the bounds are not in order", found=node.shown(), expected="[low, high] with low below high")
         if kind == "log_uniform" and low <= 0:
             raise node.problem("the logarithm needs bounds above 0", found=node.shown())
         return Distribution(kind, low, high)
-    keys, names = (NORMAL, ("mean", "std")) if kind == "normal" else (LOG_NORMAL, ("median", "sigma"))
-    values = keys.values(node)
-    low, high = values.get("low", -math.inf), values.get("high", math.inf)
+    low, high = values.pop("low", -math.inf), values.pop("high", math.inf)
     if low >= high:
         raise node.problem("the bounds are not in order", found=f"low {low:g}, high {high:g}", expected="low below high")
     if kind == "log_normal" and high <= 0:
         raise node.problem("a log-normal distribution has no values below 0", found=f"high {high:g}")
-    return Distribution(kind, low, high, *(values[name] for name in names))
+    centre, spread = ("mean", "std") if kind == "normal" else ("median", "sigma")
+    return Distribution(kind, low, high, values[centre], values[spread])
 
 
-def _check_combination(root: Node, given, vary: tuple[Varied, ...], combine: str, samples: int) -> None:
-    at = given.get("combine", root)
-    drawn = [one for one in vary if one.drawn]
-    if combine == "sample":
-        if not samples:
+def _plain(node: Node):
+    if node.kind == "number":
+        return node.number()
+    if node.kind == "list":
+        return tuple(child.number() for child in node.items(least=1, of="numbers"))
+    if node.kind not in ("text", "boolean"):
+        raise node.wrong("a number, text, true or false, or a list of numbers")
+    return node.value
+
+
+def _overrides(node: Node) -> tuple[str, ...]:
+    """As "key.path=value"."""
+    return tuple(f"{key}={json.dumps(_override(child))}" for key, child in node.mapping().items())
+
+
+def _override(node: Node):
+    if node.kind == "mapping":
+        return {key: _scalar(child) for key, child in node.mapping().items()}
+    return _plain(node)
+
+
+def _scalar(node: Node):
+    if node.kind not in ("number", "text", "boolean"):
+        raise node.wrong("a number, text, true or false", hint="write the path of the key: integrator.step")
+    return node.number() if node.kind == "number" else node.value
+
+
+def _outputs(node: Node) -> tuple[Output, ...]:
+    return tuple(Output(name, child.text(), child.place) for name, child in node.mapping().items())
+
+
+def _trajectories(node: Node) -> Kept | None:
+    if node.kind == "boolean":
+        return Kept(place=node.place) if node.value else None
+    if node.kind != "mapping":
+        raise node.wrong("true, false, or a mapping with every and columns")
+    return Kept(**TRAJECTORIES.values(node), place=node.value.get("columns", node).place)
+
+
+def _smooth(node: Node) -> float | str:
+    return node.number(above=0) if node.kind == "number" else node.choice(("auto",))
+
+
+# keys ---------------------------------------------------------------------------------------------------------------
+
+_LOW = Key("low", Number(), "smallest value; what is below is not drawn", "none", example=0.5)
+_HIGH = Key("high", Number(), "largest value; what is above is not drawn", "none", example=1.5)
+
+SWEEP_CSV = Keys("sweep_csv", (
+    Key("file", File("CSV file"), "a CSV whose first line names its columns", required=True, missing="a path",
+        example="masses.csv"),
+    Key("column", Text(), "the column that holds the values, one a run", required=True, missing="a column's name",
+        example="mass")))
+NORMAL = Keys("normal", (
+    Key("mean", Number(), "mean", required=True, example=1.0),
+    Key("std", Number(above=0), "standard deviation", required=True, example=0.1), _LOW, _HIGH))
+LOG_NORMAL = Keys("log_normal", (
+    Key("median", Number(above=0), "median", required=True, example=1.0),
+    Key("sigma", Number(above=0), "standard deviation of the logarithm", required=True, example=0.2), _LOW, _HIGH))
+SOURCES = ("list", "range", "csv", "uniform", "log_uniform", "normal", "log_normal")
+DISTRIBUTIONS = SOURCES[3:]
+VARY = Keys("vary", (
+    Key("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
+        "such as `robot.mass.hand`, or a key of the robot YAML such as `robot.links.hand.com`; or, of a job, `trajectory`",
+        required=True,
+        missing="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
+    Key("name", Text(), "name of its column in the table", "the key", example="release"),
+    Key("list", List(Either((Number(), Text(), Boolean(), List(Number())), how=_plain), 1), "these values",
+        example=[0.5, 1.0, 1.5]),
+    Key("range", Vector(3), "`[first, last, count]`: equally spaced values", example=[0, 1, 11]),
+    Key("csv", SWEEP_CSV, "values from a column of a CSV file"),
+    Key("uniform", Vector(2), "`[low, high]`: uniform between these", example=[-0.1, 0.1], live=True),
+    Key("log_uniform", Vector(2), "`[low, high]`: uniform in the logarithm", example=[0.01, 1]),
+    Key("normal", NORMAL, "normal distribution `{mean, std}`, truncated at `low` and `high` if given"),
+    Key("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, truncated at `low` and `high` if given"),
+    Key("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
+        example="relative")), one_of=(SOURCES,), how=_varied)
+TRAJECTORIES = Keys("trajectories", (
+    Key("every", Integer(least=1), "keep every n-th row, and the last", default_of(Kept, "every"), example=10),
+    Key("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))
+_SCALARS = Number(), Text(), Boolean()
+_VALUE = Either((*_SCALARS, List(Number(), 1), Named(Either(_SCALARS), "key")))
+_NAMES = one_or_more(Text(), "patterns", "names")
+_SERIES = JOBS[:3]                               # jobs that have time derivatives
+
+SWEEP = Keys("sweep", (
+    Key("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
+        missing="the path of a scenario file", kinds=(SIMULATE,), example="scenario.yaml", live=True),
+    Key("overrides", Named(_VALUE, "duration", _overrides), "keys of the scenario that are overridden in all runs", "none",
+        kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
+    Key("vary", List(VARY, 1, words="entries"), "a list: what varies from run to run", required=True,
+        missing="a list of what varies", live=True),
+    Key("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
+        "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
+    Key("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
+    Key("sampling", Choice(SAMPLINGS), "of `sample`: `random` (the values of a run depend on seed and number alone), "
+        "`latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
+    Key("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
+    Key("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
+        "[outputs](#outputs)",
+        "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
+    Key("trajectories", Either((Boolean(), TRAJECTORIES), how=_trajectories), "whether the trajectory of each run is kept: "
+        "`true`, or `{every, columns}`", False, example={"every": 10, "columns": ["q.*"]}),
+    Key("job", Choice((SIMULATE, *JOBS)), "what a run is: `simulate`, or a command [along a trajectory](#along-a-trajectory): "
+        "`inverse`, `forward`, `hybrid`, `derivatives`", SIMULATE, example="inverse"),
+    Key("trajectory", File("trajectory"), "CSV that the job is computed along", required=True, missing="the path of a CSV file",
+        kinds=JOBS, example="motion.csv"),
+    Key("robot", File("robot file"), "robot file", "the one named in the trajectory", kinds=JOBS, example="robot.yaml"),
+    Key("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats", "as in the trajectory, "
+        "else as in the robot file", kinds=JOBS, example="floating"),
+    Key("prescribed", _NAMES, "joints whose acceleration is prescribed: names or patterns; `hybrid` needs it",
+        kinds=("hybrid", "derivatives"), example=["elbow"]),
+    Key("of", Choice(_SERIES), "what is differentiated", default_of(AlongJob, "of"), kinds=("derivatives",), example="forward"),
+    Key("by", _NAMES, "what to differentiate by, such as `q.*` or `mass.hand`", "q, v and the input", kinds=("derivatives",),
+        example=["q.*"]),
+    Key("joints", _NAMES, "joints whose force or acceleration is differentiated", "all", kinds=("derivatives",),
+        example=["elbow"]),
+    Key("order", Integer(least=0, most=170), "time derivatives up to this order are computed, too",
+        default_of(AlongJob, "order"), kinds=_SERIES, example=1),
+    Key("smooth", Either((Number(above=0), Choice(("auto",))), "smooth", _smooth), "knot spacing [s] of least-squares splines "
+        "that missing derivatives are computed with, or `auto`", "interpolating splines", kinds=_SERIES, example="auto"),
+    Key("wrenches", Choice(WRENCH_AXES), "axes of the wrenches that joints transmit, which are computed, too", "none",
+        kinds=("inverse",), example="world"),
+    Key("actuated", _NAMES, "of a robot with loops: joints that have a motor", "those with a force in the trajectory",
+        kinds=("inverse",), example=["crank"]),
+    Key("criterion", Choice(CRITERIA), "of a robot with loops and more motors than its motion needs: how forces are chosen",
+        default_of(AlongJob, "criterion"), kinds=("inverse",), example="least_torque")), kind="job",
+    what="the job {}")
+
+
+# files --------------------------------------------------------------------------------------------------------------
+
+def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
+    """The sweep in the YAML file `path`; overrides: more of the scenario ("key.path=value").
+
+    Paths in it are relative to its folder. Raises ScenarioError with file, line and key.
+    """
+    root = read_yaml(path, ScenarioError)
+    if root.kind == "mapping" and "robot" in root.value and "vary" not in root.value:
+        raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
+    given = SWEEP.given(root)
+    kind = SWEEP.value(given, "job", SIMULATE)
+    texts = override_texts(overrides, ScenarioError)
+    if kind != SIMULATE and texts:
+        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=f"-S {texts[0]}",
+                            expected=f"no -S for the job {kind}")
+    values = SWEEP.values(root)
+    job = _job(kind, root, values) if kind != SIMULATE else None
+    if job:
+        values["vary"] = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in values["vary"])
+    values.setdefault("combine", "sample" if any(one.drawn for one in values["vary"]) else "grid")
+    sweep = Sweep(**{field.name: values[field.name] for field in fields(Sweep) if field.name in values} | {
+        "scenario": values.get("scenario", ""), "overrides": (*values.get("overrides", ()), *texts), "job": job,
+        "source": os.fspath(path)})
+    _check_combination(root, given, sweep)
+    _check_names(sweep.vary, sweep.outputs)
+    return sweep
+
+
+def _job(kind: str, root: Node, values: dict[str, Any]) -> AlongJob:
+    """The options of the command, as its keys say."""
+    if "hybrid" in (kind, values.get("of")):
+        root.require("prescribed", "names or patterns of joints")
+    elif kind == "derivatives" and "prescribed" in values:
+        raise root.value["prescribed"].problem("prescribed does not apply", expected="of: hybrid")
+    if "wrenches" in values and (values.get("order") or "smooth" in values):
+        raise root.value["wrenches"].problem("wrenches cannot be combined with order and smooth")
+    return AlongJob(kind, **{field.name: values[field.name] for field in fields(AlongJob) if field.name in values})
+
+
+def _of_files(one: Varied, folder: str) -> Varied:
+    """Where trajectories vary, their paths from the current folder."""
+    if one.key != "trajectory":
+        return one
+    if not isinstance(one.values, tuple) or not all(isinstance(x, str) for x in one.values):
+        raise ScenarioError("trajectories are files", place=one.place, expected="a list of paths")
+    paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in one.values)
+    for written, path in zip(one.values, paths, strict=True):
+        if not os.path.isfile(path):
+            raise ScenarioError("no such trajectory", place=one.place, found=written)
+    return replace(one, values=paths)
+
+
+def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None:
+    at, drawn, runs = given.get("combine", root), [one for one in sweep.vary if one.drawn], sweep.samples
+    if sweep.combine == "sample":
+        if not runs:
             raise root.problem("the key samples is missing", expected="a number of runs")
-        if samples > MOST_RUNS:
-            raise given["samples"].problem("too many runs", found=samples, expected=f"at most {MOST_RUNS:.0e}")
-        if samples * len(vary) > _IN_MEMORY and SWEEP.value(given, "sampling", "random") != "random":
-            needed = f"the points of {given['sampling'].shown()} need {8e-9 * samples * len(vary):.3g} GB of memory"
-            raise given["samples"].problem(needed, found=f"{samples} x {len(vary)}", expected=f"at most {_IN_MEMORY:.0e} numbers",
-                                           hint="sampling: random needs none")
+        if runs > MOST_RUNS:
+            raise given["samples"].problem("too many runs", found=runs, expected=f"at most {MOST_RUNS:.0e}")
+        numbers = runs * len(sweep.vary)
+        if numbers > _IN_MEMORY and sweep.sampling != "random":
+            needed = f"the points of {given['sampling'].shown()} need {8e-9 * numbers:.3g} GB of memory"
+            raise given["samples"].problem(needed, found=f"{runs} x {len(sweep.vary)}",
+                                           expected=f"at most {_IN_MEMORY:.0e} numbers", hint="sampling: random needs none")
         return
     for key in ("samples", "sampling"):
         if key in given:
-            raise given[key].problem(f"{key} does not apply to {combine}", expected="combine: sample")
+            raise given[key].problem(f"{key} does not apply to {sweep.combine}", expected="combine: sample")
     if drawn:
-        raise at.problem(f"a distribution does not go with {combine}", found=drawn[0].key,
+        raise at.problem(f"a distribution does not go with {sweep.combine}", found=drawn[0].key,
                          expected="combine: sample, or a list or range")
-    counts = {one.name: len(one.values) for one in vary}
-    if combine == "zip" and len(set(counts.values())) > 1:
+    counts = {one.name: len(one.values) for one in sweep.vary}
+    if sweep.combine == "zip" and len(set(counts.values())) > 1:
         raise at.problem("the lists of zip have different lengths", found=", ".join(f"{name}: {n}" for name, n in counts.items()),
                          expected="one length")
-    if combine == "grid" and math.prod(counts.values()) > MOST_RUNS:
+    if sweep.combine == "grid" and math.prod(counts.values()) > MOST_RUNS:
         raise at.problem("too many runs", found=" x ".join(map(str, counts.values())), expected=f"at most {MOST_RUNS:.0e}")
 
 
@@ -232,13 +349,3 @@ def _check_names(vary: tuple[Varied, ...], outputs: tuple[Output, ...]) -> None:
             raise ScenarioError("two columns of the table have the same name", place=one.place, found=one.name,
                                 expected=f"another name than that of {seen[one.name]}")
         seen[one.name] = "another quantity" if isinstance(one, Varied) else "another output"
-
-
-def _trajectories(node: Node) -> Kept | None:
-    if node.kind == "boolean":
-        return Kept(place=node.place) if node.value else None
-    if node.kind != "mapping":
-        raise node.wrong("true, false, or a mapping with every and columns")
-    given = node.mapping(TRAJECTORIES)
-    columns = tuple(child.text() for child in given["columns"].items(least=1, of="names")) if "columns" in given else ("*",)
-    return Kept(TRAJECTORIES.value(given, "every", 1), columns, given.get("columns", node).place)

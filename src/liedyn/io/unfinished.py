@@ -25,7 +25,7 @@ from liedyn.io.output import CHECKPOINT, hold, part_name, remove, told, unfinish
 
 _ROWS, _NEW = "rows", "checkpoint.new"
 _ABOUT = "about"
-_VERSION = f"{__version__}, 1"     # of liedyn, and of the layout of checkpoints
+_VERSION = f"{__version__}, 2"     # of liedyn, and of the layout of checkpoints
 _DIGEST = hashlib.sha256().digest_size
 
 

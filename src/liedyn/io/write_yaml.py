@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import yaml
@@ -9,6 +10,21 @@ import yaml
 from liedyn.io.yaml_text import parse_yaml
 
 _WIDTH = 130
+
+
+class FilePath(str):
+    """A path within plain values, as it can be opened from the current folder."""
+
+
+def plain(value: Any, folder: str | os.PathLike | None = None) -> Any:
+    """Values as a file holds them: lists for tuples, without keys whose value is None, paths relative to `folder` or absolute."""
+    if isinstance(value, dict):
+        return {key: plain(one, folder) for key, one in value.items() if one is not None}
+    if isinstance(value, list | tuple):
+        return [plain(one, folder) for one in value]
+    if isinstance(value, FilePath):
+        return os.path.abspath(value) if folder is None else os.path.relpath(value, folder)
+    return value
 
 
 class _Dumper(yaml.SafeDumper):

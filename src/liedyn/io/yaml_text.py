@@ -109,13 +109,12 @@ class Node:
 
     def items(self, count: int | None = None, *, least: int = 0, most: int | None = None, of: str = "values") -> list[Node]:
         """Children of a list of `count` values, or of at least `least` and at most `most`."""
-        if count is not None:
-            least = most = count
-            expected = f"a list of {count} {of}"
-        else:
-            expected = "a list of " + (f"{least} to {most} " if most is not None else f"at least {least} " if least else "") + of
+        least, most = (least, most) if count is None else (count, count)
+        number = f"at least {least} " if least else ""
+        if most is not None:
+            number = f"{least} " if least == most else f"{least} to {most} "
         if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
-            raise self.wrong(expected)
+            raise self.wrong(f"a list of {number}{of}")
         return self.value
 
     # scalars --------------------------------------------------------------------------------------------------------
@@ -175,14 +174,12 @@ def read_yaml(path: str | os.PathLike, error: type[InputError] = ModelError, lar
 
 def parse_yaml(text: str, file: str | None = None, error: type[InputError] = ModelError) -> Node:
     """The root of a YAML text; `file` is the name that errors carry."""
-    builder, read = _TreeBuilder(file, error), 0
+    builder = _TreeBuilder(text, file, error)
     try:
-        for event in yaml.parse(text, Loader=_Loader):
-            builder.take(event)
-            read = event.end_mark.index
+        root = builder.root()
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        if mark and len(builder.open) + _nesting(text[read:mark.index][:_AHEAD]) > DEEPEST:
+        if mark and builder.depth + _nesting(text[builder.read:mark.index][:_AHEAD]) > DEEPEST:
             raise builder.too_deep(mark.line + 1) from None
         detail = " ".join(str(part) for part in (problem.context, problem.problem) if part)
         line = min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None     # the end is on the last line
@@ -190,9 +187,9 @@ def parse_yaml(text: str, file: str | None = None, error: type[InputError] = Mod
     except yaml.reader.ReaderError as problem:
         line = text.count("\n", 0, problem.position) + 1
         raise error("a character that YAML does not allow", place=Place(file, line), expected="plain text") from None
-    if builder.root is None or builder.root.kind == "null":
+    if root is None or root.kind == "null":
         raise error("the file is empty", place=Place(file))
-    return builder.root
+    return root
 
 
 def _nesting(text: str) -> int:
@@ -223,93 +220,87 @@ class _Written:
 
 
 class _TreeBuilder:
-    """Makes the tree from the parser's events, one at a time and without recursion, so that a bomb stops it early."""
+    """Makes the tree from the parser's events, one at a time, so that a bomb stops it early."""
 
-    def __init__(self, file: str | None, error: type[InputError]):
-        self.file, self.error = file, error
-        self.root: Node | None = None
-        self.open: list[Node] = []                     # containers not yet closed
-        self.keys: list[tuple[str, int] | None] = []   # of each open mapping: the key (and line) that waits for its value
+    def __init__(self, text: str, file: str | None, error: type[InputError]):
+        self.events, self.file, self.error = yaml.parse(text, Loader=_Loader), file, error
+        self.depth = 0                                 # containers not yet closed
+        self.read = 0                                  # characters of the text
 
-    def take(self, event: yaml.Event) -> None:
+    def next(self) -> yaml.Event | None:
+        event = next(self.events, None)
+        self.read = event.end_mark.index if event else self.read
+        return event
+
+    def root(self) -> Node | None:
+        """Of the only document; None where there is none."""
+        root = None
+        while event := self.next():
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    raise self.refuse(event, "", "a second YAML document", expected="one document in a file")
+                root = self.node(self.next(), "")
+        return root
+
+    def node(self, event: yaml.Event, key: str, key_line: int | None = None) -> Node:
+        """The value that begins with an event. key_line: of its key in a mapping."""
+        self.refuse_more(event, key)
         line = event.start_mark.line + 1
-        if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
-            raise self._refuse(line, "a second YAML document", expected="one document in a file")
-        if isinstance(event, yaml.AliasEvent):
-            raise self._refuse(line, "YAML aliases are not supported", found=_Written("*" + event.anchor),
-                               expected="the value written out")
-        if isinstance(event, yaml.CollectionEndEvent):
-            self.open.pop()
-            self.keys.pop()
-        elif isinstance(event, yaml.NodeEvent):
-            if event.tag is not None:
-                raise self._refuse(line, "YAML tags are not supported", found=_Written(event.tag), expected="a plain value")
-            if isinstance(event, yaml.ScalarEvent):
-                self._scalar(event, line)
+        if isinstance(event, yaml.ScalarEvent):
+            kind, value = _resolve(event)
+            line = key_line or line if kind == "null" else line         # where a reader looks for it
+            return Node(kind, value, self.file, line, key, self.error, event.value if event.implicit[0] else None)
+        if self.depth >= DEEPEST:
+            raise self.too_deep(line)
+        self.depth += 1
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        node = Node("mapping" if is_mapping else "list", {} if is_mapping else [], self.file, key_line or line, key, self.error)
+        while not isinstance(event := self.next(), yaml.CollectionEndEvent):
+            if is_mapping:
+                name = self.name(event, node)
+                node.value[name] = self.node(self.next(), _join(key, name), event.start_mark.line + 1)
             else:
-                kind, value = ("mapping", {}) if isinstance(event, yaml.MappingStartEvent) else ("list", [])
-                self._container(kind, value, line)
+                node.value.append(self.node(event, f"{key}[{len(node.value)}]"))
+        self.depth -= 1
+        return node
+
+    def name(self, event: yaml.Event, mapping: Node) -> str:
+        """A key of a mapping."""
+        self.refuse_more(event, mapping.key)
+        if not isinstance(event, yaml.ScalarEvent):
+            kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+            raise self.refuse(event, mapping.key, f"a {kind} as a key", expected="a name")
+        if event.implicit[0] and event.value == "<<":
+            raise self.refuse(event, mapping.key, "YAML merge keys are not supported", expected="the keys written out")
+        kind, name = _resolve(event)
+        if kind != "text" or not name:
+            more = {"found": _Written(event.value), "hint": f'write "{event.value}"'} if event.value else {}
+            what = f"a key that is {f'a {kind}' if name else 'empty'}"
+            raise self.refuse(event, mapping.key, what, expected="a name", **more)
+        if name in mapping.value:
+            raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
+        return name
+
+    def refuse_more(self, event: yaml.Event, key: str) -> None:
+        """What YAML has more than mappings, lists and scalars."""
+        if isinstance(event, yaml.AliasEvent):
+            raise self.refuse(event, key, "YAML aliases are not supported", found=_Written("*" + event.anchor),
+                              expected="the value written out")
+        if event.tag is not None:
+            raise self.refuse(event, key, "YAML tags are not supported", found=_Written(event.tag), expected="a plain value")
+
+    def refuse(self, event: yaml.Event, key: str, message: str, **more) -> InputError:
+        return self.error(message, place=Place(self.file, event.start_mark.line + 1, key or None), **more)
 
     def too_deep(self, line: int) -> InputError:
         return self.error("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
 
-    def _container(self, kind: str, value, line: int) -> None:
-        if self._waits_for_key():
-            raise self._refuse(line, f"a {kind} as a key", expected="a name")
-        if len(self.open) >= DEEPEST:
-            raise self.too_deep(line)
-        node = self._attach(kind, value, line)
-        self.open.append(node)
-        self.keys.append(None)
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
-        plain = event.implicit[0]
-        kind, value = _resolve(event.value) if plain else ("text", event.value)
-        if not self._waits_for_key():
-            self._attach(kind, value, line, event.value if plain else None)
-            return
-        if plain and event.value == "<<":
-            raise self._refuse(line, "YAML merge keys are not supported", expected="the keys written out")
-        if kind != "text" or not value:
-            more = {"found": _Written(event.value), "hint": f'write "{event.value}"'} if event.value else {}
-            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}", expected="a name", **more)
-        first = self.open[-1].value.get(value)
-        if first is not None:
-            raise self.error(f"duplicate key, first on line {first.line}",
-                             place=Place(self.file, line, _join(self.open[-1].key, value)))
-        self.keys[-1] = (value, line)
-
-    def _attach(self, kind: str, value, line: int, written: str | None = None) -> Node:
-        if not self.open:
-            self.root = Node(kind, value, self.file, line, "", self.error, written)
-            return self.root
-        parent = self.open[-1]
-        if parent.kind == "list":
-            node = Node(kind, value, self.file, line, f"{parent.key}[{len(parent.value)}]", self.error, written)
-            parent.value.append(node)
-            return node
-        key, key_line = self.keys[-1]
-        if kind in ("mapping", "list", "null"):
-            line = key_line                            # where a reader looks for it
-        node = Node(kind, value, self.file, line, _join(parent.key, key), self.error, written)
-        parent.value[key] = node
-        self.keys[-1] = None
-        return node
-
-    def _waits_for_key(self) -> bool:
-        return bool(self.open) and self.open[-1].kind == "mapping" and self.keys[-1] is None
-
-    def _refuse(self, line: int, message: str, **more) -> InputError:
-        key = self.open[-1].key if self.open else ""
-        if self.open and self.keys[-1]:
-            key = _join(key, self.keys[-1][0])
-        elif self.open and self.open[-1].kind == "list":
-            key += f"[{len(self.open[-1].value)}]"
-        return self.error(message, place=Place(self.file, line, key or None), **more)
-
-
-def _resolve(text: str) -> tuple[str, Any]:
-    """Kind and value of a plain (unquoted) scalar."""
+def _resolve(event: yaml.ScalarEvent) -> tuple[str, Any]:
+    """Kind and value of a scalar."""
+    text = event.value
+    if not event.implicit[0]:                          # in quotes
+        return "text", text
     if text in NULL:
         return "null", None
     if text in _BOOLEAN:

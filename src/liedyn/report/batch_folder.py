@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.batch.store import RUNS, TRAJECTORIES, Store
+from liedyn.batch.store import TRAJECTORIES, Store
 from liedyn.errors import LiedynError, UsageError
-from liedyn.report.pictures.all_pictures import save_sheet
+from liedyn.io.output import told
+from liedyn.report.pictures.all_pictures import save_sheets
 from liedyn.report.pictures.batch_panels import (
     Envelope,
     Quantity,
@@ -22,8 +23,7 @@ from liedyn.report.pictures.batch_panels import (
     draw_scatter,
     draw_tornado,
 )
-from liedyn.report.pictures.beside_data import Written
-from liedyn.report.plot_folder import drawn_into
+from liedyn.report.pictures.beside_data import Written, drawn_into
 
 _RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
 _ENOUGH = 50             # runs for shares of a variance
@@ -32,39 +32,36 @@ _LONGEST = 120.0         # s of runs for a tornado
 
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[Written, tuple[str, ...]]:
     """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
-    source, about = Path(source), Store(source, False).about() or {}
-    if not (source / RUNS).is_file():
-        raise UsageError(f"{source} has no table yet: `liedyn batch … --resume` computes what is missing")
+    source, about = Path(source), Store(source).about() or {}
     varied, outputs, notes = _quantities(source, about)
     subtitle = f"{source.name}: {len(varied[0].values) if varied else len(outputs[0].values) if outputs else 0} runs"
-    sheets = []
+    shown, sheets = outputs[:_PANELS], {}
     if varied and outputs:
-        sheets.append(("scatter", lambda: draw_scatter(varied[:_PANELS], outputs[:_PANELS], subtitle)))
+        sheets["scatter"] = lambda: draw_scatter(varied[:_PANELS], shown, subtitle)
         if about.get("combine") == "sample" and len(outputs[0].values) >= _ENOUGH:
-            sheets.append(("indices", lambda: draw_indices(varied, outputs[:_PANELS], subtitle)))
+            sheets["indices"] = lambda: draw_indices(varied, shown, subtitle)
     if outputs:
-        sheets.append(("histograms", lambda: draw_histograms(outputs[:_PANELS], subtitle)))
+        sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
     if varied and outputs:
-        swings, more = _swings(source, about, [one.name for one in varied], [one.name for one in outputs[:_PANELS]])
+        names = [one.name for one in varied]
+        swings, more = _swings(source, about, names, [one.name for one in shown])
         notes += more
         if swings:
-            sheets.append(("tornado", lambda: draw_tornado([one.name for one in varied], swings, subtitle)))
+            sheets["tornado"] = lambda: draw_tornado(names, swings, subtitle)
     envelopes = _envelopes(source)
     if envelopes:
-        sheets.append(("envelopes", lambda: draw_envelopes(envelopes, subtitle)))
+        sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
     if not sheets:
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
-    written = drawn_into(folder, lambda part: sum((save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats)
-                                                   for name, draw in sheets), Written()))
-    return written, notes
+    with told(folder):
+        return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
 
 
 def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:
     """Of the complete runs: what varied, as numbers, and outputs; what is one value or none is left out."""
-    from pyarrow import parquet
     names = [one["name"] for one in about.get("vary", [])]
     outputs = [*about.get("outputs", {})]
-    table = parquet.read_table(source / RUNS, columns=[*names, *outputs, "status"])
+    table = Store(source).read([*names, *outputs, "status"])
     complete = np.array(table["status"].to_pylist()) == "complete"
     lost = np.count_nonzero(~complete)
     notes = (f"{lost} of {len(complete)} runs are not complete and not drawn",) if lost else ()
@@ -80,13 +77,11 @@ def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantit
 
 def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:
     """For a tornado, from derivatives that are computed now; and a note where that cannot be."""
-    from pyarrow import parquet
-
     from liedyn.batch.run_batch import Batch
     from liedyn.batch.sensitivities import RUNS as EACH
     from liedyn.batch.sensitivities import sensitivities
     from liedyn.io.sweep_file import read_sweep
-    table = parquet.read_table(source / RUNS, columns=["number", "status", "seconds", *varied]).to_pydict()
+    table = Store(source).read(["number", "status", "seconds", *varied]).to_pydict()
     complete = np.array(table["status"]) == "complete"
     seconds = (EACH * len(varied) + 1) * float(np.mean(np.array(table["seconds"])[complete]))
     if seconds > _LONGEST:
@@ -98,7 +93,7 @@ def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) ->
         if batch.identity != about["identity"]:
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
         number = table["number"][int(np.argmax(complete))]
-        centre, spreads = [x[0] for x in batch.binding.values(number, number + 1)], np.zeros(len(batch.sweep.vary))
+        centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.vary))
         for k, one in enumerate(batch.sweep.vary):
             if one.name in varied:
                 x = np.array(table[one.name])[complete]

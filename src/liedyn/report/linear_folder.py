@@ -148,7 +148,7 @@ def _write_npz(path: Path, arrays: dict) -> None:
 
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> Written:
     from liedyn.report.modes import draw_modes
-    from liedyn.report.pictures.all_pictures import save_sheet
+    from liedyn.report.pictures.all_pictures import save_sheets
 
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    return save_sheet("modes", lambda: {"modes": draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)
+    return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)

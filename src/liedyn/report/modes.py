@@ -79,11 +79,8 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
     axes.set_ylim(-end, end)
     axes.axvspan(0, right, color="#FBEFE8", zorder=-2, linewidth=0)
     at, labels = plane.ticks()
-    across = [(x, label) for x, label in zip(at, labels, strict=True) if -left <= x <= right]
-    style.rulers(axes, [x for x, _ in across], at, x_labels=False, y_labels=labels)
-    for x, label in across:
-        axes.annotate(label, (x, 0), (0, -4), xycoords=axes.get_xaxis_transform(), textcoords="offset points", ha="center",
-                      va="top", size=style.LABEL, color=style.FAINT)
+    across = {x: label for x, label in zip(at, labels, strict=True) if -left <= x <= right}
+    style.rulers(axes, list(across), at, "real part", x_labels=list(across.values()), y_labels=labels)
     axes.axvline(0, color=style.FAINT, linewidth=1.0, zorder=1)
     named: list[tuple[float, float]] = []
     for number, mode in enumerate(modes, 1):
@@ -93,13 +90,9 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
                       linestyle="none", label=f"mode {number}" if side == 1 else "_")
         if number <= _NAMED and all(math.hypot(x - a, y - b) > 0.06 * end for a, b in named):
             named.append((float(x), float(y)))
-            axes.annotate(str(number), (float(x), float(y)), (5, 4), textcoords="offset points", size=style.LABEL,
-                          color=style.INK)
-    style.heading(axes, ("Eigenvalues", style.INK, "bold"), ("1/s; unstable to the right of the line", style.FAINT, "normal"))
-    axes.annotate("imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", textcoords="offset points", ha="center",
-                  va="center", rotation=90, size=style.LABEL, color=style.INK)
-    axes.annotate("real part", (0.5, 0), (0, -17), xycoords="axes fraction", textcoords="offset points", ha="center", va="top",
-                  size=style.LABEL, color=style.INK)
+            style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=style.INK)
+    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line")
+    style.words(axes, "imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", rotation=90, color=style.INK)
 
 
 def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
@@ -109,14 +102,13 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
     axes.set_xlim(0, len(modes))
     axes.set_ylim(len(names), 0)
     for k, name in enumerate(names):
-        axes.annotate(style.shortened(name, 22), (0, k + 0.5), (-4, 0), textcoords="offset points", ha="right", va="center",
-                      size=style.LABEL, color=style.INK, annotation_clip=False)
+        style.words(axes, style.shortened(name, 22), (0, k + 0.5), (-4, 0), "right", color=style.INK, annotation_clip=False)
     every = -(-len(modes) // 40)
     for k in range(0, len(modes), every):
         for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
-            axes.annotate(text, (k + 0.5, len(names)), (0, -down), textcoords="offset points", ha="center", va="top",
-                          rotation=turn, size=style.LABEL, color=_COLOURS[modes[k].stability], annotation_clip=False)
-    style.heading(axes, ("Participation of joints in each mode", style.INK, "bold"))
+            style.words(axes, text, (k + 0.5, len(names)), (0, -down), va="top", rotation=turn,
+                        color=_COLOURS[modes[k].stability], annotation_clip=False)
+    style.heading(axes, "", "", ("Participation of joints in each mode", style.INK, "bold"))
 
 
 def _words(mode: Mode) -> str:

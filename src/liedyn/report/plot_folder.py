@@ -1,35 +1,26 @@
 """Pictures of a trajectory file or of a run folder."""
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from liedyn.errors import InputError, UsageError
-from liedyn.io.output import scratch_folder, told
-from liedyn.report.pictures.beside_data import Written
-from liedyn.report.pictures.picture_data import (
-    Followed,
-    Recording,
-    base_path_of_columns,
-    energy_of_columns,
-    followed_of_columns,
-    groups_of_columns,
-    prescribed_of_comments,
-)
+from liedyn.io.output import STDIO, told
+from liedyn.report.pictures.beside_data import Written, drawn_into
+from liedyn.report.pictures.picture_data import Followed, followed_of
+from liedyn.report.run_sources import run_name, trajectory_file
+
+if TYPE_CHECKING:
+    from liedyn.io.csv import Trajectory
 
 
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
     """The CSV to draw and the folder for its pictures, for a CSV, a run folder or `-`."""
     path = Path(trajectory)
-    if trajectory == "-":
-        return trajectory, Path(output or "plots")
-    if path.is_dir():
-        if not (path / "trajectory.csv").is_file():
-            raise UsageError(f"{path} is not a run folder: it has no trajectory.csv")
-        return str(path / "trajectory.csv"), Path(output) if output else path / "plots"
-    return trajectory, Path(output) if output else path.with_name(f"{path.stem}_plots")
+    beside = "plots" if trajectory == STDIO else path / "plots" if path.is_dir() else path.with_name(f"{path.stem}_plots")
+    return trajectory_file(trajectory), Path(output or beside)
 
 
 def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None:
@@ -44,73 +35,42 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
                     against: Sequence[str] = ()) -> tuple[Written, tuple[str, ...]]:
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
-    Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. against: trajectory
-    files or run folders whose tracking errors are drawn beside this one's.
+    Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
+    only by the file may be missing or broken. against: trajectory files or run folders whose tracking errors are drawn beside
+    this one's.
     """
+    from liedyn.analyse.along.robot_of_file import robot_of
     from liedyn.io.csv import read_trajectory
     from liedyn.report.pictures.all_pictures import save_figures
+    from liedyn.report.pictures.motion_data import record
 
     motion = read_trajectory(trajectory, events=True)
-    recording, notes = _recording(motion, robot)
-    recording = replace(recording, tracking=_tracking(motion, against))
+    title = Path(trajectory).stem if trajectory != STDIO else ""
+    try:
+        model, notes = robot_of(motion, robot)
+        title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
+    except (InputError, UsageError) as error:
+        if robot is not None:
+            raise
+        model, notes = None, (f"limits and the motion itself are not drawn: {error}",)
+    recording = record(motion, model, title)
+    if against:
+        runs = [motion, *(read_trajectory(trajectory_file(path), events=True) for path in against)]
+        recording = replace(recording, tracking=_compared(runs))
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
         raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
-    return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
+    with told(folder):
+        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
 
 
-def drawn_into(folder: Path, draw: Callable[[Path], Written]) -> Written:
-    """Pictures that `draw` makes in a folder of its own, moved into `folder` when all are drawn. UsageError where they cannot be
-    written."""
-    above = next(p for p in folder.absolute().parents if p.is_dir())
-    with told(folder), scratch_folder(above) as part:
-        drawn = draw(part)
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in drawn.paths:
-            os.replace(path, folder / path.name)
-    return Written([folder / path.name for path in drawn.paths], drawn.failures)
-
-
-def _tracking(motion, against: Sequence[str]) -> tuple[Followed, ...]:
-    """Of this run and the others, labelled by their laws, or by their files where two have the same."""
-    from liedyn.io.csv import read_trajectory
-
-    runs = [motion, *(read_trajectory(sources(path, None)[0], events=True) for path in against)]
-    found = [followed_of_columns(run.t, run.columns, run.units, run.header.get("control", "")) for run in runs]
-    if not against:
-        return found[0]
+def _compared(runs: Sequence[Trajectory]) -> tuple[Followed, ...]:
+    """How each followed its references, labelled by their laws, or by their files where two have the same."""
+    found = [followed_of(run) for run in runs]
     for run, followed in zip(runs, found, strict=True):
         if not followed or followed[0].joints.keys() != (found[0] or followed)[0].joints.keys():
             raise UsageError(f"{run.source} cannot be compared: its columns reference.… and link.… "
                              + ("are of other joints" if followed else "are missing: only runs with control have them"))
     labels = [one.label for one, in found]
     if len(set(labels)) < len(labels) or "" in labels:
-        labels = [_name(run.source) for run in runs]
+        labels = [run_name(run.source) for run in runs]
     return tuple(replace(one, label=label) for (one,), label in zip(found, labels, strict=True))
-
-
-def _name(source: str) -> str:
-    path = Path(source).absolute()
-    return path.parent.name if path.name == "trajectory.csv" else path.stem
-
-
-def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
-    """With the robot where there is one; a robot that is named only by the file may be missing or broken."""
-    from liedyn.analyse.along.robot_of_file import robot_of
-
-    prescribed = prescribed_of_comments(motion.header)
-    title = Path(motion.source).stem if motion.source != "-" else ""
-    try:
-        model, notes = robot_of(motion, robot)
-    except (InputError, UsageError) as error:
-        if robot is not None:
-            raise
-        columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units, prescribed=prescribed,
-                                                                comments=motion.header),
-                            energy_of_columns(motion.columns), base_path_of_columns(motion.columns),
-                            drift=motion.columns.get("drift"))
-        return columns, (f"limits and the motion itself are not drawn: {error}",)
-    from liedyn.report.pictures.motion_data import record
-
-    title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
-    recording = record(model, motion.t, motion.columns, motion.units, title=title, prescribed=prescribed, comments=motion.header)
-    return recording, notes

@@ -6,21 +6,21 @@ import json
 import math
 import os
 import platform
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 from liedyn import __version__
-from liedyn.io.csv import column_title, write_trajectory
+from liedyn.io.csv import Trajectory, column_title, write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario import Pd
 from liedyn.report.pictures.beside_data import Written, draw_beside, page_beside
 from liedyn.report.pictures.drawing import Draughtsman
 from liedyn.report.pictures.motion_data import record
-from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
+from liedyn.report.pictures.picture_data import FORMATS, Recording, prescribed_comment
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import shown_result
 from liedyn.simulation.records.motion_columns import header_of, reaction_comment
@@ -69,17 +69,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:
         header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))
-        header |= prescribed_comment(_prescribed(result))
-        if result.events:
-            header["events"] = str(len(result.events))
-        if result.attached:
-            header["attached"] = result.attached
-        if result.armatures:
-            header["armatures"] = json.dumps(result.armatures)
-        law = _law(result.scenario)
-        if law:
-            header["control"] = law
-        write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
+        write_trajectory(part / "trajectory.csv", header | _comments(result), result.t, result.columns)
         if result.has_events:
             write_events(part / "events.csv", result)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
@@ -140,12 +130,17 @@ def recording_of(result: Result) -> Recording:
     """What the pictures of a simulation are drawn from."""
     n = len(result.t)
     drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
-    t, values = result.t[drawn], {name: x[drawn] for name, _, x in result.columns}
-    units = {name: unit for name, unit, _ in result.columns}
-    recording = record(result.model, t, values, units, title=result.model.name, prescribed=_prescribed(result),
-                       comments={"reaction": reaction_comment()})
-    return replace(recording, tracking=followed_of_columns(t, values, units, _law(result.scenario))) \
-        if result.tracking is not None else recording
+    motion = Trajectory({"reaction": reaction_comment()} | _comments(result), result.t[drawn],
+                        {name: x[drawn] for name, _, x in result.columns}, {name: unit for name, unit, _ in result.columns})
+    return record(motion, result.model, result.model.name)
+
+
+def _comments(result: Result) -> dict[str, str]:
+    """Of the trajectory file, about the run."""
+    comments = prescribed_comment([name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given])
+    comments |= {"events": str(len(result.events) or ""), "attached": result.attached,
+                 "armatures": json.dumps(result.armatures) if result.armatures else "", "control": _law(result.scenario)}
+    return {key: text for key, text in comments.items() if text}
 
 
 def _law(scenario) -> str:
@@ -155,7 +150,3 @@ def _law(scenario) -> str:
     if scenario.sampling is None:
         return ""
     return "pid" if any(isinstance(rule.value, Pd) and rule.value.ki is not None for rule in scenario.joints) else "pd"
-
-
-def _prescribed(result: Result) -> list[str]:
-    return [name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given]

@@ -15,7 +15,6 @@ from liedyn.integrators.touch import touch
 from liedyn.io.scenarios.contact_shapes import Contact, Material, Pair, Shape
 from liedyn.io.scenarios.events import Event
 from liedyn.kernels.simulation.contact import GROUND, PLANE, SPHERE, Contacts
-from liedyn.kernels.simulation.signals import SWITCH
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
 from liedyn.simulation.measured import path_to
@@ -90,15 +89,6 @@ def _rows(contact: Contact, model) -> tuple[list[_Row], float]:
     if not rows:
         raise ScenarioError("no moving link touches anything", place=contact.place)
     return rows, share
-
-
-def with_touch_switches(signals, contacts: Contacts | None):
-    """The signals with a switch of the state for each event that waits for a contact, and the contacts that know where."""
-    count = 0 if contacts is None else len(contacts.group) - 1
-    if not count:
-        return signals, contacts
-    first, more = len(signals.held) // SWITCH, np.tile([np.nan, 0.0, 0.0, 0.0], count)
-    return signals._replace(held=np.concatenate([signals.held, more])), contacts._replace(switch=first + np.arange(count))
 
 
 def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.codegen.plain import plain
 from liedyn.dynamics.loops.constraints import (
     constraint_jacobian,
     constraint_residual,
@@ -14,8 +15,6 @@ from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenarios.scenario import Constant, Motion, Scenario
-from liedyn.jit import kernel
-from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.simulation.names import bind
 from liedyn.simulation.signals.signal_table import SignalTable, Use
@@ -24,13 +23,6 @@ _ROUNDING = 1e-9            # a state that is moved less is not worth a word
 _CLOSED = 1e-9              # of velocities, relative to the largest and to one unit
 _RANK = 1e-6                # a singular value of A below this part of the largest is taken for zero
 _AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | m]
-
-
-@kernel
-def moved(signals, ties, t, work):
-    work.flag[0] = -1.0
-    move_drives(signals, ties, t, work)
-    return work.flag[0] < 0.0
 
 
 def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
@@ -78,7 +70,9 @@ def drives_at(problem: Problem, t: float):
     if problem.ties is None or not len(problem.ties.signals):
         return None
     ties, work = problem.loop_plant(), problem.work()
-    if not moved(problem.signals, ties, t, work):
+    with np.errstate(all="ignore"):
+        plain("kernels.loops.loop_motion").move_drives(problem.signals, ties, np.float64(t), work)
+    if work.flag[0] >= 0.0:
         k = int(work.flag[0])
         raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k])
     return drives_of(problem.model, ties.drive)

@@ -7,14 +7,33 @@ import numpy as np
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import Rule
-from liedyn.simulation.names import bind, fixed_joints
+from liedyn.simulation.names import bind_joints
 
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 
 
+def coordinates(model) -> np.ndarray:
+    """(nv,) index in q of each velocity coordinate; -1 for those of ball and free joints, which have none of their own."""
+    q_of_v = np.full(model.nv, -1, dtype=np.int64)
+    for joint in model.joints:
+        if joint.screws is not None:
+            q_of_v[joint.v] = np.arange(joint.q.start, joint.q.stop)
+    return q_of_v
+
+
+def of_coordinate(given, k: int, n: int, name: str, place: Place, what: str):
+    """What is given for coordinate k of the n of joint `name`: one for all, or a tuple of n. what: these are, for messages."""
+    if not isinstance(given, tuple):
+        return given
+    if len(given) != n:
+        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(given)} {what}",
+                            expected=f"a list of {n}" if n > 1 else "one value")
+    return given[k]
+
+
 def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
     """Write the values of joints, those of `ended` where `rules` give none; the rule by joint."""
-    bound = (ended or {}) | bind(rules, model.joint_names, "joint", fixed_joints(model))
+    bound = (ended or {}) | bind_joints(rules, model)
     for name, rule in bound.items():
         part = index(name)
         if len(rule.value) != part.stop - part.start:
@@ -28,7 +47,7 @@ def unit_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:
     """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns notes."""
     found = []
     for joint in model.joints:
-        if joint.name in rules and joint.q.stop - joint.q.start != joint.v.stop - joint.v.start:
+        if joint.name in rules and joint.screws is None:
             found += _unit_quaternion(q[joint.q], joint.name, rules[joint.name].place)
     return found
 

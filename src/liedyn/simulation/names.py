@@ -25,16 +25,16 @@ def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence
     return {name: best[name][1] for name in names if name in best}
 
 
-def fixed_joints(model) -> tuple[str, ...]:
-    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
+def bind_joints(rules: Sequence[Rule], model, names: Sequence[str] | None = None) -> dict[str, Rule]:
+    """`bind` to these joints, by default all that move."""
+    fixed = [joint.name for joint in model.description.joints if joint.name not in model.joint_names]
+    return bind(rules, model.joint_names if names is None else names, "joint", fixed)
 
 
 def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
     """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
-    fixed = fixed_joints(model)
-    rules = bind(scenario.joints, model.joint_names, "joint", fixed)
     own = next((one.joints for one in scenario.phases if one.name == phase), ())
-    return rules | bind(own, model.joint_names, "joint", fixed)
+    return bind_joints(scenario.joints, model) | bind_joints(own, model)
 
 
 def continuous_pid(scenario: Scenario) -> Pd | None:

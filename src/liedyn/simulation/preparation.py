@@ -138,8 +138,7 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
     from liedyn.simulation.integrator import choose_integrator
     from liedyn.simulation.schedule import compile_schedule
     first = opened(model, scenario.phases[0] if scenario.phases else None)
-    compiled = compile_schedule(scenario, first)
-    problem = compiled.problem(first, scenario.passive)
+    problem, contact_names, warnings = compile_schedule(scenario, first)
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
     refuse_integrals(scenario, integrator.method)
     if integrator.method == "variational":
@@ -148,6 +147,5 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    notes = (*compiled.warnings, *deep_notes(problem, compiled.contact_names))
-    return Prepared(scenario, model, problem, notes, tuple(chosen), _timeline(scenario, model, problem),
-                    compiled.contact_names)
+    notes = (*warnings, *deep_notes(problem, contact_names))
+    return Prepared(scenario, model, problem, notes, tuple(chosen), _timeline(scenario, model, problem), contact_names)

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.codegen.plain import plain
 from liedyn.codegen.signals import read_signal
 from liedyn.errors import ScenarioError
+from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe
 from liedyn.io.scenarios.waypoints import Waypoints
-from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.signals import Poses, Signals
+from liedyn.kernels.simulation.signals import POSITION, VELOCITY, Poses
 from liedyn.simulation.signals.curves import Curve, spline
 from liedyn.simulation.signals.rotation_spline import (
     TURN,
@@ -49,14 +50,16 @@ class PoseTable:
             raise ScenarioError(f"the position of {name}, a {'free' if free else 'ball'} joint, is prescribed as a pose",
                                 place=drive.place, expected="waypoints, or rpy with three signals"
                                 + (" and xyz with three" if free else ""))
-        self.rows.append((self.model.q_index(name).start, self.model.v_index(name).start, free, len(numbers) == 10))
-        self.signals += numbers + [_UNUSED] * (10 - len(numbers))
+        self._append(self.model.q_index(name).start, self.model.v_index(name).start, free, numbers)
         return [*numbers[3:6], *(numbers[:3] if free else ())]
 
     def add_target(self, name: str, given: Motion | Waypoints) -> None:
         """A pose that is no joint's."""
-        numbers = self._waypoints(name, given, True) if isinstance(given, Waypoints) else self._motion(name, given, True)
-        self.rows.append((0, 0, True, len(numbers) == 10))
+        read = self._waypoints if isinstance(given, Waypoints) else self._motion
+        self._append(0, 0, True, read(name, given, True))
+
+    def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
+        self.rows.append((q, v, free, len(numbers) == 10))
         self.signals += numbers + [_UNUSED] * (10 - len(numbers))
 
     @property
@@ -134,42 +137,72 @@ def _no_position(name: str, place) -> ScenarioError:
     return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
 
 
-def prescribed_at(poses: Poses, signals: Signals, t: float, q, v, names, places) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at t, with the coordinates of these joints on their motion. names, places: of the signals, for the error where one
-    is not finite."""
-    q, v = np.array(q, dtype=float), np.array(v, dtype=float)
+# what follows a motion --------------------------------------------------------------------------------------------------
+class Followed(NamedTuple):
+    """A ball or free joint whose pose is prescribed, or one coordinate whose position or velocity is.
+
+    q, v   its places; none in q at velocity level
+    """
+
+    joint: str
+    name: str
+    q: slice
+    v: slice
+    is_pose: bool
+
+    def off(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+        """The largest differences of positions and of velocities, relative where they are larger than 1. A quaternion and its
+        negative are the same."""
+        q, begins = here[0][self.q].copy(), there[0][self.q]
+        if self.is_pose and q[-4:] @ begins[-4:] < 0.0:
+            q[-4:] *= -1.0
+        return _gap(q, begins), _gap(here[1][self.v], there[1][self.v])
+
+    def told(self, x: np.ndarray) -> str:
+        """Coordinates, for messages."""
+        numbers = ", ".join(f"{number:.9g}" for number in x)
+        return f"[{numbers}]" if self.is_pose else numbers
+
+
+def _gap(here, there) -> float:
+    return float(np.abs(here - there).max(initial=0.0) / np.abs(there).max(initial=1.0))
+
+
+def following(problem: Problem) -> list[Followed]:
+    """What is prescribed at position or velocity level."""
+    found, schedule = [], problem.schedule
+    for joint in problem.model.joints:
+        if joint.screws is None and schedule.level[joint.v.start] == POSITION:
+            found.append(Followed(joint.name, joint.name, joint.q, joint.v, True))
+            continue
+        for k in range(joint.v.start, joint.v.stop):
+            if schedule.level[k] in (POSITION, VELOCITY):
+                i = schedule.q_of_v[k]
+                q = slice(i, i + 1) if schedule.level[k] == POSITION else slice(0)
+                found.append(Followed(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False))
+    return found
+
+
+def prescribed_at(problem: Problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """q and v at t, with what is prescribed on its motion. Raises ScenarioError where a signal is not finite."""
+    schedule, signals, poses = problem.schedule, problem.signals, problem.schedule.poses
+    q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.work()
+    work.q[:], work.v[:] = q, v
+    for one in following(problem):
+        if not one.is_pose:
+            x, dx = _finite(problem, schedule.signal[one.v.start], t, work, 2)
+            q[one.q], v[one.v] = x, x if schedule.level[one.v] == VELOCITY else dx
     for k in poses.signal[poses.signal >= 0]:
-        jet = read_signal(signals, k, t, q, v)
-        if not np.isfinite(jet).all():
-            raise ScenarioError(f"the {names[k]} is not finite at t = {t:g}", place=places[k], found=f"{jet[0]}, derivatives "
-                                f"{jet[1]} and {jet[2]}")
-    work = _Work(q.copy(), v.copy(), np.zeros(3 * max(1, int(np.max(signals.count, initial=1)))), np.zeros(2))
-    a = np.zeros_like(v)
+        _finite(problem, k, t, work, 3)
     with np.errstate(all="ignore"):
-        plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, a, work)
+        plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
     return q, v
 
 
-class _Work:
-    """What the kernel reads of `right_hand_side.MotionWork`."""
-
-    def __init__(self, q, v, stack, flag):
-        self.q, self.v, self.stack, self.flag = q, v, stack, flag
-
-
-def held_by(poses: Poses, model) -> dict[str, tuple[slice, slice]]:
-    """The joints of these poses, with their coordinates in q and in v."""
-    return {joint.name: (joint.q, joint.v) for joint in model.joints if joint.v.start in poses.v and joint.kind != SCREW}
-
-
-def pose_gap(here, there) -> float:
-    """The largest difference of coordinates of a ball or free joint, relative where they are larger than 1; a quaternion and its
-    negative are the same."""
-    here, sign = np.array(here), 1.0 if here[-4:] @ there[-4:] >= 0.0 else -1.0
-    here[-4:] *= sign
-    return velocity_gap(here, there)
-
-
-def velocity_gap(here, there) -> float:
-    """The largest difference, relative where they are larger than 1."""
-    return float(np.abs(here - there).max() / max(1.0, np.abs(there).max()))
+def _finite(problem: Problem, k: int, t: float, work, count: int) -> tuple[float, ...]:
+    """Signal k and its derivatives, `count` numbers."""
+    jet = read_signal(problem.signals, k, t, work.q, work.v)[:count]
+    if not np.isfinite(jet).all():
+        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k],
+                            found=f"{jet[0]}, derivative{'s' * (count > 2)} {' and '.join(map(str, jet[1:]))}")
+    return jet

@@ -18,16 +18,17 @@ from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import data_frame
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.events import Attach
-from liedyn.io.scenarios.scenario import Integrator, Scenario
+from liedyn.io.scenarios.scenario import Integrator, Prescribe, Scenario
 from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion
+from liedyn.simulation.control_laws.motors import armatures_of, bind_motors, motor_columns, motor_notes
 from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.joint_limits.limits import Excess, limit_notes
 from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
+from liedyn.simulation.names import phase_rules
 from liedyn.simulation.preparation import prepare
-from liedyn.simulation.records.motion_columns import columns_of, constraint_columns
+from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, energy_columns
 from liedyn.simulation.run_checks.balance import GOOD
-from liedyn.simulation.run_checks.prescribed_power import prescribed_power
 
 if TYPE_CHECKING:
     import pandas
@@ -125,13 +126,15 @@ class Result:
     @property
     def armatures(self) -> dict[str, float]:
         """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
-        from liedyn.simulation.control_laws.motors import armatures_of
         return armatures_of(self.scenario, self.model)
 
     @cached_property
     def power(self) -> dict[str, Array]:
-        """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase."""
-        return prescribed_power(self.scenario, self.model, self.v, self.tau)
+        """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase: what its motor supplies."""
+        phases = [phase.name for phase in self.scenario.phases] or [None]
+        rules = [phase_rules(self.scenario, self.model, phase) for phase in phases]
+        return {joint.name: np.sum(self.tau[:, joint.v] * self.v[:, joint.v], axis=1) for joint in self.model.joints
+                if any(joint.name in one and isinstance(one[joint.name].value, Prescribe) for one in rules)}
 
     @cached_property
     def columns(self) -> list[tuple[str, str, Array]]:
@@ -142,25 +145,15 @@ class Result:
         if self.tracking is not None:
             columns += self.tracking.columns
         if self.scenario.motors:
-            columns += self._motor_columns
+            driven = self.tau if self.stops is None else self.tau - self.stops
+            columns += motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
         if self.contacts is not None:
             columns += self.contacts.columns
         if self.stops is not None:
-            columns += self._stop_columns
-        return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
-                                                                      ("work", self.work)))]
-
-    @property
-    def _motor_columns(self) -> list[tuple[str, str, Array]]:
-        from liedyn.simulation.control_laws.motors import bind_motors, motor_columns
-        driven = self.tau if self.stops is None else self.tau - self.stops
-        return motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
-
-    @property
-    def _stop_columns(self) -> list[tuple[str, str, Array]]:
-        stopped = sorted({stop.coordinate for stop in stops_of(self.scenario, self.model)})
-        return [(f"stop.{self.model.v_names[k]}", "N m" if self.model.v_units[k] == "rad" else "N", self.stops[:, k])
-                for k in stopped]
+            forces = columns_of(self.model, tau=self.stops)
+            stopped = sorted({stop.coordinate for stop in stops_of(self.scenario, self.model)})
+            columns += [(f"stop.{self.model.v_names[k]}", *forces[k][1:]) for k in stopped]
+        return columns + energy_columns(self.kinetic, self.potential, self.work)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
@@ -364,7 +357,6 @@ def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
 
 def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
     from liedyn.simulation.control_laws.laws import saturation_notes
-    from liedyn.simulation.control_laws.motors import bind_motors, motor_notes
     from liedyn.simulation.control_laws.task_space import task_notes
     from liedyn.simulation.integrator import step_note
     from liedyn.simulation.run_checks.self_check import SelfCheck

@@ -1,6 +1,7 @@
 """Compiling beforehand what the functions of the package need: for images of containers, for tests elsewhere, for a lesson."""
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 import time
@@ -44,101 +45,30 @@ loops:
 GUESS = (1.4, -0.9, 1.2)
 
 
-@dataclass(frozen=True)
-class State:
-    """One state or a batch; `rows` gives derivatives of orders 0 and 1."""
-
-    model: ld.Model
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
-
-    @property
-    def mask(self) -> np.ndarray:
-        return np.arange(self.model.nv) == 0
-
-    def rows(self, x) -> np.ndarray:
-        return np.stack([x, x], axis=-2)
-
-
-DYNAMICS = {
-    "inverse_dynamics": lambda m, s: ld.inverse_dynamics(m, s.q, s.v, s.a),
-    "forward_dynamics": lambda m, s: ld.forward_dynamics(m, s.q, s.v, s.tau),
-    "hybrid_dynamics": lambda m, s: ld.hybrid_dynamics(m, s.q, s.v, s.a, s.tau, s.mask),
-    "bias_force": lambda m, s: ld.bias_force(m, s.q, s.v),
-    "gravity_force": lambda m, s: ld.gravity_force(m, s.q),
-    "joint_wrenches": lambda m, s: ld.joint_wrenches(m, s.q, s.v, s.a),
-    "mass_matrix": lambda m, s: ld.mass_matrix(m, s.q),
-    "inverse_mass_matrix": lambda m, s: ld.inverse_mass_matrix(m, s.q),
-    "link_pose": lambda m, s: ld.link_pose(m, s.q, "b"),
-    "link_poses": lambda m, s: ld.link_poses(m, s.q),
-    "link_twist": lambda m, s: ld.link_twist(m, s.q, s.v, "b"),
-    "link_acceleration": lambda m, s: ld.link_acceleration(m, s.q, s.v, s.a, "b"),
-    "jacobian": lambda m, s: ld.jacobian(m, s.q, "b"),
-    "jacobian_derivative": lambda m, s: ld.jacobian_derivative(m, s.q, s.v, "b"),
-    "energy": lambda m, s: ld.energy(m, s.q, s.v),
-    "momentum": lambda m, s: ld.momentum(m, s.q, s.v),
-    "centre_of_mass": lambda m, s: ld.centre_of_mass(m, s.q),
-    "integrate": lambda m, s: ld.integrate(m, s.q, s.v),
-    "difference": lambda m, s: ld.difference(m, s.q, s.q),
+# Functions by the names of their arguments: see `_arguments`.
+GROUPS = {
+    "dynamics": (
+        "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "joint_wrenches",
+        "mass_matrix", "inverse_mass_matrix", "link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian",
+        "jacobian_derivative", "energy", "momentum", "centre_of_mass", "integrate", "difference"),
+    "simulate": (),
+    "derivatives": (
+        "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
+        "inverse_dynamics_second_derivatives", "inverse_dynamics_directional", "forward_dynamics_directional",
+        "hybrid_dynamics_directional", "parameter_derivatives", "coriolis_matrix", "christoffel_symbols",
+        "mass_matrix_derivative", "mass_matrix_rate", "curvature_tensor", "d_integrate", "d_difference", "linearize"),
+    "higher-order": (
+        "higher_order_inverse_dynamics", "higher_order_forward_dynamics", "higher_order_hybrid_dynamics",
+        "link_pose_derivatives", "link_twist_derivatives", "jacobian_derivatives", "centre_of_mass_derivatives",
+        "momentum_derivatives"),
+    "parameters": ("regressor", "energy_regressor", "momentum_regressor", "base_parameters"),
+    "loops": (
+        "constraint_residual", "constraint_velocity", "constraint_bias", "constraint_jacobian", "project_configuration",
+        "project_velocity", "constrained_forward_dynamics", "constrained_hybrid_dynamics", "constraint_forces",
+        "constraint_wrenches", "closure_wrenches", "constrained_inverse_dynamics", "constrained_forward_derivatives",
+        "constrained_hybrid_derivatives", "constrained_inverse_derivatives", "balance_derivatives", "mobility"),
 }
-DERIVATIVES = {
-    "inverse_dynamics_derivatives": lambda m, s: ld.inverse_dynamics_derivatives(m, s.q, s.v, s.a),
-    "forward_dynamics_derivatives": lambda m, s: ld.forward_dynamics_derivatives(m, s.q, s.v, s.tau),
-    "hybrid_dynamics_derivatives": lambda m, s: ld.hybrid_dynamics_derivatives(m, s.q, s.v, s.a, s.tau, s.mask),
-    "inverse_dynamics_second_derivatives": lambda m, s: ld.inverse_dynamics_second_derivatives(m, s.q, s.v, s.a),
-    "inverse_dynamics_directional": lambda m, s: ld.inverse_dynamics_directional(m, s.q, s.v, s.a, dq=s.v),
-    "forward_dynamics_directional": lambda m, s: ld.forward_dynamics_directional(m, s.q, s.v, s.tau, dq=s.v),
-    "hybrid_dynamics_directional": lambda m, s: ld.hybrid_dynamics_directional(m, s.q, s.v, s.a, s.tau, s.mask, dq=s.v),
-    "parameter_derivatives": lambda m, s: ld.parameter_derivatives(m, s.q, s.v, s.a),
-    "coriolis_matrix": lambda m, s: [ld.coriolis_matrix(m, s.q, s.v, method=method) for method in ("recursive", "christoffel")],
-    "christoffel_symbols": lambda m, s: ld.christoffel_symbols(m, s.q),
-    "mass_matrix_derivative": lambda m, s: ld.mass_matrix_derivative(m, s.q),
-    "mass_matrix_rate": lambda m, s: ld.mass_matrix_rate(m, s.q, s.v),
-    "curvature_tensor": lambda m, s: ld.curvature_tensor(m, s.q),
-    "d_integrate": lambda m, s: ld.d_integrate(m, s.q, s.v),
-    "d_difference": lambda m, s: ld.d_difference(m, s.q, s.q),
-    "linearize": lambda m, s: ld.linearize(m, s.q, s.v, s.tau),
-}
-HIGHER_ORDER = {
-    "higher_order_inverse_dynamics": lambda m, s: ld.higher_order_inverse_dynamics(m, s.q, s.rows(s.v)),
-    "higher_order_forward_dynamics": lambda m, s: ld.higher_order_forward_dynamics(m, s.q, s.v, s.rows(s.tau)),
-    "higher_order_hybrid_dynamics":
-        lambda m, s: ld.higher_order_hybrid_dynamics(m, s.q, s.v, s.rows(s.a), s.rows(s.tau), s.mask),
-    "link_pose_derivatives": lambda m, s: ld.link_pose_derivatives(m, s.q, s.rows(s.v)),
-    "link_twist_derivatives": lambda m, s: ld.link_twist_derivatives(m, s.q, s.rows(s.v)),
-    "jacobian_derivatives": lambda m, s: ld.jacobian_derivatives(m, s.q, s.rows(s.v), "b"),
-    "centre_of_mass_derivatives": lambda m, s: ld.centre_of_mass_derivatives(m, s.q, s.rows(s.v)),
-    "momentum_derivatives": lambda m, s: ld.momentum_derivatives(m, s.q, s.rows(s.v)),
-}
-PARAMETERS = {
-    "regressor": lambda m, s: ld.regressor(m, s.q, s.v, s.a),
-    "energy_regressor": lambda m, s: ld.energy_regressor(m, s.q, s.v),
-    "momentum_regressor": lambda m, s: ld.momentum_regressor(m, s.q, s.v),
-    "base_parameters": lambda m, s: ld.base_parameters(m),
-}
-LOOPS = {
-    "constraint_residual": lambda m, s: ld.constraint_residual(m, s.q),
-    "constraint_velocity": lambda m, s: ld.constraint_velocity(m, s.q, s.v),
-    "constraint_bias": lambda m, s: ld.constraint_bias(m, s.q, s.v),
-    "constraint_jacobian": lambda m, s: ld.constraint_jacobian(m, s.q),
-    "project_configuration": lambda m, s: ld.project_configuration(m, s.q),
-    "project_velocity": lambda m, s: ld.project_velocity(m, s.q, s.v),
-    "constrained_forward_dynamics": lambda m, s: ld.constrained_forward_dynamics(m, s.q, s.v, s.tau),
-    "constrained_hybrid_dynamics": lambda m, s: ld.constrained_hybrid_dynamics(m, s.q, s.v, s.a, s.tau, s.mask),
-    "constraint_forces": lambda m, s: ld.constraint_forces(m, s.q, np.zeros((*s.q.shape[:-1], m.nc))),
-    "constraint_wrenches": lambda m, s: ld.constraint_wrenches(m, s.q, np.zeros((*s.q.shape[:-1], m.nc))),
-    "closure_wrenches": lambda m, s: ld.closure_wrenches(m, s.q, np.zeros((*s.q.shape[:-1], m.nc))),
-    "constrained_inverse_dynamics": lambda m, s: ld.constrained_inverse_dynamics(m, s.q, s.v, s.a, ["first"]),
-    "constrained_forward_derivatives": lambda m, s: ld.constrained_forward_derivatives(m, s.q, s.v, s.tau),
-    "constrained_hybrid_derivatives": lambda m, s: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, s.mask),
-    "constrained_inverse_derivatives": lambda m, s: ld.constrained_inverse_derivatives(m, s.q, s.v, s.a, ["first"]),
-    "balance_derivatives": lambda m, s: ld.balance_derivatives(m, s.q, s.v, s.a, np.zeros((*s.q.shape[:-1], m.nc))),
-    "mobility": lambda m, s: ld.mobility(m, s.q),
-}
-GROUPS = {"dynamics": DYNAMICS, "simulate": {}, "derivatives": DERIVATIVES, "higher-order": HIGHER_ORDER,
-          "parameters": PARAMETERS, "loops": LOOPS}
+VERSIONS = {"coriolis_matrix": ({"method": "recursive"}, {"method": "christoffel"})}
 METHODS = ("rk4", "dopri5", "rodas5p")
 OF_ONE_STATE = {"curvature_tensor", "linearize", "base_parameters", "mobility"}
 
@@ -243,18 +173,32 @@ def _steps(group: str, folder: Path):
     guess = GUESS if loops else np.ones(model.nv)
     if loops:
         yield group, "assemble", partial(ld.assemble, model, guess)
-    for name, function in GROUPS[group].items():
-        yield group, name, partial(_call, function, model, guess, ((),) if name in OF_ONE_STATE else ((), (COUNT,)))
+    for name in GROUPS[group]:
+        yield group, name, partial(_call, getattr(ld, name), model, guess, ((),) if name in OF_ONE_STATE else ((), (COUNT,)))
     if loops or group == "simulate":
         for method in METHODS:
             yield group, f"run_scenario, {method}", partial(_run, path, model, guess, method)
 
 
 def _call(function, model, guess, leads) -> None:
+    """With its positional arguments and, where it has one, a direction dq."""
     q = ld.assemble(model, guess).q if model.nc else guess
     for lead in leads:
-        shape = (*lead, model.nv)
-        function(model, State(model, np.broadcast_to(q, (*lead, model.nq)), *(np.zeros(shape) for _ in range(3))))
+        known = _arguments(model, np.broadcast_to(q, (*lead, model.nq)))
+        given = {name: known[name] for name, one in inspect.signature(function).parameters.items()
+                 if one.default is one.empty or name == "dq"}
+        for version in VERSIONS.get(function.__name__, ({},)):
+            function(**given, **version)
+
+
+def _arguments(model: ld.Model, q: np.ndarray) -> dict[str, Any]:
+    """By name, of one state or a batch at rest; of derivatives those of orders 0 and 1."""
+    lead = q.shape[:-1]
+    x, rates = np.zeros((*lead, model.nv)), np.zeros((*lead, 2, model.nv))
+    return {"model": model, "link": "b", "actuated": ["first"], "prescribed": np.arange(model.nv) == 0,
+            "multipliers": np.zeros((*lead, model.nc)),
+            **dict.fromkeys(("q", "q0", "q1"), q), **dict.fromkeys(("v", "a", "tau", "x", "dq", "dv"), x),
+            **dict.fromkeys(("v_derivatives", "a_derivatives", "tau_derivatives"), rates)}
 
 
 def _run(path, model, guess, method) -> None:

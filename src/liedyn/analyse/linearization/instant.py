@@ -93,8 +93,8 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
     model = with_rotors(scenario, model)
     whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
-    compiled = compile_schedule(scenario, model)
-    return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings, whole)
+    problem, _, warnings = compile_schedule(scenario, model)
+    return Setup(scenario, model, problem, warnings, whole)
 
 
 def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[Setup, float, np.ndarray, np.ndarray]:

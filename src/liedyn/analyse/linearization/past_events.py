@@ -25,9 +25,9 @@ def past_events(setup, at: float, options: Options, progress):
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
         raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
                          "side only (limits: stop gives compliant stops; or lock the joint by an event)")
-    model, problem = timeline.modes.present
+    problem = timeline.modes.problem
     notes = setup.notes if not timeline.occurrences else (*setup.notes, _told(mode, at))
-    return replace(setup, model=model, problem=problem, notes=notes), now
+    return replace(setup, model=problem.model, problem=problem, notes=notes), now
 
 
 def _told(mode, at: float) -> str:

@@ -10,8 +10,9 @@ from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.tangent_system import Integrals, tangent_system
 from liedyn.integrators.evaluation import evaluated
 from liedyn.kernels.simulation.joint_laws import COMPUTED
-from liedyn.simulation.control_laws.feedback import joint_laws, signal_gradient, wrench_laws
+from liedyn.simulation.control_laws.feedback import joint_laws, wrench_laws
 from liedyn.simulation.control_laws.joint_law_slopes import at_limits
+from liedyn.simulation.control_laws.signal_slopes import signal_gradient
 from liedyn.simulation.driven_loops import drives_at
 
 

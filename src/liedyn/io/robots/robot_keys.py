@@ -3,8 +3,20 @@ say."""
 from __future__ import annotations
 
 from liedyn.io.keys import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector, default_of, one_of
-from liedyn.io.robots.shapes import SHAPES
+from liedyn.io.robots.shapes import SHAPES, Inertia
+from liedyn.io.yaml_text import Node
 from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Robot
+
+
+def inertia(most: float | None = None) -> Either:
+    """Six numbers, or three of a diagonal. most: in magnitude; None: `model.validate` looks at it."""
+    def read(node: Node) -> Inertia:
+        if node.kind != "list" or len(node.value) not in (3, 6):
+            raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
+        values = node.vector(len(node.value), most)
+        return values if len(values) == 6 else (values[0], 0.0, 0.0, values[1], 0.0, values[2])
+    return Either((Vector(3), Vector(6)), "inertia", read)
+
 
 # links --------------------------------------------------------------------------------------------------------------
 
@@ -14,14 +26,14 @@ _SIZES = {"radius": Key("radius", _LENGTH, "[m]", required=True, missing="a leng
 _ROUND = {shape: Keys(shape, tuple(_SIZES[size] for size in sizes)) for shape, sizes in SHAPES.items() if shape != "box"}
 SHAPE = one_of(
     "shape",
-    Key("box", List(_LENGTH, 3, 3), "lengths along x, y and z [m]", example=[0.1, 0.1, 0.5]),
+    Key("box", List(_LENGTH, 3, 3, "lengths"), "lengths along x, y and z [m]", example=[0.1, 0.1, 0.5]),
     Key("sphere", _ROUND["sphere"], "by its radius"),
     Key("cylinder", _ROUND["cylinder"], "along z"),
     Key("capsule", _ROUND["capsule"], "along z; its length is that of the cylindrical part"))
 LINK = Keys("link", (
     Key("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
     Key("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
-    Key("inertia", Either((Vector(3), Vector(6)), "inertia"), "about the centre of mass, in link axes [kg m²]: `[xx, yy, zz]` or "
+    Key("inertia", inertia(), "about the centre of mass, in link axes [kg m²]: `[xx, yy, zz]` or "
         "`[xx, xy, xz, yy, yz, zz]`", 0, example=[0.02, 0.02, 0.001]),
     Key("shape", SHAPE, "instead of `inertia`, a uniform body centred at `com`: `box: [x, y, z]`, `sphere: {radius}`, "
         "`cylinder: {radius, length}`, `capsule: {radius, length}`; cylinder and capsule lie along z, and the length of a "

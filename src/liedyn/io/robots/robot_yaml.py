@@ -56,15 +56,7 @@ def _link(name: str, node: Node) -> Link:
         if key in keys:
             raise keys[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
     mass = LINK.value(keys, "mass", 0.0)
-    return Link(name, mass, com, read_inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, place_of_keys(node))
-
-
-def read_inertia(node: Node, most: float | None = None) -> Inertia:
-    """most: in magnitude; None: `model.validate` looks at it."""
-    if node.kind != "list" or len(node.value) not in (3, 6):
-        raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
-    values = node.vector(len(node.value), most)
-    return values if len(values) == 6 else (values[0], 0.0, 0.0, values[1], 0.0, values[2])
+    return Link(name, mass, com, LINK.value(keys, "inertia", (0.0,) * 6), place_of_keys(node))
 
 
 def _shaped(node: Node) -> tuple[float, Inertia]:

@@ -1,24 +1,124 @@
-"""The keys of `control` and `saturate`: what `law_file` reads."""
+"""`control` and `saturate` of a scenario: laws that give the forces of joints, and the limits of these forces. Their keys, from
+YAML and back."""
 from __future__ import annotations
 
-from liedyn.io.keys import Boolean, Choice, Either, File, Key, Keys, List, Named, Number, Text, Vector, default_of
-from liedyn.io.scenarios.joint_keys import NUMBERS, POSE_MOTION, SIGNAL
-from liedyn.io.scenarios.scenario import EFFORT, LAWS, Control
+import math
+import re
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.keys import Boolean, Choice, Either, File, Key, Keys, List, Named, Number, Text, Vector, default_of, only
+from liedyn.io.scenarios.joint_keys import POSE_MOTION, plain_drive
+from liedyn.io.scenarios.scenario import EFFORT, LAWS, Control, Rule
+from liedyn.io.scenarios.signal_keys import NUMBERS, SIGNAL, by_name, patterns, plain_numbers, plain_rules, plain_signal
+from liedyn.io.text_file import read_text
+from liedyn.io.yaml_text import Node
 
 TRACKING = tuple(law for law, poles in LAWS.items() if poles)
 OF_JOINTS = "computed_torque", "feedback_linearization"          # laws with a motion of joints
 _TASK = ("task_space",)
 POLES = ("bandwidth", "poles")
 MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
+_ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
+
+
+def _control(node: Node) -> Control:
+    given = CONTROL.given(node)
+    law = given["law"].value
+    if law in TRACKING:
+        key, chosen = only(node, given, POLES, "control", "neither", " and ")
+        if key == "poles":
+            for child in chosen.items(LAWS[law], of=f"poles for {law}"):
+                if child.number() >= 0.0:
+                    raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
+    values = CONTROL.values(node)
+    about, (gain, rows, columns) = values.pop("about", {}), values.pop("gain", ((), (), ()))
+    if rows and "joints" in given:
+        raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
+    return Control(**values, gain=gain, rows=rows, columns=columns, about_q=about.get("q", ()), about_v=about.get("v", ()),
+                   place=node.place)
+
+
+def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Rows of numbers, and names of rows and columns, if there are any."""
+    if node.kind == "text":
+        return _matrix_file(File().read(node))
+    if node.kind == "mapping" and node.value:
+        named = {name: {column: child.number() for column, child in row.mapping().items()} for name, row in node.value.items()}
+        columns = tuple(dict.fromkeys(column for row in named.values() for column in row))
+        return tuple(tuple(row.get(column, 0.0) for column in columns) for row in named.values()), tuple(named), columns
+    if node.kind != "list" or not node.value:
+        raise node.wrong(MATRIX)
+    rows = tuple(tuple(child.number() for child in row.items(least=1, of="numbers")) for row in node.value)
+    for child, row in zip(node.value, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise child.problem("a row of another length", found=len(row), expected=f"{len(rows[0])} numbers")
+    return rows, (), ()
+
+
+def _matrix_file(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Numbers between commas; lines that begin with # are comments. Where the first line has names, as in the files of
+    `liedyn linearize`, it names the columns from its second cell on, and each row begins with its own."""
+    lines = [(Place(file, number), [cell.strip() for cell in line.split(",")])
+             for number, line in enumerate(read_text(file, ScenarioError).splitlines(), 1)
+             if line.strip() and not line.lstrip().startswith("#")]
+    named = bool(lines) and _is_name(lines[0][1][-1])
+    body = lines[1:] if named else lines
+    if not body:
+        raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
+    for place, cells in body:
+        if len(cells) != len(lines[0][1]):
+            raise ScenarioError("a row of another length", place=place, found=len(cells),
+                                expected=f"{len(lines[0][1])} cells, as in the first")
+    gain = tuple(tuple(_finite(cell, place) for cell in cells[named:]) for place, cells in body)
+    if not named:
+        return gain, (), ()
+    return gain, tuple(_bare(cells[0]) for _, cells in body), tuple(map(_bare, lines[0][1][1:]))
+
+
+def _is_name(cell: str) -> bool:
+    return bool(re.match(r"[qv]\.", cell))
+
+
+def _bare(cell: str) -> str:
+    """Without its unit."""
+    return re.sub(r"\s*\[[^\[\]]*\]\Z", "", cell)
+
+
+def _finite(cell: str, place: Place) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ScenarioError("not a number", place=place, found=cell, expected=_ROW) from None
+    if not math.isfinite(value):
+        raise ScenarioError("not a finite number", place=place, found=cell, expected=_ROW)
+    return value
+
+
+def _saturation(node: Node) -> tuple[Rule, ...]:
+    """`true`: all joints at their effort limits; or a limit by joint."""
+    if node.kind == "boolean":
+        return (Rule("*", EFFORT, node.place),) if node.value else ()
+    if node.kind != "mapping":
+        raise node.wrong("true, false, or limits by joint: effort or a number")
+    return SATURATE.values[1].read(node)
+
+
+def _limit(node: Node) -> float | str:
+    if node.kind == "text":
+        return node.choice((EFFORT,))
+    if node.kind != "number":
+        raise node.wrong("effort (the limit of the robot file) or a number [N m or N]")
+    return LIMIT.read(node)
+
 
 ABOUT = Keys("about", (
-    Key("q", Named(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
-    Key("v", Named(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
-_GAIN = Either((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix")
+    Key("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
+    Key("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
+_GAIN = Either((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
 CONTROL = Keys("control", (
     Key("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
         example="computed_torque"),
-    Key("motion", Named(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
+    Key("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
         "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
         missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=OF_JOINTS,
         example={"motor1": "0.5*sin(t)"}),
@@ -33,15 +133,32 @@ CONTROL = Keys("control", (
     Key("target", POSE_MOTION, "of `task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` alone "
         "leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
         missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
-    Key("posture", Named(NUMBERS, "joint"), "of `task_space`: positions that joints go to as far as the target leaves them free "
-        "[rad or m]", "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
-    Key("joints", List(Text(), 1), "of the other laws: a list of joints or patterns that are driven", "all that are not "
+    Key("posture", by_name(NUMBERS, "joint"), "of `task_space`: positions that joints go to as far as the target leaves them "
+        "free [rad or m]", "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
+    Key("joints", patterns(()), "of the other laws: a list of joints or patterns that are driven", "all that are not "
         "prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"), example=["elbow"]),
     Key("gain", _GAIN, "of `state_feedback`: the matrix K, by names or as rows; see below", required=True,
         kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
     Key("about", ABOUT, "of `state_feedback`: the state about which the gain holds, `q` and `v` by joint; what is not listed is "
         "neutral", required=True, kinds=("state_feedback",), missing="the state about which the gain holds: q and v by joint",
-        example={"q": {"elbow": 0.5}})), kind="law", one_of=(POLES,))
+        example={"q": {"elbow": 0.5}})), kind="law", one_of=(POLES,), what="the law {}", how=_control)
 
 LIMIT = Number(above=0)
-SATURATE = Either((Boolean(), Named(Either((Choice((EFFORT,)), LIMIT), "limit"), "joint*")), "saturation")
+SATURATE = Either((Boolean(), by_name(Either((Choice((EFFORT,)), LIMIT), "limit", _limit), "joint*")), "saturation", _saturation)
+
+
+def plain_control(control: Control) -> dict:
+    """As in the file."""
+    named = {"law": control.law, "joints": [rule.pattern for rule in control.joints] or None}
+    if control.law == "gravity_compensation":
+        return named
+    if control.law == "state_feedback":
+        gain = dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True)) \
+            if control.rows else control.gain
+        return named | {"gain": gain, "about": {"q": plain_rules(control.about_q, plain_numbers),
+                                                "v": plain_rules(control.about_v, plain_numbers)}}
+    poles = {"poles": control.poles} if control.poles else {"bandwidth": control.bandwidth}
+    if control.law in OF_JOINTS:
+        return {"law": control.law, "motion": plain_rules(control.motion, plain_signal), **poles}
+    return {"law": control.law, "link": control.link, "point": control.point, "target": plain_drive(control.target), **poles,
+            "posture": plain_rules(control.posture, plain_numbers) or None}

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from liedyn.io.keys import Key, Keys, List, Named, Number, Vector, default_of
-from liedyn.io.scenarios.scenario import Rule
+from liedyn.io.keys import Key, Keys, List, Number, Vector, default_of
+from liedyn.io.scenarios.signal_keys import by_name
 from liedyn.io.yaml_text import Node
 
 _LARGEST = 1e9           # gears and what they multiply: squares of these are far from overflow
@@ -24,26 +24,6 @@ class Motor:
     inertia: float = 0.0
 
 
-MOTOR = Keys("motor", (
-    Key("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
-        default_of(Motor, "gear"), example=100, live=True),
-    Key("curve", List(Vector(2), 1), "the largest torque at a speed, both of the motor, points `[speed, torque]` [rad/s, N m] "
-        "joined by lines; see [motors](#motors)", "no limit", example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
-    Key("inertia", Number(least=0, most=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
-        default_of(Motor, "inertia"), example=1e-5)))
-MOTORS = Named(MOTOR, "joint*")
-
-
-def read_motors(node: Node) -> tuple[Rule, ...]:
-    return tuple(Rule(name, _motor(child), child.place) for name, child in node.mapping().items())
-
-
-def _motor(node: Node) -> Motor:
-    given, default = node.mapping(MOTOR), Motor()
-    curve = _curve(given["curve"]) if "curve" in given else default.curve
-    return Motor(MOTOR.value(given, "gear", default.gear), curve, MOTOR.value(given, "inertia", default.inertia))
-
-
 def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     points = tuple(row.vector(2) for row in node.items(least=1, of="points [speed, torque]"))
     for before, after, row in zip((None, *points), points, node.value, strict=False):
@@ -57,7 +37,16 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     return points
 
 
+MOTOR = Keys("motor", (
+    Key("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
+        default_of(Motor, "gear"), example=100, live=True),
+    Key("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
+        "[rad/s, N m] joined by lines; see [motors](#motors)", "no limit", example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
+    Key("inertia", Number(least=0, most=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
+        default_of(Motor, "inertia"), example=1e-5)), how=lambda node: Motor(**MOTOR.values(node)))
+MOTORS = by_name(MOTOR, "joint*")
+
+
 def plain_motor(motor: Motor) -> dict:
     """In the layout of the file."""
-    return {"gear": motor.gear, **({"curve": [list(point) for point in motor.curve]} if motor.curve else {}),
-            **({"inertia": motor.inertia} if motor.inertia else {})}
+    return {"gear": motor.gear, "curve": motor.curve or None, "inertia": motor.inertia or None}

@@ -1,12 +1,34 @@
-"""The keys of `sampling`: what `sampling` reads."""
+"""`sampling` of a scenario: its keys, from YAML and back."""
 from __future__ import annotations
 
-from liedyn.io.keys import Choice, Either, Key, Keys, Named, Number
-from liedyn.io.scenarios.sampling import HOLDS, LEAST_PERIOD
+from liedyn.io.keys import Choice, Either, Key, Keys, Number, only
+from liedyn.io.scenarios.sampling import HOLDS, LEAST_PERIOD, MEASURED, Sampling
+from liedyn.io.scenarios.scenario import Rule
+from liedyn.io.scenarios.signal_keys import by_name, plain_rules
+from liedyn.io.yaml_text import Node
 
 RATE = "rate", "period"
+
+
+def read_sampling(node: Node, duration: float, most: int) -> Sampling:
+    """most: samples that a run may take."""
+    given = node.mapping(SAMPLING)
+    chosen = only(node, given, RATE, "sampling", "neither", " and ", "rate: samples in a second, or period: seconds")[1]
+    values = SAMPLING.values(node)
+    found = Sampling(**values.pop("quantization", {}), **values, place=node.place)
+    if duration / found.interval > most:
+        raise chosen.problem(f"about {duration / found.interval:.3g} samples in {duration:g} s", found=chosen.shown(),
+                             expected=f"at most {most:g}", hint="--force-long or force_long=True allows more")
+    return found
+
+
+def _resolutions(node: Node) -> tuple[Rule, ...]:
+    by_joint = _BY_JOINT.values[1]
+    return by_joint.read(node) if node.kind == "mapping" else (Rule("*", _RESOLUTION.read(node), node.place),)
+
+
 _RESOLUTION = Number(least=0)
-_BY_JOINT = Either((_RESOLUTION, Named(_RESOLUTION, "joint*")), "resolution")
+_BY_JOINT = Either((_RESOLUTION, by_name(_RESOLUTION, "joint*")), "resolution", _resolutions)
 
 QUANTIZATION = Keys("quantization", (
     Key("q", _BY_JOINT, "resolution of measured positions [rad or m]: a number, or by joint or pattern", 0, example=1e-4),
@@ -20,3 +42,10 @@ SAMPLING = Keys("sampling", (
     Key("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line through "
         "the last two", "zero", example="first"),
     Key("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
+
+
+def plain_sampling(sampling: Sampling) -> dict:
+    """In the layout of the file."""
+    resolutions = {key: plain_rules(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
+    return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
+            "quantization": resolutions or None}

@@ -1,11 +1,13 @@
-"""The key `limits` of a scenario: stops at the position limits of joints. What it is, and the keys that `stop_file` reads."""
+"""The key `limits` of a scenario: stops at the position limits of joints. What they are, their keys, from YAML and back."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from liedyn.errors import Place
-from liedyn.io.keys import Choice, Either, Key, Keys, List, Number, Text, default_of, kinds_with
+from liedyn.io.keys import Choice, Either, Key, Keys, Number, default_of, kinds_with
 from liedyn.io.scenarios.scenario import Rule
+from liedyn.io.scenarios.signal_keys import patterns
+from liedyn.io.yaml_text import Node
 
 MODES = {"compliant": ("stiffness", "sink", "damping"), "hard": ("restitution",)}
 WORDS = {"stop": "compliant", "compliant": "compliant", "hard": "hard", "note": None}        # short forms and their modes
@@ -39,6 +41,23 @@ def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Ke
                **more)
 
 
+def _limits(node: Node) -> LimitStops | None:
+    """None where limits are only noted."""
+    if node.kind == "mapping":
+        return LIMIT_STOPS.read(node)
+    if node.kind != "text":
+        raise node.wrong(f"one of {', '.join(WORDS)}, or a mapping with {', '.join(LIMIT_STOPS)}")
+    mode = WORDS[node.choice(WORDS)]
+    return LimitStops(mode, place=node.place) if mode else None
+
+
+def _stops(node: Node) -> LimitStops:
+    given = LIMIT_STOPS.given(node)
+    if "stiffness" in given and "sink" in given:
+        raise given["sink"].problem("both stiffness and sink", expected="one of them")
+    return LimitStops(**LIMIT_STOPS.values(node), place=node.place)
+
+
 LIMIT_STOPS = Keys("limit_stops", (
     Key("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
         "the limit", default_of(LimitStops, "mode"), example="hard"),
@@ -48,6 +67,12 @@ LIMIT_STOPS = Keys("limit_stops", (
     _of_mode("damping", Number(least=0, most=LARGEST), "of `compliant`: c [s/rad or s/m]", example=2),
     _of_mode("restitution", Number(least=0, most=1), "of `hard`: speed after an impact, as a part of the speed before",
              example=0.4),
-    Key("joints", List(Text(), 1), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
-    kind="mode")
-LIMITS = Either((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act")
+    Key("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
+    kind="mode", what="{} stops", how=_stops)
+LIMITS = Either((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
+
+
+def plain_limits(stops: LimitStops) -> dict:
+    """As in the file."""
+    joints = [rule.pattern for rule in stops.joints]
+    return {key: getattr(stops, key) for key in ("mode", *MODES[stops.mode])} | {"joints": joints or None}

@@ -2,27 +2,29 @@
 from numpy import int64
 
 from liedyn.jit import entry, primitive
-from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.pointer_call import call_at, place_of
 
 TOGETHER = 64        # runs whose states stay in the cache beside the processor from step to step; a multiple of eight
 
 
-@entry("i8(i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
-       "i8[::1], i8[::1], i8[::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], i8, i8)",
-       nogil=True)
-def roll(step, rows, row, clocks, curves, driven, series, values, q, v, work, varying, last, ended, codes, out_q, out_v,
-         out_more, out_work, chunk, rest_q, scratch, first, until):
-    """Runs first … until - 1, from their states in q, v, work, which move.
+@entry("i8(i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+       "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], i8[::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], "
+       "f8[::1], f8[::1], f8[::1], i8, i8)", nogil=True)
+def roll(step, rows, row, clocks, curves, driven, series, values, begins, from_q, from_v, from_work, q, v, work, varying, last,
+         ended, codes, out_q, out_v, out_more, out_work, chunk, rest_q, scratch, first, until):
+    """Runs first … until - 1, each from its state in from_q, from_v, from_work at its step `begins`, to that in q, v, work.
 
     step, rows   addresses, see `WholeStep`; rows 0: accelerations and forces are not kept
     row          (S + 1,) which output stands before step s; -1: none
     clocks       (S + 1, 4), curves (S + 1, 15 c): the times of each step, and of the end
     driven       places in `values` (N, k) that take `series` (1 or N, 1 or S, m), step after step
-    last         (N,) steps of each run; ended (N,) where one went wrong, else -1; codes (N,) why
+    last         (N,) steps of each run; ended (N,) where one went wrong, or stays since an event happens in the next step (code
+                 EVENT), else -1; codes (N,) why
+    work         (N, 1 + events): supplied, then sides of events, see `WholeStep`
     out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R); those after the end of a run are left as they are
     chunk        (TOGETHER (2 nv + slots + 1),) a, tau, wrench, code of each run of a chunk
-    rest_q       (nq,) where a run that has ended waits for the others
+    rest_q       (nq,) where a run that has ended, or not yet begun, waits for the others
     """
     steps, m = row.size - 1, driven.size
     nq, nv, more = q.shape[1], v.shape[1], chunk.size // TOGETHER - 1
@@ -30,10 +32,19 @@ def roll(step, rows, row, clocks, curves, driven, series, values, q, v, work, va
     for at in range(first, until, TOGETHER):
         n = min(TOGETHER, until - at)
         states = (place_of(values) + 8 * at * values.shape[1], place_of(q) + 8 * at * nq, place_of(v) + 8 * at * nv,
-                  place_of(work) + 8 * at)
+                  place_of(work) + 8 * at * work.shape[1])
         more_at = (place_of(chunk), place_of(chunk) + wide * nv, place_of(chunk) + wide * 2 * nv)
         parameters, room = place_of(varying) + 8 * at * varying.shape[1], place_of(scratch)
-        for s in range(steps + 1):
+        start = steps
+        for j in range(at, at + n):
+            rest(q, v, work, j, rest_q)
+            start = min(start, begins[j])
+        for s in range(start, steps + 1):
+            for j in range(at, at + n):
+                if s == begins[j]:
+                    for x, y in ((q, from_q), (v, from_v), (work, from_work)):
+                        for k in range(x.shape[1]):
+                            x[j, k] = y[j, k]
             clock, curve = place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1]
             for i in range(n if m else 0):
                 for k in range(m):
@@ -44,9 +55,10 @@ def roll(step, rows, row, clocks, curves, driven, series, values, q, v, work, va
                     call_at(rows, (clock, curve, *states, *more_at, code_at, parameters, room, int64(0), n))
                 for i in range(n):
                     j = at + i
-                    if rows and s <= last[j]:
+                    shown = begins[j] <= s <= last[j]
+                    if rows and shown:
                         end(j, s, chunk[TOGETHER * more + i], ended, codes)
-                    if s <= last[j] and ended[j] < 0:
+                    if shown and ended[j] < 0:
                         keep(q, v, work, chunk, j, i, r, nv, out_q, out_v, out_more, out_work)
             if s == steps:
                 break
@@ -54,14 +66,22 @@ def roll(step, rows, row, clocks, curves, driven, series, values, q, v, work, va
             for i in range(n):
                 j, code = at + i, chunk[TOGETHER * more + i]
                 if code != RUNNING:
-                    if s < last[j]:
+                    if begins[j] <= s < last[j]:
                         end(j, s, code, ended, codes)
-                    for k in range(nq):
-                        q[j, k] = rest_q[k]
-                    for k in range(nv):
-                        v[j, k] = 0.0
-                    work[j, 0] = 0.0
+                    if code != EVENT:
+                        rest(q, v, work, j, rest_q)
     return 0
+
+
+@primitive
+def rest(q, v, work, j, rest_q):
+    """Run j waits there."""
+    for k in range(q.shape[1]):
+        q[j, k] = rest_q[k]
+    for k in range(v.shape[1]):
+        v[j, k] = 0.0
+    for k in range(work.shape[1]):
+        work[j, k] = 0.0
 
 
 @primitive

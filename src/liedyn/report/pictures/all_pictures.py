@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -23,13 +23,14 @@ from liedyn.report.pictures.replay import draw_replay
 from liedyn.report.pictures.tracking_panels import draw_tracking
 
 _DPI = 120
+Draw = Callable[[], Figure | list[Figure]]              # makes a figure, or the pages of one
 
 
 def figures(recording: Recording) -> dict[str, Figure]:
     """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
     the recording has what they show."""
     with words_only():
-        return {name: figure for _, draw in _sheets(recording) for name, figure in draw().items()}
+        return {file: figure for name, draw in _sheets(recording).items() for file, figure in _pages(name, draw)}
 
 
 def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
@@ -38,24 +39,26 @@ def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str
 
     Files of the same name are replaced. The same recording gives the same bytes.
     """
-    return sum(save_share(recording, folder, formats).values(), Written())
+    return save_sheets(_sheets(recording), folder, formats)
 
 
-def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int = 0,
-               step: int = 1) -> dict[int, Written]:
-    """Draw every `step`-th kind of figure, from `first` on; returns the files by the number of the kind."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return {k: save_sheet(name, draw, folder, formats) for k, (name, draw) in list(enumerate(_sheets(recording)))[first::step]}
+def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int) -> list[Written]:
+    """Draw every other kind of figure, from `first` on; returns what was written of each kind."""
+    return [save_sheets({name: draw}, folder, formats) for name, draw in list(_sheets(recording).items())[first::2]]
 
 
-def save_sheet(name: str, draw: Callable[[], dict[str, Figure]], folder: Path, formats: Sequence[str]) -> Written:
-    """Draw figures of one kind and save them. Whatever fails is returned, so that it costs no other picture."""
+def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequence[str]) -> Written:
+    """Draw figures and save them under their names. Whatever fails is returned, so that it costs no other picture."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return sum((_save_sheet(name, draw, Path(folder), formats) for name, draw in sheets.items()), Written())
+
+
+def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> Written:
     paths: list[Path] = []
     path = None
     try:
         with words_only():
-            for file, figure in draw().items():
+            for file, figure in _pages(name, draw):
                 for ending in formats:
                     path = folder / f"{file}.{ending}"
                     save_figure(figure, path, ending)
@@ -77,20 +80,27 @@ def warm_up() -> None:
             save_figure(figure, io.BytesIO(), ending)
 
 
-def _sheets(recording: Recording) -> list[tuple[str, Callable[[], dict[str, Figure]]]]:
-    """Kinds of figure, and calls that draw one kind each, in the order of `figures`."""
+def _sheets(recording: Recording) -> dict[str, Draw]:
+    """What draws each kind of figure, in the order of `figures`."""
     t, title = recording.t, recording.title
-    sheets: list[tuple[str, Callable[[], dict[str, Figure]]]] = []
+    sheets: dict[str, Draw] = {}
     if recording.skeleton is not None:
-        sheets.append(("replay", lambda: {"replay": draw_replay(recording.skeleton, title)}))
-    sheets += [(group.name, partial(draw_group, group, t, title)) for group in recording.groups]
+        sheets["replay"] = lambda: draw_replay(recording.skeleton, title)
+    sheets |= {group.name: partial(draw_group, group, t, title) for group in recording.groups}
     if recording.tracking:
-        sheets.append(("tracking", lambda: {"tracking": draw_tracking(recording.tracking, title)}))
+        sheets["tracking"] = lambda: draw_tracking(recording.tracking, title)
     if recording.energy is not None:
-        sheets.append(("energy", lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)}))
+        sheets["energy"] = lambda: draw_energy(recording.energy, t, title, recording.drift)
     if recording.base is not None:
-        sheets.append((recording.base.name, lambda: {recording.base.name: draw_base_path(recording.base, t, title)}))
+        sheets[recording.base.name] = lambda: draw_base_path(recording.base, t, title)
     return sheets
+
+
+def _pages(name: str, draw: Draw) -> list[tuple[str, Figure]]:
+    """Figures by file name: `name`, or `name-1`, `name-2`, … of several pages."""
+    drawn = draw()
+    pages = drawn if isinstance(drawn, list) else [drawn]
+    return [(f"{name}-{k}" if len(pages) > 1 else name, figure) for k, figure in enumerate(pages, 1)]
 
 
 @contextmanager

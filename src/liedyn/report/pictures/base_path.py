@@ -21,11 +21,14 @@ def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
     figure = style.new_figure(_WIDTH, _HEIGHT, f"Path of {base.of}", subtitle)
     _draw_space(figure, base, t)
     left, width, height = 7.2, 3.4, 1.75
-    for name, unit, labels, values, bottom in (
-            ("position", "m", "xyz", base.position, 0.65 + height + 0.45),
-            ("rotation since the start, about", "rad", "xyz", turned(base.quaternion), 0.65)):
-        axes = style.plain_axes(figure, left, bottom, width, height)
-        _draw_components(axes, name, unit, labels, values, t, last=name != "position")
+    for name, unit, values, bottom, x_name in (
+            ("position", "m", base.position, 0.65 + height + 0.45, None),
+            ("rotation since the start, about", "rad", turned(base.quaternion), 0.65, "t [s]")):
+        axes = style.plain_axes(figure, left, bottom, width, height, xlim=style.time_span(t), ylim=style.with_air(values, 1e-6))
+        style.rulers(axes, 5, 4, x_name)
+        style.heading(axes, name, unit, *((label, colour, "bold") for label, colour in zip("xyz", style.CURVES, strict=False)))
+        for label, x, colour in zip("xyz", values.T, style.CURVES, strict=False):
+            axes.plot(*style.thinned(t, x), color=colour, linewidth=1.4, label=label)
     return figure
 
 
@@ -54,8 +57,8 @@ def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, lengt
                                        (end, "s", "end", "start, end" if together else "end")):
         at = view(point)
         axes.plot(*at, marker=marker, color=style.INK, markersize=6, markeredgecolor="white", zorder=5, label=label)
-        axes.annotate(name, at, (7, -3), textcoords="offset points", size=style.NAME, weight="bold", color=style.INK, va="top",
-                      zorder=6, path_effects=[withStroke(linewidth=3, foreground="white")])
+        style.words(axes, name, at, (7, -3), "left", "top", size=style.NAME, weight="bold", color=style.INK, zorder=6,
+                    path_effects=[withStroke(linewidth=3, foreground="white")])
 
 
 def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) -> None:
@@ -63,22 +66,7 @@ def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) 
         axes.add_collection(LineCollection(view(np.stack([origins, tips[:, k]], axis=1)), colors=colour, linewidths=1.4,
                                            zorder=4), autolim=False)
     for letter, tip, colour in zip("xyz", tips[0], (style.VERMILLION, style.GREEN, style.BLUE), strict=True):
-        axes.annotate(letter, view(tip), (2, 2), textcoords="offset points", size=style.LABEL, color=colour, zorder=6)
-
-
-def _draw_components(axes: Axes, name: str, unit: str, labels, values: np.ndarray, t: np.ndarray, last: bool) -> None:
-    span = style.time_span(t)
-    lower, upper = float(np.nanmin(values)), float(np.nanmax(values))
-    air = max(0.05 * (upper - lower), 1e-6)
-    axes.set_xlim(*span)
-    axes.set_ylim(lower - air, upper + air)
-    style.rulers(axes, style.ticks(*span, most=5), style.ticks(*axes.get_ylim(), most=4), x_labels=last)
-    style.heading(axes, (name, style.INK, "bold"), (unit, style.FAINT, "normal"),
-                  *((label, colour, "bold") for label, colour in zip(labels, style.CURVES, strict=False)))
-    for label, x, colour in zip(labels, values.T, style.CURVES, strict=False):
-        axes.plot(*style.thinned(t, x), color=colour, linewidth=1.4, label=label)
-    if last:
-        style.name_time(axes)
+        style.words(axes, letter, view(tip), (2, 2), "left", "baseline", color=colour, zorder=6)
 
 
 def _axes_of(quaternion: np.ndarray) -> np.ndarray:

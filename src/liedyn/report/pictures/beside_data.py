@@ -24,29 +24,37 @@ def reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def draw_beside(folder: Path, draw: Callable[[Path], Written]) -> Written:
-    """Let `draw` fill a folder that becomes `plots` in `folder`, which holds the data already. No failure is raised but an
-    interrupt, which tells what stands."""
-    try:
-        with scratch_folder(folder) as part:
-            (part / "plots").mkdir()
-            drawn = draw(part / "plots")
-            if drawn.paths:
-                os.rename(part / "plots", folder / "plots")
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"the data are in {folder}, the pictures are not drawn") from None
-    except Exception as error:              # whatever it is: the data stand
-        return Written(failures={"pictures": reason(error)})
-    return Written([folder / "plots" / path.name for path in drawn.paths], drawn.failures)
+def draw_beside(data: Path, draw: Callable[[Path], Written]) -> Written:
+    """Pictures that `draw` makes, in the folder `plots` beside the data."""
+    return _beside(data, "pictures", "the pictures are not drawn", lambda: drawn_into(data / "plots", draw))
 
 
 def page_beside(page: Path, text: Callable[[], str]) -> Written:
-    """Write what `text` makes, as `draw_beside` does with pictures."""
-    try:
+    """A page of the text that is made, beside the data."""
+    def write() -> Written:
         with open_output(page) as file:
             file.write(text())
+        return Written([page])
+
+    return _beside(page.parent, page.name, f"{page.name} is not written", write)
+
+
+def _beside(data: Path, name: str, missing: str, write: Callable[[], Written]) -> Written:
+    """No failure is raised but an interrupt, which tells what stands."""
+    try:
+        return write()
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"the data are in {page.parent}, {page.name} is not written") from None
-    except Exception as error:
-        return Written(failures={page.name: reason(error)})
-    return Written([page])
+        raise KeyboardInterrupt(f"the data are in {data}, {missing}") from None
+    except Exception as error:              # whatever it is: the data stand
+        return Written(failures={name: reason(error)})
+
+
+def drawn_into(folder: Path, draw: Callable[[Path], Written]) -> Written:
+    """Pictures that `draw` makes in a folder of its own, moved into `folder` when all are drawn."""
+    with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
+        drawn = draw(part)
+        if drawn.paths:
+            folder.mkdir(parents=True, exist_ok=True)
+        for path in drawn.paths:
+            os.replace(path, folder / path.name)
+    return Written([folder / path.name for path in drawn.paths], drawn.failures)

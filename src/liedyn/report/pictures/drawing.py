@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,59 +47,47 @@ class Draughtsman:
             self._process = None
 
     def save_figures(self, recording: Recording, folder: str | Path, formats: Sequence[str]) -> Written:
-        """As `all_pictures.save_figures`, in the other process."""
-        drawn = self._ask((recording, str(folder), tuple(formats)))
-        if drawn is not None:
-            return drawn
+        """As `all_pictures.save_figures`, in the other process; here where that did not do it."""
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                return pickle.loads(process.communicate(pickle.dumps((recording, folder, formats)))[0])
+            except (OSError, EOFError, pickle.UnpicklingError):
+                pass
         from liedyn.report.pictures.all_pictures import save_figures
         return save_figures(recording, folder, formats)
 
-    def _ask(self, order: tuple) -> Written | None:
-        """What was drawn, None where the process did not do it."""
-        if self._process is None:
-            return None
-        try:
-            answer, _ = self._process.communicate(pickle.dumps(order))
-            return pickle.loads(answer)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        finally:
-            self._process = None
-
 
 def _serve_one_order() -> None:
-    from liedyn.report.pictures.all_pictures import warm_up
-    from liedyn.report.pictures.beside_data import Written
+    from liedyn.report.pictures.all_pictures import save_figures, warm_up
 
     gc.disable()                        # the process is short-lived; collecting takes a third of making a figure
     warm_up()
     order = pickle.load(sys.stdin.buffer)
-    drawn = _draw_in_two(order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else _draw(order)
-    sys.stdout.buffer.write(pickle.dumps(sum((drawn[k] for k in sorted(drawn)), Written())))
+    drawn = _draw_in_two(order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else save_figures(*order)
+    sys.stdout.buffer.write(pickle.dumps(drawn))
     sys.stdout.buffer.flush()
     os._exit(0)                         # tearing Matplotlib down would take 0.1 s, and the caller waits for the end
 
 
-def _draw(order: tuple, first: int = 0, step: int = 1) -> dict[int, Written]:
+def _draw_in_two(order: tuple) -> Written:
+    """Every other kind of figure in a fork of this process, which has no threads."""
     from liedyn.report.pictures.all_pictures import save_share
+    from liedyn.report.pictures.beside_data import Written
 
-    return save_share(*order, first, step)
-
-
-def _draw_in_two(order: tuple) -> dict[int, Written]:
-    """Every other figure in a fork of this process, which has no threads."""
     read, write = os.pipe()
     if os.fork() == 0:
         try:
             os.close(read)
             with open(write, "wb") as pipe:
-                pickle.dump(_draw(order, 1, 2), pipe)
+                pickle.dump(save_share(*order, 1), pipe)
         finally:
             os._exit(0)
     os.close(write)
-    drawn = _draw(order, 0, 2)
+    ours = save_share(*order, 0)
     with open(read, "rb") as pipe:
-        return drawn | pickle.load(pipe)    # EOFError where the fork failed: the caller then draws by itself
+        theirs = pickle.load(pipe)      # EOFError where the fork failed: the caller then draws by itself
+    return sum(chain.from_iterable(zip_longest(ours, theirs, fillvalue=Written())), Written())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from liedyn.report.pictures.picture_data import Energy
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
 _FLOOR = 1e-18                            # J: a residual of zero is drawn here
 _DECADES = 8                              # of the residual; the start, where it is nothing, falls out below
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")    # mathtext would take 20 ms a label
 
 
 def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.ndarray | None = None) -> Figure:
@@ -24,41 +23,37 @@ def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.nda
     figure = style.new_figure(_WIDTH, height, "Energy", subtitle)
     span = style.time_span(t)
     axes = style.plain_axes(figure, _LEFT, height - 3.3, _WIDTH - _LEFT - _RIGHT, 2.35, xlim=span)
-    _draw_balance(axes, energy, t, x_labels=not small)
+    _draw_balance(axes, energy, t, None if small else "t [s]")
     for k, (x, *words) in enumerate(small, 1):
         axes = style.plain_axes(figure, _LEFT, height - 3.25 - 1.7 * k, _WIDTH - _LEFT - _RIGHT, 1.2, xlim=span)
-        _draw_residual(axes, np.abs(x), t, *words, x_labels=k == len(small))
-    style.name_time(axes)
+        _draw_residual(axes, np.abs(x), t, *words, "t [s]" if k == len(small) else None)
     return figure
 
 
-def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_labels: bool) -> None:
+def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None) -> None:
     potential = energy.potential - energy.potential[0]
     curves = [("kinetic", energy.kinetic, style.ORANGE, "-"), ("potential\n(0 at the start)", potential, style.BLUE, "-"),
               ("total", energy.kinetic + potential, style.INK, "-")]
     if energy.work is not None:
         curves.append(("start + work\nsupplied", energy.kinetic[0] + energy.work, style.GREEN, (0, (4, 3))))
-    lower, upper = min(float(x.min()) for _, x, _, _ in curves), max(float(x.max()) for _, x, _, _ in curves)
-    air = max(0.05 * (upper - lower), 1e-9)
-    axes.set_ylim(lower - air, upper + air)
-    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), style.ticks(*axes.get_ylim(), most=5), x_labels=x_labels)
+    axes.set_ylim(*style.with_air([x for _, x, _, _ in curves], 1e-9))
+    style.rulers(axes, 8, 5, x_name)
     for name, x, colour, line in curves:
         axes.plot(*style.thinned(t, x), color=colour, linestyle=line, linewidth=1.5, label=name.replace("\n", " "))
     _name_curves(axes, [(name, float(x[-1]), colour) for name, x, colour, _ in curves])
-    style.heading(axes, ("Energy", style.INK, "bold"), ("J", style.FAINT, "normal"))
+    style.heading(axes, "Energy", "J")
 
 
 def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str, label: str, text: str, unit: str,
-                   x_labels: bool) -> None:
+                   x_name: str | None) -> None:
     exponents = np.log10(np.maximum(residual, _FLOOR))
     upper = int(np.ceil(exponents.max()))
     lower = min(max(int(np.floor(exponents.min())), upper - _DECADES), upper - 2)
     axes.set_ylim(lower - 0.2, upper + 0.2)
-    marks = list(range(lower, upper + 1, max(1, -(-(upper - lower) // 4))))
-    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, x_labels=x_labels,
-                 y_labels=["10" + str(x).translate(_RAISED) for x in marks])
+    decades = range(lower, upper + 1, max(1, -(-(upper - lower) // 4)))
+    style.rulers(axes, 8, decades, x_name, y_labels=style.powers(decades))
     axes.plot(*style.thinned(t, exponents), color=colour, linewidth=1.2, label=label)
-    style.heading(axes, (text, style.INK, "bold"), (unit, style.FAINT, "normal"))
+    style.heading(axes, text, unit)
 
 
 def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
@@ -76,5 +71,5 @@ def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
         at[k] = min(at[k], upper - line * lines[k])
         upper = at[k]
     for k, (name, _, colour) in enumerate(ends):
-        axes.annotate(name, (1, at[k]), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="left",
-                      va="bottom", size=style.NAME, color=colour, linespacing=1.0)
+        style.words(axes, name, (1, at[k]), (6, 0), "left", "bottom", xycoords=axes.get_yaxis_transform(), size=style.NAME,
+                    color=colour, linespacing=1.0)

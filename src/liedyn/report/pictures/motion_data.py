@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
+from liedyn.io.csv import Trajectory
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
@@ -15,32 +16,33 @@ from liedyn.report.pictures.picture_data import (
     Skeleton,
     base_path_of_columns,
     energy_of_columns,
+    followed_of,
     groups_of_columns,
+    prescribed_of_comments,
 )
 
 FRAMES = 4000                           # of the skeleton: smooth trails, little work
 RIM = 48                                # points
 
 
-def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str], *, title: str,
-           prescribed: Collection[str] = (), comments: Mapping[str, str] | None = None) -> Recording:
-    """What the pictures of a motion are drawn from.
+def record(motion: Trajectory, model: Model | None, title: str) -> Recording:
+    """What the pictures of a motion are drawn from: its columns (`q.elbow`, …) and, where the robot is known, more.
 
-    Parameters
-    ----------
-    columns, units : {name: (N,) array}, {name: unit}
-        Columns of the trajectory file (`q.elbow`, …). Energy is drawn with its balance where the columns have it, else
-        computed where q and v are complete; the motion is drawn where q is.
-    prescribed : names of joints or velocity coordinates whose motion is given
-    comments : of the file
+    Energy is drawn with its balance where the columns have it, else computed where q and v are complete; the motion is drawn
+    where q is. Comments tell what was prescribed, the axes of vectors, and the law that was followed.
     """
-    q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
-    energy = energy_of_columns(columns)
-    if energy is None and q is not None and v is not None:
-        energy = _energy(model, q, v)
-    return Recording(title, t, groups_of_columns(columns, units, limits=column_limits(model), joints=model.joint_names,
-                                                 prescribed=prescribed, comments=comments),
-                     energy, base_path_of_columns(columns), None if q is None else skeleton(model, t, q), columns.get("drift"))
+    columns, header = motion.columns, motion.header
+    energy, limits, joints, lines = energy_of_columns(columns), {}, (), None
+    if model is not None:
+        q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
+        if energy is None and q is not None and v is not None:
+            from liedyn.dynamics.kinematics import energy as energy_at
+            energy = Energy(*energy_at(model, q, v))
+        limits, joints, lines = column_limits(model), model.joint_names, None if q is None else skeleton(model, motion.t, q)
+    groups = groups_of_columns(columns, motion.units, limits=limits, joints=joints, prescribed=prescribed_of_comments(header),
+                               comments=header)
+    return Recording(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
+                     followed_of(motion))
 
 
 def column_limits(model: Model) -> dict[str, tuple[float, float]]:
@@ -138,13 +140,6 @@ def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
         siblings[parent] = siblings.get(parent, 0) + 1
     return [name for name in model.link_names
             if name in moving or name in siblings or links[name].mass > 0 or siblings[parents[name]] == 1]
-
-
-def _energy(model: Model, q: np.ndarray, v: np.ndarray) -> Energy:
-    from liedyn.dynamics.kinematics import energy
-
-    kinetic, potential = energy(model, q, v)
-    return Energy(kinetic, potential)
 
 
 def _stacked(columns: Mapping[str, np.ndarray], prefix: str, names: tuple[str, ...]) -> np.ndarray | None:

@@ -108,8 +108,7 @@ def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], lef
     axes.bar(np.arange(len(times)) + 0.5, 0.7, 0.82, 0.15, color=time_colours(times, span))
     for text, place, offset, side in ((f"t = {times[0]:.3g} s", (0, 0.5), (-5, 0), "right"),
                                       (f"{times[-1]:.3g} s", (1, 0.5), (5, 0), "left")):
-        axes.annotate(text, place, offset, xycoords="axes fraction", textcoords="offset points", ha=side, va="center",
-                      size=style.NAME, color=style.INK)
+        style.words(axes, text, place, offset, side, xycoords="axes fraction", size=style.NAME, color=style.INK)
 
 
 def _floor_height(points: np.ndarray, size: float) -> float | None:
@@ -137,8 +136,7 @@ def _scale_bar(axes: Axes, width: float) -> None:
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     x, y = x0 + 0.01 * (x1 - x0), y0 + 0.02 * (y1 - y0)
     axes.plot([x, x + length], [y, y], color=style.INK, linewidth=2, solid_capstyle="butt")
-    axes.annotate(f"{length:g} m", (x + length, y), (5, 0), textcoords="offset points", va="center", size=style.NAME,
-                  color=style.INK)
+    style.words(axes, f"{length:g} m", (x + length, y), (5, 0), "left", size=style.NAME, color=style.INK)
 
 
 def _world_axes(axes: Axes, view: View, inch: float) -> None:
@@ -150,8 +148,7 @@ def _world_axes(axes: Axes, view: View, inch: float) -> None:
     axes.add_collection(LineCollection([(origin, tip) for tip in tips.values()], colors=style.FAINT, linewidths=1.0,
                                        capstyle="round", zorder=1), autolim=False)
     for letter, tip in tips.items():
-        axes.annotate(letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]), textcoords="offset points", ha="center",
-                      va="center", size=style.NAME, color=style.INK)
+        style.words(axes, letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]), size=style.NAME, color=style.INK)
 
 
 def _round_length(x: float) -> float:

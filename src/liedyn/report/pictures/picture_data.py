@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.io.csv import cell, name_in_cell
+from liedyn.io.csv import Trajectory, cell, name_in_cell
 
 FORMATS = ("png", "svg")                # of pictures, where nothing else is asked for
 
@@ -184,13 +184,13 @@ def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
     return Energy(kinetic, potential, work, total - total[0] - work)
 
 
-def followed_of_columns(t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str],
-                        label: str) -> tuple[Followed, ...]:
+def followed_of(motion: Trajectory) -> tuple[Followed, ...]:
     """One run's, where it has the columns `reference.<joint>` and `link.<joint>`; else nothing."""
+    columns = motion.columns
     names = [name.partition(".")[2] for name in columns if name.startswith("reference.")]
-    joints = {name: (units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
+    joints = {name: (motion.units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
               for name in names if f"link.{name}" in columns}
-    return (Followed(label, t, joints),) if joints else ()
+    return (Followed(motion.header.get("control", ""), motion.t, joints),) if joints else ()
 
 
 def prescribed_comment(names: Collection[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out: too pale on white
@@ -18,16 +19,33 @@ WARM = (VERMILLION, ORANGE, PURPLE, "#8F3F00", "#8C6D00", "#7D3F60")      # what
 COOL = (BLUE, GREEN, SKY, "#003F63", "#005C43", "#6B7F8E")                # what follows from the forces
 INK, FAINT, GRID = "#222222", "#777777", "#E3E3E3"
 TITLE, NAME, LABEL = 13, 9, 7.5          # points
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_POINTS = 4000                       # of a curve; more are not seen but make files heavy
 
 
-def new_figure(width: float, height: float, title: str, subtitle: str = "") -> Figure:
-    """A white figure, in inches, with its title at the upper left."""
+def new_figure(width: float, height: float, title: str, subtitle: str = "", key: Sequence[tuple[str, str]] = ()) -> Figure:
+    """A white figure, in inches, with its title at the upper left; key: lines (text, colour) at the upper right."""
     figure = Figure(figsize=(width, height), facecolor="white")
     figure.text(0.3 / width, 1 - 0.18 / height, title, size=TITLE, weight="bold", color=INK, va="top")
     if subtitle:
         figure.text(0.3 / width, 1 - 0.44 / height, subtitle, size=NAME, color=FAINT, va="top")
+    for k, (text, colour) in enumerate(key):
+        figure.text(1 - 0.25 / width, 1 - (0.14 + 0.19 * k) / height, text, size=NAME, color=colour, ha="right", va="top")
     return figure
+
+
+def panels(count: int, columns: int, width: float, height: float, title: str, subtitle: str = "",
+           key: Sequence[tuple[str, str]] = (), *, left: float = 0.75, top: float = 0.85, gap: float = 0.42,
+           ) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels of a size in inches, and their axes row by row.
+
+    left, top, gap: room before each column, above the first row, between rows [inches].
+    """
+    rows = -(-count // columns)
+    wide, tall = max(columns * (left + width) + 0.25, 4.5), top + rows * (height + gap) - gap + 0.6
+    figure = new_figure(wide, tall, title, subtitle, key)
+    return figure, [plain_axes(figure, left + column * (left + width), tall - top - height - row * (height + gap), width, height)
+                    for row, column in (divmod(k, columns) for k in range(count))]
 
 
 def plain_axes(figure: Figure, left: float, bottom: float, width: float, height: float, **options) -> Axes:
@@ -45,33 +63,50 @@ def plain_axes(figure: Figure, left: float, bottom: float, width: float, height:
     return axes
 
 
-def rulers(axes: Axes, x_ticks: Sequence[float], y_ticks: Sequence[float], *, x_labels: bool = True,
-           y_labels: Sequence[str] | None = None) -> None:
-    """Grid lines at the ticks, and their labels, on axes whose limits are set."""
+def wide(axes: Axes) -> float:
+    """The width of axes [inches]."""
+    return axes.get_position().width * axes.figure.get_figwidth()
+
+
+def words(axes: Axes, text: str, at: tuple, offset: tuple, ha: str = "center", va: str = "center", **options) -> Annotation:
+    """A text in small faint letters, so many points beside a place."""
+    return axes.annotate(text, at, offset, textcoords="offset points", ha=ha, va=va, **{"size": LABEL, "color": FAINT} | options)
+
+
+def rulers(axes: Axes, x_ticks: int | Sequence[float], y_ticks: int | Sequence[float], x_name: str | None = "", *,
+           x_labels: Sequence[str] | None = None, y_labels: Sequence[str] | None = None) -> None:
+    """Grid lines at the ticks, or at so many at most, on axes whose limits are set, with their labels and the name of x.
+
+    x_name: None where x has neither a name nor labels, since another panel follows below.
+    """
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
+    x_ticks = ticks(x0, x1, x_ticks) if isinstance(x_ticks, int) else x_ticks
+    y_ticks = ticks(y0, y1, y_ticks) if isinstance(y_ticks, int) else y_ticks
     lines = [((x0, y), (x1, y)) for y in y_ticks] + [((x, y0), (x, y1)) for x in x_ticks]
     axes.add_collection(LineCollection(lines, colors=GRID, linewidths=0.7, zorder=0), autolim=False)
     for y, label in zip(y_ticks, y_labels or tick_labels(y_ticks), strict=True):
-        axes.annotate(label, (0, y), (-4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-                      ha="right", va="center", size=LABEL, color=FAINT)
-    if x_labels:
-        for x, label in zip(x_ticks, tick_labels(x_ticks), strict=True):
-            axes.annotate(label, (x, 0), (0, -4), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
-                          ha="center", va="top", size=LABEL, color=FAINT)
+        words(axes, label, (0, y), (-4, 0), "right", xycoords=axes.get_yaxis_transform())
+    if x_name is not None:
+        for x, label in zip(x_ticks, x_labels or tick_labels(x_ticks), strict=True):
+            words(axes, label, (x, 0), (0, -4), va="top", xycoords=axes.get_xaxis_transform())
+        words(axes, x_name, (0.5, 0), (0, -17), va="top", xycoords="axes fraction", color=INK)
 
 
-def heading(axes: Axes, *words: tuple[str, str, str]) -> None:
-    """Words above the axes, one after the other: (text, colour, weight)."""
+def heading(axes: Axes, name: str, remark: str = "", *more: tuple[str, str, str]) -> None:
+    """Above the axes: a name, shortened where there is not room for all, a remark, and further (text, colour, weight)."""
+    rest = [one for one in ((remark, FAINT, "normal"), *more) if one[0]]
+    room = int(15 * wide(axes)) - sum(len(text) + 1 for text, _, _ in rest)
     at, xycoords, offset = (0, 1), "axes fraction", (0, 4)
-    for text, colour, weight in words:
-        word = axes.annotate(text, at, offset, xycoords=xycoords, textcoords="offset points", ha="left", va="bottom", size=NAME,
-                             color=colour, weight=weight)
+    for text, colour, weight in ([(shortened(name, max(room, 16)), INK, "bold")] if name else []) + rest:
+        word = words(axes, text, at, offset, "left", "bottom", xycoords=xycoords, size=NAME, color=colour, weight=weight)
         at, xycoords, offset = (1, 0), word, (5, 0)
 
 
-def name_time(axes: Axes) -> None:
-    axes.annotate("t [s]", (0.5, 0), (0, -17), xycoords="axes fraction", textcoords="offset points", ha="center", va="top",
-                  size=LABEL, color=INK)
+def with_air(x: np.ndarray, least: float = 0.0) -> tuple[float, float]:
+    """From the least to the greatest value, with a twentieth of that, and `least`, to spare at both ends."""
+    low, high = float(np.nanmin(x)), float(np.nanmax(x))
+    air = max(0.05 * ((high - low) or abs(low)), least) or 1.0
+    return low - air, high + air
 
 
 def time_span(t: np.ndarray) -> tuple[float, float]:
@@ -107,6 +142,11 @@ def tick_labels(values: Sequence[float]) -> list[str]:
         return [f"{round(x, decimals) + 0.0:.{decimals}f}" for x in values]         # + 0.0: no minus zero
     digits = 1 + math.ceil(math.log10(largest / step))
     return [f"{round(x / step) * step:.{digits}g}" for x in values]
+
+
+def powers(exponents: Sequence[int]) -> list[str]:
+    """Powers of ten as labels; matplotlib's formulas would take 20 ms each."""
+    return ["10" + str(k).translate(_RAISED) for k in exponents]
 
 
 def unit_text(unit: str) -> str:

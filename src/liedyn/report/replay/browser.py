@@ -6,11 +6,11 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 
 from liedyn.errors import ComputationError
 
@@ -101,55 +101,32 @@ def browser(program: str) -> Iterator[Page]:
 
     Where its sandbox does not run, as for root and in some containers, it goes without: it opens our own page only.
     """
-    with tempfile.TemporaryDirectory(prefix="liedyn-chromium-", ignore_cleanup_errors=True) as profile, ExitStack() as ends:
+    with tempfile.TemporaryDirectory(prefix="liedyn-chromium-", ignore_cleanup_errors=True) as profile:
         for sandbox in (() if os.geteuid() == 0 else ((),)) + (("--no-sandbox",),):
-            try:
-                page = _started(program, [*_FLAGS, *sandbox, f"--user-data-dir={profile}"], ends)
-                page.call("Browser.getVersion")
-                break
-            except ComputationError:
-                ends.close()
-                if sandbox:
-                    raise
-        yield page
+            with _started([program, *_FLAGS, *sandbox, f"--user-data-dir={profile}"]) as page:
+                try:
+                    page.call("Browser.getVersion")
+                except ComputationError:
+                    if sandbox:
+                        raise
+                    continue
+                yield page
+                return
 
 
-def _started(program: str, flags: list[str], ends: ExitStack) -> Page:
-    import fcntl
-    theirs, ours = [], []
-    with ExitStack() as passed:
-        for k in (0, 1):                    # what it reads, what it writes; numbers far from the 3 and 4 that they get there
-            low = os.pipe()
-            high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in low]
-            for fd in low:
-                os.close(fd)
-            theirs.append(high[k])
-            ours.append(high[1 - k])
-            passed.callback(os.close, theirs[k])
-        nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
-        pipes = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs, start=3)]
+@contextmanager
+def _started(command: list[str]) -> Iterator[Page]:
+    """A process that reads our messages from its file 3 and answers on 4; it and what it started end with the block."""
+    pipes = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
+    process = subprocess.Popen(["/bin/sh", "-c", pipes, "sh", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, process_group=0)
+    try:
+        yield Page(process.stdout.fileno(), process.stdin.fileno())
+    finally:
+        process.stdin.close()               # politely by the closed pipes, then not
+        process.stdout.close()
         try:
-            process = os.posix_spawn(program, [program, *flags], os.environ, file_actions=[*nothing, *pipes], setpgroup=0)
-        except OSError as problem:
-            for fd in ours:
-                os.close(fd)
-            raise ComputationError(f"{program} does not run: {problem.strerror}") from None
-    ends.callback(_end, process)
-    for fd in ours:
-        ends.callback(os.close, fd)         # before it: the closed pipes tell it to end
-    return Page(ours[1], ours[0])
-
-
-def _end(process: int) -> None:
-    """It and what it started: politely by the closed pipes, then not."""
-    for _ in range(100):
-        if os.waitpid(process, os.WNOHANG)[0]:
-            break
-        time.sleep(0.02)
-    else:
-        os.killpg(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-
-
-def address_of(path: str | os.PathLike) -> str:
-    return Path(path).absolute().as_uri()
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from liedyn.errors import Place, TrajectoryError, UsageError
 from liedyn.io.output import STDIO
 from liedyn.report.replay.run_data import Shown
+from liedyn.report.run_sources import run_name, trajectory_file
 
 if TYPE_CHECKING:
     from liedyn.simulation.run import Result
@@ -19,7 +20,7 @@ MOST_RUNS = 16          # of a batch in one page
 
 def shown_result(result: Result, name: str) -> Shown:
     """Of a simulation that has just ended."""
-    from liedyn.io.scenarios.contact_file import plain_contacts
+    from liedyn.io.scenarios.contact_keys import plain_contacts
 
     scenario = result.scenario
     return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
@@ -38,7 +39,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
     from liedyn.analyse.along.robot_of_file import robot_of
     from liedyn.io.csv import read_trajectory
 
-    trajectory = _trajectory(trajectory)
+    trajectory = trajectory_file(trajectory)
     motion = read_trajectory(trajectory, events=True)
     model, notes = robot_of(motion, robot)
     path = Path(trajectory)
@@ -46,7 +47,7 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
     if path.name == "trajectory.csv":
         told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
     scenario = told.get("scenario", {})
-    name = path.absolute().parent.name if path.name == "trajectory.csv" else path.stem if trajectory != "-" else model.name
+    name = run_name(trajectory) if trajectory != STDIO else model.name
     run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
                 told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
     return run, notes
@@ -60,10 +61,6 @@ def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], 
     if len(numbers) > MOST_RUNS:
         raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
     return [replace(shown_result(one.result, f"run {one.number}"), notes=one.varied) for one in rerun(folder, numbers, progress)]
-
-
-def is_batch(folder: str) -> bool:
-    return (Path(folder) / "batch.json").is_file()
 
 
 def _run_json(path: Path) -> dict:
@@ -93,12 +90,3 @@ def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:
             raise TrajectoryError("not a row of events", place=Place(str(path), line), found=",".join(row),
                                   expected="a time, an event and a phase, as simulate writes them") from None
     return tuple(marks)
-
-
-def _trajectory(path: str) -> str:
-    folder = Path(path)
-    if path == STDIO or not folder.is_dir():
-        return path
-    if not (folder / "trajectory.csv").is_file():
-        raise UsageError(f"{folder} is not a run folder: it has no trajectory.csv")
-    return str(folder / "trajectory.csv")

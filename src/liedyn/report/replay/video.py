@@ -13,7 +13,7 @@ from pathlib import Path
 
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.output import check_output, told
-from liedyn.report.replay.browser import Page, address_of, browser, chromium
+from liedyn.report.replay.browser import Page, browser, chromium
 from liedyn.report.replay.packed import unpacked
 from liedyn.report.replay.page import data_of
 
@@ -33,7 +33,7 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
         raise UsageError(f"{output} is not the name of a video: it must end in {', '.join(_KINDS)}")
     check_output(output, force=force)
     drawer = chromium()
-    if drawer is None or not hasattr(os, "posix_spawn"):
+    if drawer is None or os.name != "posix":
         raise UsageError("videos are drawn by Chromium or Chrome, and there is none on the path; install it (on Debian "
                          f"`apt install chromium`){_OR}")
     writer = _ffmpeg()
@@ -68,7 +68,7 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
         source.write_text(page, encoding="utf-8")
         film = Path(folder, f"film{target.suffix.lower()}")
         with browser(drawer) as tab:
-            tab.open(address_of(source), *size)
+            tab.open(source.absolute().as_uri(), *size)
             _show(tab)
             _encode(writer, film, tab, times, rate, progress)
         shutil.move(film, target)

@@ -11,16 +11,16 @@ import numpy as np
 
 from liedyn.codegen.signals import state_on_reference
 from liedyn.errors import Place, ScenarioError
+from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, references, rigid_memory
+from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, rigid_memory
 from liedyn.kernels.simulation.signal_series import series_stack
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.build import build
 from liedyn.model.description import Coordinate, Joint, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
-from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.names import bind
 from liedyn.simulation.signals.curves import Curve
 from liedyn.simulation.signals.signal_table import SignalTable
@@ -107,8 +107,11 @@ def _merged(motor: Joint, spring: Joint) -> Joint:
 
 def drives_motors(control: Control, model: Model) -> bool:
     """Whether the law is one for the motors of elastic joints. Computed torque is for rigid joints, too."""
-    if control.law != "computed_torque":
-        return control.law == "feedback_linearization"
+    return control.law == "feedback_linearization" or (control.law == "computed_torque" and is_elastic(model))
+
+
+def is_elastic(model: Model) -> bool:
+    """Whether all joints are elastic."""
     try:
         return bool(elastic_joints(model))
     except ScenarioError:
@@ -116,18 +119,8 @@ def drives_motors(control: Control, model: Model) -> bool:
 
 
 # the law --------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Bound:
-    """A `Control` bound to a model: its elastic joints, the signals of their motions, and what to say about these."""
-
-    control: Control
-    joints: tuple[Elastic, ...]
-    signals: tuple[int, ...]
-    notes: tuple[str, ...]
-
-
-def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) -> Bound | None:
-    """Put the desired motions into the table. level (nv,): what drives each coordinate.
+def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) -> MotorLaw | None:
+    """Put the desired motions into the table, and notes about them. level (nv,): what drives each coordinate.
 
     Raises ScenarioError for a robot that the law is not for, for motions that miss a joint or name another, for prescribed
     joints.
@@ -143,16 +136,15 @@ def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) ->
         if drives != TORQUE:
             raise ScenarioError(f"joint {name} is prescribed, but control drives it", place=control.place,
                                 hint="a torque in `joints` is added to that of the law")
-    signals, notes = [], []
-    rules = _motions(control, joints)
+    rules, signals = _motions(control, joints), {}
     for joint in joints:
         use = replace(table.joint_use("position", model.v_index(joint.motor).start), name=f"motion of {joint.motor}")
         given = rules[joint.motor].value
         lowered = table.lower(given, use)
         if isinstance(lowered, Curve) and control.law == "feedback_linearization":
-            notes += _jerks(lowered, scenario.duration, joint.motor, given.place)
-        signals.append(table.put(lowered, use, given.place))
-    return Bound(control, joints, tuple(signals), tuple(notes))
+            table.notes += _jerks(lowered, scenario.duration, joint.motor, given.place)
+        signals[joint] = table.put(lowered, use, given.place)
+    return _motor_law(control, model, signals, table.stack_size)
 
 
 def _motions(control: Control, joints: tuple[Elastic, ...]):
@@ -187,13 +179,10 @@ def _jerks(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
     return []
 
 
-def motor_law(bound: Bound | None, model: Model, stack_size: int) -> MotorLaw | None:
-    """What the compiled loop needs. stack_size: of the table, three floats a jet."""
-    if bound is None:
-        return None
-    control, rigid = bound.control, rigid_robot(model, bound.joints)
-    order = sorted(bound.joints, key=lambda joint: rigid.v_index(joint.motor).start)
-    signal = dict(zip(bound.joints, bound.signals, strict=True))
+def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stack_size: int) -> MotorLaw:
+    """What the compiled loop needs. signals: of the motions; stack_size: that they need, three floats a jet."""
+    rigid = rigid_robot(model, tuple(signals))
+    order = sorted(signals, key=lambda joint: rigid.v_index(joint.motor).start)
     n = len(order)
     motor, spring = (np.array([model.v_index(getattr(joint, part)).start for joint in order], dtype=np.int64)
                      for part in ("motor", "spring"))
@@ -201,7 +190,7 @@ def motor_law(bound: Bound | None, model: Model, stack_size: int) -> MotorLaw | 
     return MotorLaw(
         rigid.index, rigid.constants, np.array([control.law == "feedback_linearization"]), motor, spring,
         np.array([one.stiffness for one in own]), np.array([one.rest for one in own]), np.array([one.armature for one in rotor]),
-        gains(control), np.array([signal[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE)), np.zeros(n),
+        gains(control), np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE)), np.zeros(n),
         np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
         np.zeros(series_stack(stack_size // 3, REFERENCE - 1)), np.zeros(rigid_memory(rigid.n_bodies, n)))
 
@@ -212,21 +201,10 @@ def gains(control: Control) -> np.ndarray:
     return np.poly(poles)[:0:-1].copy()
 
 
-def start(bound: Bound, law: MotorLaw, signals, q, v) -> None:
+def start(problem: Problem, q, v) -> None:
     """Write the state in which the links move as desired, up to the third derivative."""
     flag = np.zeros(2)
-    if not state_on_reference(law, signals, 0.0, q, v, flag):
-        k = bound.signals.index(int(flag[0]))
-        rule = _motions(bound.control, bound.joints)[bound.joints[k].motor]
-        raise ScenarioError(f"the motion of {bound.joints[k].motor} does not have four finite derivatives at t = 0",
-                            place=rule.value.place)
-
-
-def tracking(law: MotorLaw, model: Model, signals, t, q, final: bool = True) -> Tracking:
-    """At output times, the last of the run among them if `final`."""
-    reference, last = np.zeros((len(t), len(law.motor))), np.array(t)
-    if final:
-        last[-1] = np.nextafter(last[-1], -np.inf)        # the last instant belongs to what came before it
-    references(law, signals, last, reference)
-    names = tuple(model.v_names[i] for i in law.motor)
-    return Tracking(names, tuple(model.v_units[i] for i in law.motor), q[:, law.motor] + q[:, law.spring], reference)
+    if not state_on_reference(problem.law, problem.signals, 0.0, q, v, flag):
+        k = int(flag[0])
+        raise ScenarioError(f"the {problem.signal_names[k]} does not have four finite derivatives at t = 0",
+                            place=problem.signal_places[k])

@@ -8,20 +8,18 @@ import numpy as np
 
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
-from liedyn.dynamics.tangent_numbers import tangent_of_numbers
-from liedyn.errors import ComputationError
+from liedyn.dynamics.manifold import integrate
+from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.stop_forces import stop_slopes
 from liedyn.integrators.touch import touch_slopes
-from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED
-from liedyn.joints.tree import tree_of
-from liedyn.kernels.simulation.elastic_law import motor_torques
-from liedyn.kernels.simulation.signals import LITERAL, MEASURED, OF_STATE, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.spatial import skew
 from liedyn.simulation.control_laws.joint_law_slopes import with_joint_laws
-from liedyn.simulation.control_laws.moving_targets import rate_gradient, standing
+from liedyn.simulation.control_laws.signal_slopes import rate_gradient, signal_gradient
 from liedyn.simulation.extrapolation import slope
-from liedyn.simulation.measured import measured_at, measured_name, measured_slope
+from liedyn.simulation.measured import measured_at
 
 _STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
@@ -44,34 +42,23 @@ def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
                 out[k] += schedule.kd[k] * rate_gradient(problem, schedule.target[k], t, q, v)
             out[k, k] -= schedule.kp[k]
             out[k, nv + k] -= schedule.kd[k]
-    if problem.law is not None:
-        out = out + _motor_slopes(problem, t, q, v)
-    out = out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out, integral)
+    laws = problem.joint_laws
+    if laws is not None and laws.task is None:
+        out = with_joint_laws(problem, t, q, v, out, integral)
+    driven = problem.law.motor if problem.law is not None else np.flatnonzero(laws.driven) if laws and laws.task else []
+    if len(driven):
+        out[driven] = _by_differences(problem.without_stops, t, q, v, integral, driven)
     return out if problem.stops is None else out + stop_slopes(problem, q, v)
 
 
-@kernel
-def law_torques(index, constants, law, signals, t, work):
-    """Into work.tau, at work.q, work.v. False: a reference is not finite."""
-    for k in range(work.tau.size):
-        work.tau[k] = 0.0
-    work.flag[0] = -1.0
-    motor_torques(law, tree_of(index, constants), signals, t, work)
-    return work.flag[0] < 0.0
-
-
-def _motor_slopes(problem, t: float, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of the torques of `control`, by extrapolated differences: good to ten digits."""
-    model, nv, work = problem.model, problem.model.nv, problem.work()
+def _by_differences(problem, t: float, q, v, integral, driven) -> np.ndarray:
+    """(driven, 2 nv) derivative of joint forces where `elastic_law` or `task_law` acts, by extrapolated differences: good to ten
+    digits."""
+    nv, sides = problem.model.nv, RightHandSide(problem, problem.signals)
 
     def along(x):
-        def torques(s):
-            work.q[:], work.v[:] = q + s * x[:nv], v + s * x[nv:]          # all joints are of plain coordinates
-            if not law_torques(model.index, model.constants, problem.law, problem.signals, t, work):
-                raise ComputationError(f"a desired motion of control is not finite at t = {t:.6g} s")
-            return work.tau.copy()
-        return torques
-
+        return lambda s: evaluated(problem, t, integrate(problem.model, q, s * x[:nv]), v + s * x[nv:], sides,
+                                   integral).tau[driven]
     return np.column_stack([slope(along(x), _STEP)[0] for x in np.eye(2 * nv)])
 
 
@@ -96,36 +83,6 @@ def wrench_laws(problem, t: float, q, v) -> np.ndarray:
             dF[:, :nv] = x * turned @ J[:3]
         out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
     return out
-
-
-def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
-    """(2 nv,) derivative of signal k by the state, exact: the program is run with the coordinate in the place of time, so
-    that its jets carry the derivative by it; the same with a point of a link. Raises ComputationError where there is none."""
-    signals, model = problem.signals, problem.model
-    raw = {STATE_Q: np.zeros(model.nq), STATE_V: np.zeros(model.nv)}
-    if signals.kind[k] != PROGRAM:
-        return np.zeros(2 * model.nv)
-    words, by_points = standing(signals.code[signals.first[k]:][:signals.count[k]]), np.zeros(2 * model.nv)
-    if not np.isin(words & 255, OF_STATE).any():
-        return by_points
-    if (words & 255 == MEASURED).any():
-        signals = measured_at(model, signals, q, v)
-    known = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
-    for word in np.unique(words[np.isin(words & 255, (STATE_Q, STATE_V, MEASURED))]):
-        kind, i = int(word) & 255, int(word) >> 8
-        alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(words)]),
-                                 code=np.where(words == word, TIME, known), literals=np.append(signals.literals, t))
-        slope = read_signal(alone, 0, float({STATE_Q: q, STATE_V: v, MEASURED: signals.measured}[kind][i]), q, v)[1]
-        if kind == MEASURED:
-            by_points += slope * measured_slope(model, signals, i, q, v)
-        else:
-            raw[kind][i] = slope
-        if not np.isfinite(slope):
-            name = f"q({model.q_names[i]})" if kind == STATE_Q else f"v({model.v_names[i]})" if kind == STATE_V else \
-                measured_name(model, signals, i)
-            where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""
-            raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
-    return np.concatenate([tangent_of_numbers(model, q, raw[STATE_Q]), raw[STATE_V]]) + by_points
 
 
 def friction_note(model, v) -> list[str]:

@@ -1,4 +1,4 @@
-"""What `kernels.simulation.joint_laws` answers to a small change of the state, exactly."""
+"""What `kernels.simulation.joint_laws` answers to a small change of the state, exactly; not in task space."""
 from __future__ import annotations
 
 import numpy as np
@@ -6,14 +6,10 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.derivatives.manifold_derivatives import d_difference
-from liedyn.dynamics.manifold import integrate
 from liedyn.integrators.evaluation import evaluated
-from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
 from liedyn.simulation.control_laws.laws import limits_at
-from liedyn.simulation.extrapolation import slope
-
-_STEP = 0.1              # rad, rad/s: the first of differences that are extrapolated
+from liedyn.simulation.control_laws.signal_slopes import signal_gradient
 
 
 def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
@@ -21,8 +17,6 @@ def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> 
     where a force is there. integral (nv,): of pid laws, None: zero. Raises ComputationError where the scenario cannot be
     evaluated."""
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
-    if laws.task is not None:
-        return _by_differences(problem, t, q, v, out, integral)
     out, saturated, here, by_speed = out.copy(), np.zeros(nv, dtype=bool), None, np.zeros_like(out)
     if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
         here, saturated, high = at_limits(problem, t, q, v, integral)
@@ -50,21 +44,8 @@ def at_limits(problem, t: float, q, v, integral=None):
     return here, (here.tau <= bottom) | (here.tau >= top), here.tau >= top
 
 
-def _by_differences(problem, t: float, q, v, out, integral) -> np.ndarray:
-    """The same where `task_law` acts, by extrapolated differences: good to ten digits."""
-    nv, driven, out, p = problem.model.nv, problem.joint_laws.driven, out.copy(), problem.without_stops
-    sides = RightHandSide(p, p.signals)
-
-    def along(x):
-        return lambda s: evaluated(p, t, integrate(p.model, q, s * x[:nv]), v + s * x[nv:], sides, integral).tau[driven]
-
-    out[driven] = np.column_stack([slope(along(x), _STEP)[0] for x in np.eye(2 * nv)])
-    return out
-
-
 def _of_limits(problem, t: float, q, v, high) -> np.ndarray:
     """(nv, 2 nv) derivative of the limits of joint forces, of the highest force where `high`; zero but for those of motors."""
-    from liedyn.simulation.control_laws.feedback import signal_gradient
     laws, out = problem.joint_laws, np.zeros((len(high), 2 * len(high)))
     for k in np.flatnonzero(laws.top >= 0):
         out[k] = signal_gradient(problem, (laws.top if high[k] else laws.bottom)[k], t, q, v)

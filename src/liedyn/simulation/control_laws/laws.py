@@ -5,7 +5,7 @@ See `kernels.simulation.joint_laws`; for motors of elastic joints `simulation.co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.recursions.hybrid import hybrid_memory
-from liedyn.kernels.simulation.joint_laws import JointLaws, desired
-from liedyn.kernels.simulation.signals import SWITCH, TORQUE
+from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.control_laws.control import drives_motors, gains
 from liedyn.simulation.control_laws.motors import BoundMotor, bind_motors
 from liedyn.simulation.control_laws.task_space import bind_task, task_tracking
-from liedyn.simulation.control_laws.tracking import Tracking
+from liedyn.simulation.control_laws.tracking import Tracking, values_at
 from liedyn.simulation.joint_values import unit_quaternions, write_values
-from liedyn.simulation.names import bind, find, fixed_joints, phase_rules
+from liedyn.simulation.names import bind_joints, find, phase_rules
 from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
@@ -29,45 +29,11 @@ _BALANCED = 1e-6         # N m, N: an equilibrium, relative to the largest force
 _AT_LIMIT = 1e-12        # relative
 
 
-@dataclass(frozen=True, eq=False)
-class BoundLaws:
-    """laws: without the places of their switches; None where the scenario has none.
-    limit_names   of each limit of a force, then of each integral beside one; and their places
-    motions: name of the joint and place of each desired motion, by coordinate."""
-
-    laws: JointLaws | None
-    limit_names: tuple[str, ...] = ()
-    limit_places: tuple[Place, ...] = ()
-    notes: tuple[str, ...] = ()
-    motions: dict[int, tuple[str, Place]] = field(default_factory=dict)
-    q_of_v: np.ndarray | None = None
-
-    def with_switches(self, signals):
-        """The signals with two more switches of the state for each limit, and the laws that know where."""
-        if self.laws is None:
-            return signals, None
-        first, winding = len(signals.held) // SWITCH, np.full(len(self.laws.limit), -1)
-        held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], 2 * len(self.limit_names))])
-        limited, wound = np.flatnonzero(self.laws.limit < np.inf), np.flatnonzero(self.laws.integral >= 0)
-        switch = winding.copy()
-        switch[limited] = first + 2 * np.arange(len(limited))
-        winding[wound] = first + 2 * len(limited) + 2 * np.arange(len(wound))
-        return signals._replace(held=held), self.laws._replace(switch=switch, winding=winding)
-
-    def start(self, signals, q, v) -> None:
-        """Write the positions and velocities of the desired motions."""
-        for k, (name, place) in self.motions.items():
-            x, dx, ddx = read_signal(signals, self.laws.signal[k], 0.0, q, v)
-            if not np.isfinite([x, dx, ddx]).all():
-                raise ScenarioError(f"the motion of {name} does not have two finite derivatives at t = 0", place=place)
-            q[self.q_of_v[k]], v[k] = x, dx
-
-
 def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule],
-              held: np.ndarray | None = None, ramps: bool = False) -> BoundLaws:
+              held: np.ndarray | None = None, ramps: bool = False) -> JointLaws | None:
     """drives: what `simulation.schedule` knows of each coordinate; rules: what each joint does in this phase; held: (nv,) bool,
     coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its samples, and
-    may go beyond the limits there.
+    may go beyond the limits there. None where the scenario has no laws and no limits.
 
     A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
     have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
@@ -80,20 +46,20 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
     limit[alone] = np.inf
     places = {k: place for k, place in places.items() if not alone[k]} | {k: one.rule.place for k, one in motors.items()}
     if control is None and held is None and not gravity.any() and not places:
-        return BoundLaws(None)
+        return None
     if model.nc and (control or gravity.any()):
         what = f"control: {control.law}" if control else "gravity of a pd law"
         raise ScenarioError(f"{what} is for robots without loops and couplings", place=control.place if control else Place(),
                             found=model.constraints[0].name)
-    laws, notes, motions = no_laws(model, limit, now, gravity), [], {}
+    laws = no_laws(model, limit, now, gravity)
     if held is not None:
-        put, given = (table.put, ramp()) if ramps else (table.put_own, 1.0)
-        laws = laws._replace(held=np.array([put(given, Use(f"held torque of {name}")) if has else -1
+        given = ramp() if ramps else 1.0
+        laws = laws._replace(held=np.array([table.put(given, Use(f"held torque of {name}"), own=True) if has else -1
                                             for name, has in zip(model.v_names, held, strict=True)]))
     laws = _limited_by_motors(laws, motors, table)
     if control is not None:
         if control.law == "computed_torque":
-            laws, motions = _computed(control, model, table, always, laws)
+            laws = _computed(control, model, table, always, laws)
         elif control.law == "task_space":
             laws = laws._replace(driven=~now, given=laws.all.copy(), gains=gains(control),
                                  task=bind_task(control, model, table, now))
@@ -104,14 +70,9 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
             else:
                 laws, notes = _feedback(control, model, mask, laws, scenario.passive)
                 laws = laws._replace(row=np.where(now, -1, laws.row))
+                table.notes += notes
     acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
-    order = sorted(places)
-    summed = [k for k in drives["integral"] if k in places]
-    laws = laws._replace(integral=np.array([list(drives["integral"]).index(k) if k in summed else -1 for k in range(model.nv)]))
-    names = (*(f"limit of the force of {model.v_names[k]}" for k in order),
-             *(f"integral of {model.v_names[k]}" for k in summed))
-    return BoundLaws(laws._replace(acts=acts), names, tuple(places[k] for k in (*order, *summed)), tuple(notes), motions,
-                     drives["q_of_v"])
+    return _with_switches(laws._replace(acts=acts), drives["integral"], places, table)
 
 
 def no_laws(model, limit, prescribed, gravity) -> JointLaws:
@@ -121,6 +82,17 @@ def no_laws(model, limit, prescribed, gravity) -> JointLaws:
                      *(np.full(nv, -1) for _ in range(5)), np.ones(nv, dtype=bool),
                      *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
                      none, None)
+
+
+def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], table: SignalTable) -> JointLaws:
+    """With two switches of the state for each limit, and two for each integral beside one. places: of the limits."""
+    switch, winding, integral = (np.full(len(laws.limit), -1) for _ in range(3))
+    for k in sorted(places):
+        switch[k] = table.reserve(2, f"limit of the force of {table.model.v_names[k]}", places[k])
+    for j, k in enumerate(integrals):
+        if k in places:
+            integral[k], winding[k] = j, table.reserve(2, f"integral of {table.model.v_names[k]}", places[k])
+    return laws._replace(switch=switch, winding=winding, integral=integral)
 
 
 def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: SignalTable) -> JointLaws:
@@ -159,7 +131,7 @@ def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
 def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int, Place]]:
     """(nv,) limits, infinite where there is none, and the places of the others."""
     limit, places = np.full(model.nv, np.inf), {}
-    for name, rule in bind(scenario.saturate, model.joint_names, "joint", fixed_joints(model)).items():
+    for name, rule in bind_joints(scenario.saturate, model).items():
         joint, named = model.joint(name), rule.pattern == name
         if joint.type == "free" or prescribed[joint.v].all():
             if named:
@@ -220,7 +192,7 @@ def limits_at(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
 def _driven(control: Control, model, prescribed) -> np.ndarray:
     """(nv,) coordinates of the joints that the law drives."""
     mask = np.zeros(model.nv, dtype=bool)
-    rules = bind(control.joints, model.joint_names, "joint", fixed_joints(model))
+    rules = bind_joints(control.joints, model)
     for name in rules or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)
         if joint.type == "free" or prescribed[joint.v].any():
@@ -251,18 +223,16 @@ def _computed(control: Control, model, table: SignalTable, prescribed, laws: Joi
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
                                     "joints of one", place=rule.place)
     names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start]]
-    bound = bind(control.motion, names, "joint", fixed_joints(model))
+    bound = bind_joints(control.motion, model, names)
     if not bound:
         raise ScenarioError("the law drives no joint", place=control.place, expected="a motion of at least one joint that is not "
                                                                                      "prescribed")
-    driven, signal, motions = np.zeros(model.nv, dtype=bool), np.full(model.nv, -1), {}
+    driven, signal = np.zeros(model.nv, dtype=bool), np.full(model.nv, -1)
     for name, rule in bound.items():
         k = model.v_index(name).start
         use = replace(table.joint_use("position", k), name=f"motion of {name}")
         driven[k], signal[k] = not laws.given[k], table.add(rule.value, use)
-        if driven[k]:
-            motions[k] = name, rule.value.place
-    return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=gains(control)), motions
+    return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=gains(control))
 
 
 def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
@@ -270,7 +240,7 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     if control.rows:
         gain, rows = _by_name(control, gain, model, mask)
     elif control.joints:                                         # rows in the order in which the joints are named
-        order = [k for rule in control.joints for name in bind((rule,), model.joint_names, "joint", fixed_joints(model))
+        order = [k for rule in control.joints for name in bind_joints((rule,), model)
                  for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
         rows = np.array(list(dict.fromkeys(order)))
     if gain.shape != (len(rows), 2 * model.nv):
@@ -314,21 +284,18 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
 def followed(problem, t, q, final: bool = True) -> Tracking | None:
     """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
     motions."""
-    laws, model = problem.joint_laws, problem.model
-    if problem.sampled is not None:
-        sampled, problem = problem.sampled, problem.sampled.law
-        laws = sampled.references if sampled.all_along else problem.joint_laws
-    task = None if problem.joint_laws is None else problem.joint_laws.task
-    if task is None and (laws is None or not (laws.signal >= 0).any()):
-        return None
-    last = np.array(t)
+    model, law, sampled, t = problem.model, problem.law, problem.sampled, np.array(t)
     if final:
-        last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
-    if task is not None:
-        return task_tracking(problem, task, last, q)
-    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
-    driven = np.flatnonzero(laws.driven)
-    reference = np.zeros((len(t), len(driven)))
-    desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
-    return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),
-                    q[:, problem.schedule.q_of_v[driven]], reference)
+        t[-1] = np.nextafter(t[-1], -np.inf)                   # the last instant belongs to what came before it
+    problem = problem if sampled is None else sampled.law
+    laws = problem.joint_laws
+    if laws is not None and laws.task is not None:
+        return task_tracking(problem, laws.task, t, q)
+    if law is not None:
+        k, signal, link = law.motor, law.signal, q[:, law.motor] + q[:, law.spring]
+    else:                                                      # also of joints that are prescribed or locked in between
+        signal = sampled.references if sampled and sampled.all_along else np.zeros(0) if laws is None else laws.signal
+        k = np.flatnonzero(signal >= 0)
+        signal, link = signal[k], q[:, problem.schedule.q_of_v[k]]
+    names, units = (tuple(one[i] for i in k) for one in (model.v_names, model.v_units))
+    return Tracking(names, units, link, values_at(problem, signal, t)) if len(k) else None

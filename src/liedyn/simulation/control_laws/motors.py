@@ -17,7 +17,7 @@ from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.motor_keys import Motor
 from liedyn.io.scenarios.scenario import Expression, Rule, Scenario
 from liedyn.model.build import build
-from liedyn.simulation.names import bind, fixed_joints
+from liedyn.simulation.names import bind_joints
 
 _AT_CURVE = 1e-9         # relative to the largest torque: the limit is computed in another way
 
@@ -68,7 +68,7 @@ def _broken_line(motor: Motor, v: str) -> str:
 def bind_motors(scenario: Scenario, model) -> list[BoundMotor]:
     """In the order of the model. Raises ScenarioError for joints that have more than one coordinate, or none."""
     found = []
-    for name, rule in bind(scenario.motors, model.joint_names, "joint", fixed_joints(model)).items():
+    for name, rule in bind_joints(scenario.motors, model).items():
         v = model.v_index(name)
         if v.stop - v.start == 1:
             found.append(BoundMotor(v.start, name, rule.value, rule))

@@ -24,11 +24,11 @@ from liedyn.integrators.held_torques import SAME
 from liedyn.integrators.problem import Problem, failure
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenarios.sampling import Sampling
-from liedyn.kernels.simulation.joint_laws import desired
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.control_laws.laws import limits_at
 from liedyn.simulation.control_laws.sampled_laws import reads_state
+from liedyn.simulation.control_laws.tracking import values_at
 from liedyn.simulation.measured import measured_at
 
 _EPS = np.finfo(float).eps
@@ -134,7 +134,7 @@ class _Law:
         law, model = sampled.law, sampled.law.model
         self.sampled, self.problem, self.nv = sampled, law, model.nv
         self.sides, self.work = RightHandSide(law, law.signals), law.work()
-        self.rates, self.stage, self.exact = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1), np.zeros(0)
+        self.rates, self.stage = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1)
         measured = (law.schedule.level == TORQUE) & (law.schedule.q_of_v >= 0)       # what is prescribed is known
         self.q_of_v = law.schedule.q_of_v
         resolution = [np.where(measured, r, 0.0) for r in sampled.resolution[:2]]
@@ -144,8 +144,8 @@ class _Law:
         self.integrating = sampled.ki > 0.0
         self.summed = np.flatnonzero(self.integrating)
         self.integrates = len(self.summed) > 0
-        self.targets = sampled.targets
-        self.moving = [i for i, k in enumerate(self.summed) if reads_state(law.signals, self.targets.signal[k])]
+        self.targets = sampled.targets[self.summed]
+        self.moving = [i for i, k in enumerate(self.targets) if reads_state(law.signals, k)]
 
     def at(self, t: float, q0, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What is measured of q and v, and the torque (nv,)."""
@@ -159,13 +159,11 @@ class _Law:
 
     def errors(self, t: float, q, v) -> np.ndarray:
         """(nv,) target less position where there is an integral."""
-        k, out = self.summed, np.zeros(self.nv)
-        target = np.zeros((1, len(k)))
-        desired(self.targets, self.problem.signals, np.array([t]), q, self.work.stack, target)
+        out, target = np.zeros(self.nv), values_at(self.problem, self.targets, [t])[0]
         if self.moving:
             signals = measured_at(self.problem.model, self.problem.signals, q, v)
-            target[0, self.moving] = [read_signal(signals, self.targets.signal[k[i]], t, q, v)[0] for i in self.moving]
-        out[k] = target[0] - q[self.q_of_v[k]]
+            target[self.moving] = [read_signal(signals, self.targets[i], t, q, v)[0] for i in self.moving]
+        out[self.summed] = target - q[self.q_of_v[self.summed]]
         return out
 
     def _evaluate(self, t: float, q0, y) -> None:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.codegen.signals import instructions
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.sampling import MEASURED, Sampling
 from liedyn.io.scenarios.scenario import Constant, Pd, Rule, Scenario, Torque
-from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import OF_STATE, PROGRAM, TORQUE
+from liedyn.kernels.simulation.signals import OF_STATE, TORQUE
 from liedyn.simulation.control_laws.control import drives_motors
-from liedyn.simulation.control_laws.laws import no_laws
-from liedyn.simulation.names import bind, fixed_joints, phase_rules
+from liedyn.simulation.joint_values import of_coordinate
+from liedyn.simulation.names import bind_joints, phase_rules
 
 _NOTHING = Torque(Constant(0.0))
 
@@ -47,17 +47,15 @@ class SampledLaws:
         return replace(self, law=self.law.begun(begun))
 
     @property
-    def targets(self) -> JointLaws:
-        """Of the desired motions of pd, pid and computed torque, for `desired`; `driven` are those with an integral."""
-        law, none = self.law, np.zeros(len(self.held), dtype=bool)
-        signal = law.schedule.target if law.joint_laws is None else np.maximum(law.schedule.target, law.joint_laws.signal)
-        return no_laws(law.model, self.limit, none, none)._replace(driven=self.ki > 0.0, signal=signal)
+    def targets(self) -> np.ndarray:
+        """(nv,) signals of the desired motions of pd, pid and computed torque, -1: none."""
+        target, laws = self.law.schedule.target, self.law.joint_laws
+        return target if laws is None else np.maximum(target, laws.signal)
 
     @property
-    def references(self) -> JointLaws:
+    def references(self) -> np.ndarray:
         """The same, where they are functions of time."""
-        targets, signals = self.targets, self.law.signals
-        return targets._replace(signal=np.array([k if k >= 0 and not reads_state(signals, k) else -1 for k in targets.signal]))
+        return np.array([k if k >= 0 and not reads_state(self.law.signals, k) else -1 for k in self.targets])
 
 
 def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
@@ -75,15 +73,15 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
     of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
     law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
-    law = compile_schedule(of_law, model, law_rules, initial=initial)
+    law, _, warnings = compile_schedule(of_law, model, law_rules, initial=initial)
     held = _driven(law.joint_laws, model) | _mask(feedback, model)
     if sampling.function is not None:
         held |= np.asarray(law.schedule.level == TORQUE)
     added = {name: Rule(name, _NOTHING) for name in model.joint_names
              if held[model.v_index(name)].any() and name not in feedback and name in rules}
     if added:                                                  # torques of the schedule act continuously
-        other = compile_schedule(of_law, model, law_rules | added, initial=False)
-        law = replace(other, q=law.q, v=law.v, warnings=law.warnings)
+        other = compile_schedule(of_law, model, law_rules | added, initial=False).problem
+        law = replace(other, q=law.q, v=law.v)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
     if not (held.any() or control or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,
@@ -92,18 +90,17 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     if law.joint_laws is not None:
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(held, np.inf, limit)))
     motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
-    motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops, resting,
-                              initial=False, held=held, ramps=sampling.hold == "first")
-    sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
-                          _resolutions(sampling, model), not (scenario.phases or law.clocks))
-    return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,
-                   clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
+    motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
+                                                   resting, initial=False, held=held, ramps=sampling.hold == "first")
+    sampled = SampledLaws(law, held, motion.joint_laws.held, limit, _integrals(feedback, model), _resolutions(sampling, model),
+                          not (scenario.phases or law.clocks))
+    motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
+    return motion, contact_names, tuple(dict.fromkeys((*warnings, *more)))
 
 
 def reads_state(signals, k: int) -> bool:
     """Whether signal k is more than a function of time."""
-    words = signals.code[signals.first[k]:][:signals.count[k]] if signals.kind[k] == PROGRAM else np.zeros(0, dtype=np.int64)
-    return bool(np.isin(words & 255, OF_STATE).any())
+    return bool(np.isin(instructions(signals, k) & 255, OF_STATE).any())
 
 
 def _without_integral(rule: Rule) -> Rule:
@@ -126,11 +123,8 @@ def _integrals(feedback: dict[str, Rule], model) -> np.ndarray:
     ki = np.zeros(model.nv)
     for name, rule in feedback.items():
         v = model.v_index(name)
-        n, given = v.stop - v.start, 0.0 if rule.value.ki is None else rule.value.ki
-        if isinstance(given, tuple) and len(given) != n:
-            raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=rule.value.place,
-                                found=f"{len(given)} ki values", expected=f"a list of {n}" if n > 1 else "one value")
-        ki[v] = given
+        n = v.stop - v.start
+        ki[v] = [of_coordinate(rule.value.ki or 0.0, k, n, name, rule.value.place, "ki values") for k in range(n)]
     return ki
 
 
@@ -139,9 +133,9 @@ def _resolutions(sampling: Sampling, model) -> tuple[np.ndarray, ...]:
     found = []
     for key in MEASURED:
         values = np.zeros(model.nv)
-        for name, rule in bind(getattr(sampling, key), model.joint_names, "joint", fixed_joints(model)).items():
+        for name, rule in bind_joints(getattr(sampling, key), model).items():
             joint = model.joint(name)
-            if key == "tau" or joint.q.stop - joint.q.start == joint.v.stop - joint.v.start:
+            if key == "tau" or joint.screws is not None:
                 values[joint.v] = rule.value
             elif rule.pattern == name:
                 raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",

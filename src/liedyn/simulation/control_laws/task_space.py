@@ -9,10 +9,9 @@ from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.recursions.composite import composite_memory
-from liedyn.kernels.simulation.joint_laws import desired
 from liedyn.kernels.simulation.task_law import DAMPED, Task
-from liedyn.simulation.control_laws.control import elastic_joints
-from liedyn.simulation.control_laws.tracking import Tracking
+from liedyn.simulation.control_laws.control import is_elastic
+from liedyn.simulation.control_laws.tracking import Tracking, values_at
 from liedyn.simulation.joint_values import write_values
 from liedyn.simulation.measured import path_to
 from liedyn.simulation.names import find
@@ -30,7 +29,7 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
         if joint.type == "free" and not prescribed[joint.v].all():
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
                                 place=control.place, hint="prescribe its motion, or base: fixed")
-    if _is_elastic(model):
+    if is_elastic(model):
         raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
                             expected="law: feedback_linearization")
     link, poses = find(control.link, model.link_names, "link", control.place), PoseTable(model, table)
@@ -45,13 +44,6 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
         raise ScenarioError(f"task_space cannot move the link {control.link}: no joint that is not prescribed is below it",
                             place=control.place)
     return task
-
-
-def _is_elastic(model) -> bool:
-    try:
-        return bool(elastic_joints(model))
-    except ScenarioError:
-        return False
 
 
 def _turns(control: Control) -> bool:
@@ -70,7 +62,7 @@ def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
     rules = write_values(q, control.posture, model, model.q_index)
     for name, rule in rules.items():
         joint = model.joint(name)
-        if joint.q.stop - joint.q.start != joint.v.stop - joint.v.start:
+        if joint.screws is None:
             raise ScenarioError(f"joint {name} is a {joint.type} joint: it has no posture", place=rule.place)
         posture[joint.v], kept[joint.v] = q[joint.q], True
     return posture, kept
@@ -80,30 +72,22 @@ def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
 def task_tracking(problem, task: Task, t, q) -> Tracking:
     """Position of the point and of its target, by axis; and the angle between both orientations."""
     name, names, units, link, reference = problem.model.link_names[task.link[0]], [], [], [], []
-    T, p = link_pose(problem.model, q, name), _values(problem, task.poses.signal[:3], t, q)
+    T, p = link_pose(problem.model, q, name), values_at(problem, task.poses.signal[:3], t)
     if 3 in task.rows:
         names, units = [f"{name}.{axis}" for axis in "xyz"], ["m"] * 3
         link, reference = [T[:, :3, :3] @ task.point + T[:, :3, 3]], [p]
     if 0 in task.rows:
-        error = Rotation.from_matrix(T[:, :3, :3]).inv() * _orientation(problem, task, t, q)
+        error = Rotation.from_matrix(T[:, :3, :3]).inv() * _orientation(problem, task, t)
         names, units = [*names, f"{name}.angle"], [*units, "rad"]
         link, reference = [*link, error.magnitude()[:, None]], [*reference, np.zeros((len(t), 1))]
     return Tracking(tuple(names), tuple(units), np.hstack(link), np.hstack(reference))
 
 
-def _orientation(problem, task: Task, t, q) -> Rotation:
-    x = _values(problem, task.poses.signal[3:6], t, q)
+def _orientation(problem, task: Task, t) -> Rotation:
+    x = values_at(problem, task.poses.signal[3:6], t)
     if not task.poses.curved[0]:
         return Rotation.from_euler("xyz", x)
-    return Rotation.from_quat(_values(problem, task.poses.signal[6:10], t, q)) * Rotation.from_rotvec(x)
-
-
-def _values(problem, signals, t, q) -> np.ndarray:
-    """(N, n) of n signals that are functions of time."""
-    out = np.zeros((len(t), len(signals)))
-    laws = problem.joint_laws._replace(driven=np.ones(len(signals), dtype=bool), signal=np.array(signals), task=None)
-    desired(laws, problem.signals, np.array(t), q[0], np.zeros(problem.stack_size), out)
-    return out
+    return Rotation.from_quat(values_at(problem, task.poses.signal[6:10], t)) * Rotation.from_rotvec(x)
 
 
 def task_notes(parts) -> list[str]:

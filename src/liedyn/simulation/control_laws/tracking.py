@@ -3,7 +3,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from liedyn.arrays import Array
+from liedyn.jit import kernel
+from liedyn.kernels.simulation.signals import value
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,3 +34,17 @@ class Tracking:
         """(name, unit, (N,) array) link.<joint> and reference.<joint>, for the trajectory file."""
         return [(f"{kind}.{name}", unit, values[:, k]) for kind, values in (("link", self.link), ("reference", self.reference))
                 for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]
+
+
+def values_at(problem, numbers, t) -> np.ndarray:
+    """(N, n) of signals `numbers`, functions of time, at the times t (N,)."""
+    out, stack = np.zeros((len(t), len(numbers))), np.zeros(problem.stack_size)
+    read_values(problem.signals, np.array(numbers, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
+    return out
+
+
+@kernel
+def read_values(signals, numbers, t, q, v, stack, out):
+    for i in range(t.size):
+        for j in range(numbers.size):
+            out[i, j] = value(signals, numbers[j], t[i], q, v, stack)[0]

@@ -19,9 +19,8 @@ from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
-from liedyn.simulation.joint_values import unit_quaternions, write_values
-from liedyn.simulation.names import bind, find, fixed_joints
-from liedyn.simulation.schedule import coordinates
+from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
+from liedyn.simulation.names import bind_joints, find
 
 _CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
 
@@ -64,7 +63,7 @@ class Actions:
         modes.phase_began = t
         modes.change(phase=action.phase)
         if set(before.open) != set(phase.open):
-            moment = self._close(replace(moment, model=modes.present[0]), before.open, phase)
+            moment = self._close(replace(moment, model=modes.problem.model), before.open, phase)
         return begin_motions(moment, modes.problem, t, phase.impulsive, f"phase {phase.name}", phase.place)
 
     def _close(self, moment: Moment, were_open, phase) -> Moment:
@@ -79,7 +78,7 @@ class Actions:
             raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off.max():.3g} (rad or m) in {name}",
                                 place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
         A = constraint_jacobian(moment.model, moment.q)[rows]
-        return collided(moment, self.modes.problem, A, np.zeros(len(rows)), set(), rows)
+        return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
 
     def _lock(self, moment: Moment, action: Lock, t: float, event: Event) -> Moment:
         modes = self.modes
@@ -105,9 +104,8 @@ class Actions:
         if moving:
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: joint {moving[0]} is locked, its velocity cannot be set",
                                 place=action.place, expected="unlock before")
-        after = replace(moment, q=q, v=v)
-        return begin_motions(after.with_work(sum(after.energies) - sum(moment.energies)), self.modes.problem, t, False,
-                             f"event {event.name}", action.place)
+        after = replace(moment, q=q, v=v).with_work_since(moment)
+        return begin_motions(after, self.modes.problem, t, False, f"event {event.name}", action.place)
 
     def _impact(self, moment: Moment, action: Impact, t: float, event: Event) -> Moment:
         problem = self.modes.problem
@@ -131,7 +129,7 @@ class Actions:
         if self.short.get(event.name, 0) >= REST_AFTER:
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
-        return collided(moment, problem, row[None], np.array([-action.restitution * approach]), set())
+        return collided(moment, problem, row[None], np.array([-action.restitution * approach]))
 
     def _row(self, moment: Moment, action: Impact) -> np.ndarray:
         """The velocity of a point of a link along the normal."""
@@ -147,14 +145,14 @@ class Actions:
                                 place=action.place)
         before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
         modes.change(attached=(*modes.mode.attached, action))
-        model, problem = modes.present
+        problem, model = modes.problem, modes.problem.model
         free = np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before)
-        rows, b = kept(moment, problem, set())
-        found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0))
+        rows, b = kept(moment, problem)
+        found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.False_)
         after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
         driven = float(found.impulse @ found.v)                # the work of what moves prescribed joints
         lost = before @ moment.v / 2 - after.energies[0] + driven
-        return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + lost)
+        return replace(after.with_work_since(moment), lost=moment.lost + lost)
 
     def _detach(self, moment: Moment, action: Detach, t: float, event: Event) -> Moment:
         modes = self.modes
@@ -162,8 +160,7 @@ class Actions:
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: nothing is attached to link {action.link}",
                                 place=action.place)
         modes.change(attached=tuple(one for one in modes.mode.attached if one.link != action.link))
-        after = replace(moment, model=modes.present[0])
-        return after.with_work(sum(after.energies) - sum(moment.energies))
+        return replace(moment, model=modes.problem.model).with_work_since(moment)
 
     def _note(self, moment: Moment, action: Note, t: float, event: Event) -> Moment:
         return moment
@@ -174,7 +171,7 @@ class Actions:
 
     # names ----------------------------------------------------------------------------------------------------------
     def _joints(self, given: str, place: Place) -> list[str]:
-        return list(bind((Rule(given, "", place),), self.model.joint_names, "joint", fixed_joints(self.model)))
+        return list(bind_joints((Rule(given, "", place),), self.model))
 
     def _check_names(self, event: Event, carrying: set[str]) -> None:
         """Before the run: what actions name must be there. carrying: links to which something attaches a body."""

@@ -3,52 +3,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
-from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.simulation.events.moments import Moment, impelled
-from liedyn.simulation.prescribed_poses import held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulation.prescribed_poses import following, prescribed_at
 
 _AGREE = 1e-6            # relative: a prescribed motion that begins where the joint is; people round
-_JUMPS = "a motion without a jump, or impulsive: true in the phase"
 
 
 def begin_motions(moment: Moment, problem, t: float, impulsive: bool, who: str, place: Place) -> Moment:
     """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed. who: begins
     them, for messages. Raises ScenarioError."""
-    schedule, signals, names = problem.schedule, problem.signals, problem.model.v_names
-    targets = _pose_targets(moment, problem, t, impulsive, who, place)
-    for k in np.flatnonzero(np.isin(schedule.level, (POSITION, VELOCITY))):
-        if k in targets:
-            continue
-        x, dx, _ = read_signal(signals, schedule.signal[k], t, moment.q, moment.v)
-        if schedule.level[k] == POSITION:
-            is_at = moment.q[schedule.q_of_v[k]]
-            if not abs(x - is_at) <= _AGREE * max(1.0, abs(x)):
-                raise ScenarioError(f"{who} prescribes {names[k]} at {x:.9g} from t = {t:.9g} s on, where it is at {is_at:.9g}",
-                                    place=place, expected="a motion that begins where the joint is, or prescribe velocity")
-        wanted = dx if schedule.level[k] == POSITION else x
-        if not (impulsive or abs(wanted - moment.v[k]) <= _AGREE * max(1.0, abs(wanted))):
-            raise ScenarioError(f"{who} prescribes the velocity {wanted:.9g} of {names[k]} from t = {t:.9g} s on, where it is "
-                                f"{moment.v[k]:.9g}", place=place, expected=_JUMPS)
-        targets[int(k)] = wanted
+    here, there, targets = (moment.q, moment.v), prescribed_at(problem, t, moment.q, moment.v), {}
+    for one in following(problem):
+        off, jump = one.off(here, there)
+        if not off <= _AGREE:
+            where, is_at = one.told(there[0][one.q]), one.told(here[0][one.q])
+            expected = "a motion that begins where the joint is"
+            if one.is_pose:
+                raise ScenarioError(f"{who} prescribes the pose {where} of {one.name} from t = {t:.9g} s on, where it is {is_at}",
+                                    place=place, expected=expected)
+            raise ScenarioError(f"{who} prescribes {one.name} at {where} from t = {t:.9g} s on, where it is at {is_at}",
+                                place=place, expected=f"{expected}, or prescribe velocity")
+        if not (impulsive or jump <= _AGREE):
+            raise ScenarioError(f"{who} prescribes the {'twist' if one.is_pose else 'velocity'} {one.told(there[1][one.v])} of "
+                                f"{one.name} from t = {t:.9g} s on, where it is {one.told(here[1][one.v])}", place=place,
+                                expected="a motion without a jump, or impulsive: true in the phase")
+        targets |= {k: float(there[1][k]) for k in range(one.v.start, one.v.stop)}
     if all(moment.v[k] == x for k, x in targets.items()):
         return moment
     rows, values = np.eye(len(moment.v))[list(targets)], np.array(list(targets.values()))
     return impelled(moment, problem, rows, values, set(targets))[0]
-
-
-def _pose_targets(moment: Moment, problem, t: float, impulsive: bool, who: str, place: Place) -> dict[int, float]:
-    """The same check for ball and free joints whose pose is prescribed. Returns their velocities, by coordinate."""
-    poses, targets = problem.schedule.poses, {}
-    q, v = prescribed_at(poses, problem.signals, t, moment.q, moment.v, problem.signal_names, problem.signal_places)
-    for name, (of_q, of_v) in held_by(poses, problem.model).items():
-        for what, here, there, gap, expected in (
-                ("pose", moment.q[of_q], q[of_q], pose_gap, "a motion that begins where the joint is"),
-                ("twist", moment.v[of_v], v[of_v], velocity_gap, _JUMPS)):
-            if not gap(here, there) <= _AGREE and not (impulsive and what == "twist"):
-                is_at, begins = (", ".join(f"{x:.9g}" for x in one) for one in (here, there))
-                raise ScenarioError(f"{who} prescribes the {what} [{begins}] of {name} from t = {t:.9g} s on, where it is "
-                                    f"[{is_at}]", place=place, expected=expected)
-        targets |= {k: float(v[k]) for k in range(of_v.start, of_v.stop)}
-    return targets

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.signals import instructions, read_signal
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.right_hand_side import RightHandSide
@@ -13,14 +13,10 @@ from liedyn.simulation.measured import measured_at
 
 def reading_forces(problem) -> list[int]:
     """Which of the events that schedule.watch looks for read joint forces."""
-    signals, found = problem.signals, []
-    for event, k in enumerate(problem.schedule.watch):
-        if k < 0:                                              # a contact
-            continue
-        words = signals.code[signals.first[k]:][:signals.count[k]]
-        if ((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any():
-            found.append(event)
-    return found
+    def reads_forces(k: int) -> bool:
+        words = instructions(problem.signals, k)
+        return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
+    return [event for event, k in enumerate(problem.schedule.watch) if k >= 0 and reads_forces(k)]       # -1: a contact
 
 
 def sides(problem, now, events, controller=None) -> np.ndarray:

@@ -25,33 +25,52 @@ _ROUNDING = 16               # spacings of the position: the way there and back 
 
 @dataclass(frozen=True, eq=False)
 class Jump:
-    """v (nv,) after; impulse (nv,) G^T p [N m s | N s]; work (k,) that the impulse of each row does [J]: p (G v+ + G v-) / 2."""
+    """v (…, nv) after; impulse (…, nv) G^T p [N m s | N s]; work (…, k) that the impulse of each row does [J]: p (G v+ + G v-) /
+    2; contradicted (…): rows contradict each other, or the constraints of the robot, so that v is not what is asked for."""
 
     v: np.ndarray
     impulse: np.ndarray
     work: np.ndarray
+    contradicted: np.ndarray
 
 
 def jump(model, q, v, rows, b) -> Jump:
     """Velocity after rows (k, nv) of it have become b (k,). Raises ComputationError where rows contradict each other."""
-    W = inverse_mass_matrix(model.open_tree(), q)
-    G, miss = np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float)
-    size = np.linalg.norm(G, axis=1)                           # rows in rad and in m: by their own measure
-    size[size == 0.0] = 1.0                                    # as those of a planar mechanism across its plane
-    G, b = G / size[:, None], miss / size
-    miss = b - G @ v
-    response = G @ W @ G.T
-    p = np.linalg.lstsq(response, miss, rcond=_DEPENDENT)[0]
-    p += np.linalg.lstsq(response, miss - response @ p, rcond=_DEPENDENT)[0]          # once more: it takes rounding away
-    impulse = G.T @ p
-    after = v + W @ impulse
-    scale = max(np.abs(miss).max(initial=0.0), np.abs(b).max(initial=0.0))
-    if np.abs(G @ after - b).max(initial=0.0) > _CONTRADICTS * scale + _NOTHING * max(np.abs(v).max(initial=0.0), 1e-8):
+    found = jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
+    if found.contradicted:
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
-    return Jump(after, impulse, p * (G @ (after + v)) / 2)
+    return found
 
 
-def comes_at_once(t: float, since: float, speed: float, position: float) -> bool:
+def jumps(model, q, v, rows, b) -> Jump:
+    """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
+    W = inverse_mass_matrix(model.open_tree(), q)
+    size = np.linalg.norm(rows, axis=-1)                       # rows in rad and in m: by their own measure
+    size[size == 0.0] = 1.0                                    # as those of a planar mechanism across its plane
+    G, b = rows / size[..., None], b / size
+    response = G @ W @ np.swapaxes(G, -1, -2)
+    inverse = np.linalg.pinv(response, rcond=_DEPENDENT, hermitian=True)
+    miss = b - _times(G, v)
+    p = _times(inverse, miss)
+    p += _times(inverse, miss - _times(response, p))           # once more: it takes rounding away
+    impulse = _times(np.swapaxes(G, -1, -2), p)
+    after = v + _times(W, impulse)
+    scale = np.maximum(_largest(miss), _largest(b))
+    missed = _largest(_times(G, after) - b)
+    contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(_largest(v), 1e-8)
+    return Jump(after, impulse, p * _times(G, after + v) / 2, contradicted)
+
+
+def _times(A, x):
+    return (A @ x[..., None])[..., 0]
+
+
+def _largest(x):
+    return np.abs(x).max(axis=-1, initial=0.0)
+
+
+def comes_at_once(t, since, speed, position):
     """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in time, or in position."""
-    return since <= max(_AT_ONCE, 64 * np.spacing(t)) or (
-        since < np.inf and abs(speed) * since <= _ROUNDING * np.spacing(abs(position)))
+    with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
+        near = np.abs(speed) * since <= _ROUNDING * np.spacing(np.abs(position))
+    return (since <= np.maximum(_AT_ONCE, 64 * np.spacing(t))) | (near & (since < np.inf))

@@ -27,11 +27,12 @@ class Moment:
         kinetic, potential = energy(self.model.open_tree(), self.q, self.v)
         return float(kinetic), float(potential)
 
-    def with_work(self, work: float) -> Moment:
-        return replace(self, work=self.work + work)
+    def with_work_since(self, before: Moment) -> Moment:
+        """With the work that has changed the energy."""
+        return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
 
 
-def kept(moment: Moment, problem, moved: set[int], closing=()) -> tuple[np.ndarray, np.ndarray]:
+def kept(moment: Moment, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `moved`, and
     constraints but for those rows that are `closing`."""
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
@@ -41,7 +42,7 @@ def kept(moment: Moment, problem, moved: set[int], closing=()) -> tuple[np.ndarr
     return rows, rows @ moment.v
 
 
-def impelled(moment: Moment, problem, rows, b, moved: set[int], closing=()) -> tuple[Moment, float]:
+def impelled(moment: Moment, problem, rows, b, moved=(), closing=()) -> tuple[Moment, float]:
     """After impulses by which rows of the velocity become b, and what is `kept` stays. And the work of those along the rows."""
     others, values = kept(moment, problem, moved, closing)
     found = jump(moment.model, moment.q, moment.v, np.vstack([rows, others]), np.concatenate([b, values]))
@@ -49,7 +50,7 @@ def impelled(moment: Moment, problem, rows, b, moved: set[int], closing=()) -> t
     return after, float(found.work[:len(rows)].sum())
 
 
-def collided(moment: Moment, problem, rows, b, moved: set[int], closing=()) -> Moment:
+def collided(moment: Moment, problem, rows, b, moved=(), closing=()) -> Moment:
     """The same where what the impulses along the rows take is lost."""
     after, work = impelled(moment, problem, rows, b, moved, closing)
     return replace(after, lost=after.lost - work)

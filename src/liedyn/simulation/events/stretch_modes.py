@@ -40,8 +40,8 @@ class Modes:
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.stops = stops_of(scenario, model)
         self.mode = Mode(scenario.phases[0].name if scenario.phases else None)
-        self._known, self._contacts = {self.mode: (first.model, first)}, first.contacts
-        self._warnings: dict[Mode, tuple[str, ...]] = {}
+        self._known: dict[Mode, tuple[Problem, tuple[str, ...]]] = {self.mode: (first, ())}           # with its warnings
+        self._contacts = first.contacts
         self.last: dict[str, float] = {}
         self.phase_began = 0.0
         self.notes: dict[str, str] = {}
@@ -49,39 +49,30 @@ class Modes:
             self._make(Mode(phase.name))
 
     @property
-    def present(self) -> tuple[object, Problem]:
-        """Robot and problem."""
-        return self._known[self.mode]
-
-    @property
     def problem(self) -> Problem:
-        return self.present[1]
+        return self._known[self.mode][0]
 
     def change(self, **parts) -> None:
         """To the mode that differs in these parts."""
         self.enter(replace(self.mode, **parts))
 
     def enter(self, mode: Mode) -> None:
+        """Its times since the beginning of the phase and since events count from where they happened last."""
         self.mode = mode
         if mode not in self._known:
             self._make(mode)
-        for text in self._warnings.get(mode, ()):
+        problem, warnings = self._known[mode]
+        for text in warnings:
             self.notes.setdefault(text, text)
-        self._start_clocks()
+        if problem.clocks:
+            self._known[mode] = problem.begun({PHASE_START: self.phase_began} | self.last), warnings
 
     def _make(self, mode: Mode) -> None:
         model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-        compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
-        problem = compiled.problem(model, self.scenario.passive)
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
         if problem.contacts is not None:                       # a payload makes contacts no stiffer
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
-        self._known[mode], self._warnings[mode] = (model, problem), compiled.warnings
-
-    def _start_clocks(self) -> None:
-        """Times since the beginning of the phase and since events count from where they happened last."""
-        model, problem = self.present
-        if problem.clocks:
-            self._known[self.mode] = model, problem.begun({PHASE_START: self.phase_began} | self.last)
+        self._known[mode] = problem, warnings
 
     def _rules(self, mode: Mode) -> dict[str, Rule]:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}

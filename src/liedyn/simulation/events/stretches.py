@@ -23,7 +23,7 @@ from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.events.actions import Actions
 from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumped_events import jumped, reading_forces, sides
-from liedyn.simulation.events.moments import Moment, collided, kept
+from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
 from liedyn.simulation.joint_limits.hard_stops import HardStops
 from liedyn.simulation.joint_limits.stops import guards_of
@@ -55,14 +55,6 @@ class Occurrence:
     change: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Standing:
-    """Where the present stretch began; silent: without a row of its own there."""
-
-    start: Start
-    silent: bool
-
-
 class Timeline:
     """Of one run. first: the problem of the scenario as it begins, which the first stretch takes."""
 
@@ -75,7 +67,7 @@ class Timeline:
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         self.entered: list[Mode] = []                          # of the stretches
         self.totals = Statistics(notes=())
-        self._standing: _Standing | None = None
+        self._standing: tuple[Start, bool] | None = None       # where the present stretch began, and whether without a row there
         self.ended: Start | None = None                        # the state after the last event
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
@@ -87,7 +79,7 @@ class Timeline:
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: Rows) -> Statistics:
         """Hands its stretches to `rows`, and fills `occurrences`."""
-        _, problem = self.modes.present
+        problem = self.modes.problem
         duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
         late = [event.name for event in self.scenario.events
                 if (event.at and event.at[-1] > duration) or (event.every and event.every > duration)]
@@ -97,7 +89,7 @@ class Timeline:
         if self._standing is None:
             now, silent = replace(self._meet_limits(Start(0.0, problem.q, problem.v)), work=0.0), False
         else:                                                  # in the middle of a stretch
-            now, silent = self._standing.start, self._standing.silent
+            now, silent = self._standing
             timed = [(t, event) for t, event in timed if t > now.t + slack]
         while not self.actions.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
@@ -113,10 +105,9 @@ class Timeline:
             end = end if end < duration - slack else duration
             inside = times[(times > now.t + slack) & (times < end - slack)]
             asked = np.concatenate([[] if silent else [now.t], inside, [end]])
-            self._standing = _Standing(now, silent)
-            model, problem = self.modes.present
+            self._standing, problem = (now, silent), self.modes.problem
             stretch = self._stretch(now, asked, options, rows, lambda share, end=end: progress(share * end / duration))
-            self.totals = self.totals.plus(self._by_all_rows(model, stretch.statistics))
+            self.totals = self.totals.plus(self._by_all_rows(problem.model, stretch.statistics))
             now = stretch.end
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
@@ -134,9 +125,9 @@ class Timeline:
         return self.totals
 
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
-        model, problem = self.modes.present
+        problem = self.modes.problem
         self.entered.append(self.modes.mode)
-        rows.begin(model, problem)
+        rows.begin(problem.model, problem)
         stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
@@ -168,13 +159,10 @@ class Timeline:
     # checkpoints --------------------------------------------------------------------------------------------------------
     def about(self) -> dict:
         """All that the rest of the run depends on but the numbers of its stretch, as plain values."""
-        start, modes = self._standing.start, self.modes
+        (start, silent), modes = self._standing, self.modes
         return {"timeline": {
-            "modes": [modes.plain(mode) for mode in self.entered], "silent": self._standing.silent, "recent": list(self._recent),
-            "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "work": float(start.work),
-                      "fired": list(start.fired), "step": float(start.step),
-                      "integral": None if start.integral is None else start.integral.tolist()},
-            "occurrences": [asdict(one) | {"dv": one.dv.tolist(), "impulse": one.impulse.tolist()} for one in self.occurrences],
+            "modes": [modes.plain(mode) for mode in self.entered], "silent": silent, "recent": list(self._recent),
+            "start": _plain(start), "occurrences": [_plain(one) for one in self.occurrences],
             "totals": asdict(self.totals), "phase_began": modes.phase_began, "stops": self._hard.about(),
             "controller": self.controller and self.controller.about(),
             "notes": modes.notes, "last": modes.last, "short": self.actions.short, "came": self.actions.came,
@@ -183,20 +171,16 @@ class Timeline:
     def go_on(self, about: dict) -> list[tuple[object, Problem]]:
         """From what `about` said. Returns model and problem of each stretch so far."""
         saved, modes = about["timeline"], self.modes
-        stages, start, loops = [], saved["start"], saved["totals"]["loops"]
+        stages, start, loops = [], _arrays(saved["start"]), saved["totals"]["loops"]
         modes.last, modes.phase_began = saved["last"], saved["phase_began"]
         for plain in saved["modes"]:
             modes.enter(modes.of_plain(plain))
-            stages.append(modes.present)
+            stages.append((modes.problem.model, modes.problem))
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
-        self._standing = _Standing(Start(**start | {"q": np.array(start["q"]), "v": np.array(start["v"]),
-                                                    "fired": tuple(start["fired"]),
-                                                    "integral": start["integral"] and np.array(start["integral"])}),
-                                   saved["silent"])
+        self._standing = Start(**start | {"fired": tuple(saved["start"]["fired"])}), saved["silent"]
         self._recent.extend(saved["recent"])
-        self.occurrences += [Occurrence(**one | {"dv": np.array(one["dv"]), "impulse": np.array(one["impulse"])})
-                             for one in saved["occurrences"]]
+        self.occurrences += [Occurrence(**_arrays(one)) for one in saved["occurrences"]]
         self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopFigures(**loops),
                                                       "notes": tuple(saved["totals"]["notes"])})
         modes.notes, self.actions.short, self.actions.came = saved["notes"], saved["short"], saved["came"]
@@ -248,8 +232,7 @@ class Timeline:
         return self._happened(event.name, now, before, moment)
 
     def _moment(self, now: Start) -> Moment:
-        model, _ = self.modes.present
-        return Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv))
+        return Moment(self.modes.problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)))
 
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
@@ -283,11 +266,19 @@ class Timeline:
     def _settled(self, moment: Moment, t: float, rested, hits=()) -> Moment:
         """After the impacts at limits; the mode is that of the coordinates that rest."""
         if self._hard.stops:
-            problem = self.modes.problem
-            moment, resting = self._hard.settle(moment, t, problem, rested, hits, lambda at: kept(at, problem, set()),
-                                                lambda at, rows, b: collided(at, problem, rows, b, set()))
+            moment, resting = self._hard.settle(moment, t, self.modes.problem, rested, hits)
             self.modes.change(resting=resting)
         return moment
+
+
+def _plain(one) -> dict:
+    """Fields, arrays as lists."""
+    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in vars(one).items()}
+
+
+def _arrays(plain: dict) -> dict:
+    """Back."""
+    return {name: np.array(x) if isinstance(x, list) else x for name, x in plain.items()}
 
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from liedyn.dynamics.mass import inverse_mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.problem import Problem
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once
+from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.joint_limits.stops import Stop
 
 _AT = 1e-12              # rad | m and relative: a coordinate at its limit
@@ -34,29 +35,23 @@ _PUSHES = 1e-12          # of the largest acceleration: no acceleration away fro
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
 
 
-@dataclass
-class _History:
-    last: float = -math.inf
-    short: int = 0
-    times: deque = field(default_factory=lambda: deque(maxlen=_MANY))
-
-
 class HardStops:
     """Of one run."""
 
     def __init__(self, stops: tuple[Stop, ...], duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
-        self._history = {stop: _History() for stop in self.stops}
+        self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
+        self._short = dict.fromkeys(self.stops, 0)                                      # impacts in a row that came at once
 
     def about(self) -> list:
         """All that further impacts depend on, as plain values."""
-        return [[one.last, one.short, list(one.times)] for one in self._history.values()]
+        return [[self._short[stop], list(times)] for stop, times in self._times.items()]
 
     def go_on(self, about: list) -> None:
         """From what `about` said."""
-        for one, (last, short, times) in zip(self._history.values(), about, strict=True):
-            one.last, one.short = last, short
-            one.times.extend(times)
+        for stop, (short, times) in zip(self.stops, about, strict=True):
+            self._short[stop] = short
+            self._times[stop].extend(times)
 
     def names(self, stops) -> str:
         return " and ".join(dict.fromkeys(stop.name for stop in stops))
@@ -65,11 +60,10 @@ class HardStops:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
         self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
-    def settle(self, moment, t: float, problem, resting, hits, kept: Callable, collide: Callable):
+    def settle(self, moment: Moment, t: float, problem: Problem, resting, hits):
         """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
 
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
-        kept      (moment) -> rows of the velocity that stay, with their values; collide: (moment, rows, values) -> moment
         """
         acting = [stop for stop in self.stops if not problem.prescribed[stop.coordinate]]
         at = [stop for stop in acting if stop in hits or stop in resting or self._is_at(stop, moment.q)]
@@ -84,10 +78,10 @@ class HardStops:
         moment = replace(moment, q=q)
         G, away = _normals(at, len(came)), _away(at, came)
         e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
-        mobility = _mobility(moment, kept)
+        mobility = _mobility(moment, problem)
         p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
         if (p > 0.0).any():
-            moment = collide(moment, G[p > 0.0], (-e * away)[p > 0.0])
+            moment = collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0])
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
         moment = _stand(moment, at, grazing, max(np.abs(came).max(), np.abs(moment.v).max()))
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
@@ -106,12 +100,12 @@ class HardStops:
 
     def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
         """Whether the impacts of a coordinate end with this one."""
-        seen = self._history[stop]
-        soon = comes_at_once(t, t - seen.last, v[stop.coordinate], stop.limit)
-        seen.short, seen.last = seen.short + 1 if soon else 0, t
-        seen.times.append(t)
-        many = len(seen.times) == _MANY and t - seen.times[0] <= _AT_ONCE * self.duration
-        return seen.short >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
+        times = self._times[stop]
+        soon = comes_at_once(t, t - times[-1] if times else math.inf, v[stop.coordinate], stop.limit)
+        self._short[stop] = self._short[stop] + 1 if soon else 0
+        times.append(t)
+        many = len(times) == _MANY and t - times[0] <= _AT_ONCE * self.duration
+        return self._short[stop] >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
 
     def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
@@ -145,9 +139,9 @@ def _away(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def _mobility(moment, kept) -> np.ndarray:
+def _mobility(moment: Moment, problem: Problem) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints and constraints leave."""
-    W, (K, _) = inverse_mass_matrix(moment.model.open_tree(), moment.q), kept(moment)
+    W, (K, _) = inverse_mass_matrix(moment.model.open_tree(), moment.q), kept(moment, problem)
     if not len(K):
         return W
     return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=1e-11)[0]

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.simulation.joint_values import coordinates
+
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # relative to the limit: a motion prescribed up to its limit does not pass it
 _MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
@@ -42,17 +44,14 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
     mean them so. Ball and free joints have no limits.
     """
-    found, same = [], np.full(model.nv, -1)
-    for joint in model.joints:
-        if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start:
-            same[joint.v] = np.arange(joint.q.start, joint.q.stop)
+    found, q_of_v = [], coordinates(model)
     speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
     for k in range(model.nv):
         unit = model.v_units[k]
         rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
                 ("effort", "N m" if unit == "rad" else "N", tau[:, k], -effort[k], effort[k])]
-        if same[k] >= 0 and model.lower[k] < model.upper[k]:
-            rows.append(("position", unit, q[:, same[k]], model.lower[k], model.upper[k]))
+        if q_of_v[k] >= 0 and model.lower[k] < model.upper[k]:
+            rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
         found += [excess for row in rows if (excess := _excess(t, model.v_names[k], *row))]
     return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from liedyn.integrators.stop_forces import pressed_stops
 from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.stops import Stops
-from liedyn.simulation.names import bind, fixed_joints
+from liedyn.simulation.names import bind_joints
 from liedyn.simulation.signals.expression import Program, passing
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
@@ -56,10 +57,10 @@ def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
     if given is None:
         return ()
     found, inertia, hard = [], None, given.mode == "hard"
-    for name, rule in bind(given.joints or (Rule("*", "stop"),), model.joint_names, "joint", fixed_joints(model)).items():
+    for name, rule in bind_joints(given.joints or (Rule("*", "stop"),), model).items():
         joint = model.joint(name)
-        limited = [k for k in range(joint.v.start, joint.v.stop) if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start
-                   and model.lower[k] < model.upper[k] and np.isfinite([model.lower[k], model.upper[k]]).any()]
+        limited = [k for k in range(joint.v.start, joint.v.stop) if joint.screws is not None and model.lower[k] < model.upper[k]
+                   and np.isfinite([model.lower[k], model.upper[k]]).any()]
         if not limited and rule.pattern == name:
             raise ScenarioError(f"joint {name} has no position limits in the robot file", place=rule.place,
                                 expected="lower and upper in its limits")
@@ -92,48 +93,20 @@ def _mass_behind(model, joint) -> float:
     return math.fsum(link.mass for link in robot.links if link.name in behind)
 
 
-@dataclass(frozen=True, eq=False)
-class BoundStops:
-    """What a schedule needs of the stops that act in a phase.
+class BoundStops(NamedTuple):
+    """What a problem needs of the stops that act in a phase: of coordinates that are not prescribed.
 
-    compliant, hard   of coordinates that are not prescribed
-    resting           of `hard`, those that coordinates rest at
-    watch             signals of the hard ones, events of which come first
+    stops        None: there are none
+    watch        signals of the hard ones that no coordinate rests at
+    directions   of the events of these, then of the stops that coordinates rest at: a limit is passed outwards; a stop would
+                 pull, where it pushes inwards as it should
+    loads        of the compliant ones
     """
 
-    compliant: tuple[Stop, ...] = ()
-    hard: tuple[Stop, ...] = ()
-    resting: tuple[Stop, ...] = ()
-    watch: tuple[int, ...] = ()
-
-    @property
-    def guards(self) -> int:
-        return len(self.hard) + len(self.resting)
-
-    @property
-    def directions(self) -> tuple[int, ...]:
-        """Of their events: a limit is passed outwards; a stop would pull, where it pushes inwards as it should."""
-        return (*(stop.side for stop in self.hard), *(stop.side for stop in self.resting))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"stop of {stop.name}" for stop in self.compliant)
-
-    @property
-    def loads(self) -> np.ndarray:
-        return np.array([stop.load for stop in self.compliant])
-
-    def with_switches(self, signals, nv: int):
-        """The signals with switches of the state for the stops, and the stops that know where."""
-        if not self.compliant and not self.guards:
-            return signals, None
-        first, pairs, lone = len(signals.held) // code.SWITCH, len(self.compliant), len(self.resting)
-        held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], 2 * pairs + lone)])
-        numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in self.compliant], dtype=float).reshape(-1)
-        return signals._replace(held=held), Stops(
-            _integers(stop.coordinate for stop in self.compliant), _integers(stop.side for stop in self.compliant), numbers,
-            first + 2 * np.arange(pairs), _integers(stop.coordinate for stop in self.resting),
-            first + 2 * pairs + np.arange(lone), np.zeros(nv))
+    stops: Stops | None
+    watch: tuple[int, ...]
+    directions: tuple[int, ...]
+    loads: np.ndarray
 
 
 def _integers(values) -> np.ndarray:
@@ -149,11 +122,17 @@ def guards_of(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...]) -> tupl
 
 def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table: SignalTable) -> BoundStops:
     """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
-    compliant = tuple(stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE)
+    compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
     hard, resting = guards_of(stops, level, resting)
     watch = tuple(table.put(passing(Program((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit), Use(f"limit of {stop.name}"))
                   for stop in hard)
-    return BoundStops(compliant, hard, resting, watch)
+    numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
+    found = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,
+                  _integers(table.reserve(2, f"stop of {stop.name}") for stop in compliant),
+                  _integers(stop.coordinate for stop in resting), _integers(table.reserve(1) for _ in resting),
+                  np.zeros(len(level)))
+    return BoundStops(found if compliant or hard or resting else None, watch, tuple(stop.side for stop in (*hard, *resting)),
+                      np.array([stop.load for stop in compliant]))
 
 
 # what a motion shows of them --------------------------------------------------------------------------------------------

@@ -53,14 +53,24 @@ def reaction_comment(axes: str = "world axes") -> str:
 
 
 def columns_of(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, (N,) array) of q (N, nq), v, a, tau (N, nv) and rates such as d1a, as far as given, and of external wrenches
-    (N, len(forced_links), 6)."""
+    """(name, unit, (…, N) array) of q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a, as far as given, and of external
+    wrenches (…, N, len(forced_links), 6)."""
     out = []
     for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_place_in_file):
-        out += [(f"{kind}.{name}", unit, arrays[kind][:, k]) for k, (name, unit) in enumerate(_units(model, kind))]
+        out += [(f"{kind}.{name}", unit, arrays[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
     for k, link in enumerate(forced_links):
-        out += [(f"fext.{link}.{part}", unit, wrench[:, k, j]) for j, (part, unit) in enumerate(_WRENCH)]
+        out += _of_wrench(f"fext.{link}", wrench[..., k, :])
     return out
+
+
+def _of_wrench(name: str, F: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
+    """Of F (…, 6) [m; f]."""
+    return [(f"{name}.{part}", unit, F[..., k]) for k, (part, unit) in enumerate(_WRENCH)]
+
+
+def energy_columns(kinetic, potential, work) -> list[tuple[str, str, np.ndarray]]:
+    """(name, unit, array) of energies [J]."""
+    return [(f"energy.{name}", "J", x) for name, x in (("kinetic", kinetic), ("potential", potential), ("work", work))]
 
 
 def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
@@ -72,7 +82,7 @@ def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
 
 def joint_wrench_columns(wrenches) -> list[tuple[str, str, np.ndarray]]:
     """wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
-    return [(f"wrench.{joint}.{part}", unit, F[:, k]) for joint, F in wrenches.items() for k, (part, unit) in enumerate(_WRENCH)]
+    return [column for joint, F in wrenches.items() for column in _of_wrench(f"wrench.{joint}", F)]
 
 
 def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:
@@ -87,21 +97,24 @@ def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple
     columns, loops = [], len(model.description.loops)
     for k, one in enumerate(model.constraints):
         if k < loops:
-            columns += [(f"reaction.{one.name}.{part}", unit, wrenches[:, k, j]) for j, (part, unit) in enumerate(_WRENCH)]
+            columns += _of_wrench(f"reaction.{one.name}", wrenches[:, k])
         else:
             columns.append((f"reaction.{one.name}", _FORCE[one.units[0]], multipliers[:, one.rows.start]))
     units = {unit for one in model.constraints for unit in one.units}
     return [*columns, ("drift", " or ".join(sorted(units, reverse=True)), drift)]
 
 
-def _units(model: Model, kind: str) -> list[tuple[str, str]]:
+def _units(model: Model, kind: str) -> dict[str, str]:
+    """Of all columns that there may be of a kind, by the rest of their names."""
     if kind == "q":
-        return list(zip(model.q_names, model.q_units, strict=True))
+        return dict(zip(model.q_names, model.q_units, strict=True))
     found = _KIND.fullmatch(kind)
     rate = int(found["rate"] or 0)
+    if found["kind"] == "fext":
+        return {f"{link}.{part}": _per_second(unit, rate) for link in model.link_names for part, unit in _WRENCH}
     unit = {"v": lambda u: _per_second(u, rate + 1), "a": lambda u: _per_second(u, rate + 2),
             "tau": lambda u: _per_second(_FORCE[u], rate)}[found["kind"]]
-    return [(name, unit(u)) for name, u in zip(model.v_names, model.v_units, strict=True)]
+    return {name: unit(u) for name, u in zip(model.v_names, model.v_units, strict=True)}
 
 
 def _per_second(unit: str, power: int) -> str:
@@ -117,26 +130,25 @@ def bind(model: Model, trajectory, kind: str) -> np.ndarray | None:
     """(N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name. None where the file has none of them.
 
     Raises TrajectoryError where it has some but not all, or where a unit is not ours."""
-    wanted = _units(model, kind)
-    present = [(name, unit) for name, unit in wanted if f"{kind}.{name}" in trajectory.columns]
-    for name, unit in present:
-        _check_unit(trajectory, f"{kind}.{name}", unit)
-    if not present:
-        return None
-    return np.column_stack([_column(trajectory, f"{kind}.{name}", [f"{kind}.{n}" for n, _ in present]) for name, _ in wanted])
+    units = _units(model, kind)
+    present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
+    for name in present:
+        _check_unit(trajectory, f"{kind}.{name}", units[name])
+    return _stacked(trajectory, kind, units, present)
 
 
 def passed_over(model: Model, trajectory) -> list[str]:
     """Columns that belong to nothing of the robot: misspelled ones are among them."""
-    names = {"q": set(model.q_names), "v": set(model.v_names)}
-    wrenches = {f"{link}.{part}" for link in model.link_names for part in WRENCH}
+    known: dict[str, dict[str, str]] = {}
 
     def fits(column: str) -> bool:
         kind, _, name = column.partition(".")
         found = _KIND.fullmatch(kind)
         if not found or (found["rate"] and found["kind"] in ("q", "v")):           # those are called v and a
             return kind in _OTHERS
-        return name in (wrenches if found["kind"] == "fext" else names["q" if kind == "q" else "v"])
+        if kind not in known:
+            known[kind] = _units(model, kind)
+        return name in known[kind]
     return [column for column in trajectory.columns if not fits(column)]
 
 
@@ -147,11 +159,15 @@ def _check_unit(trajectory, column: str, unit: str) -> None:
                               expected=unit or "none")
 
 
-def _column(trajectory, name: str, present: list[str]) -> np.ndarray:
-    if name not in trajectory.columns:
-        raise TrajectoryError("a column is missing", place=_place(trajectory, name),
-                              expected=f"one for each coordinate, because there is {present[0]}")
-    return trajectory.columns[name]
+def _stacked(trajectory, kind: str, names, present: list[str]) -> np.ndarray | None:
+    """(N, names) of columns of a kind. None where none of them is present; TrajectoryError where not all are."""
+    if not present:
+        return None
+    for name in (f"{kind}.{name}" for name in names):
+        if name not in trajectory.columns:
+            raise TrajectoryError("a column is missing", place=_place(trajectory, name),
+                                  expected=f"one for each coordinate, because there is {kind}.{present[0]}")
+    return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
 
 
 def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
@@ -170,17 +186,17 @@ def forced(model: Model, trajectory, rate: int = 0) -> list[str]:
     """The components <link>.<component> of external wrenches, or of a rate of them, that the file has.
 
     Raises TrajectoryError for a column that fits no link, and for a unit that is not ours."""
-    kind = rate_of("fext", rate)
-    names = []
+    kind, names = rate_of("fext", rate), []
+    units = _units(model, kind)
     for column in trajectory.columns:
         if not column.startswith(f"{kind}."):
             continue
-        link, _, part = column[len(kind) + 1:].rpartition(".")
-        if link not in model.link_names or part not in WRENCH:
+        name = column[len(kind) + 1:]
+        if name not in units:
             raise TrajectoryError("the robot has no link of this column", place=_place(trajectory, column),
                                   expected=f"{kind}.<link>.mx … {kind}.<link>.fz")
-        _check_unit(trajectory, column, _per_second(dict(_WRENCH)[part], rate))
-        names.append(f"{link}.{part}")
+        _check_unit(trajectory, column, units[name])
+        names.append(name)
     return names
 
 
@@ -193,7 +209,7 @@ def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> n
         if name not in names:
             raise TrajectoryError("a column is missing", place=_place(trajectory, f"fext.{name}"),
                                   expected=f"the wrench itself, because there is its rate {kind}.{name}")
-    return np.column_stack([_column(trajectory, f"{kind}.{name}", [f"{kind}.{found[0]}"]) for name in names]) if found else None
+    return _stacked(trajectory, kind, names, found)
 
 
 def _place(trajectory, column: str) -> Place:

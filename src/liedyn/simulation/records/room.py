@@ -50,9 +50,8 @@ def numbers_of_a_row(problem: Problem) -> int:
 
 def available_memory() -> float:
     """Bytes that a process may still take, as far as the system tells: infinite where it does not."""
-    free = [_figure("/proc/meminfo", "MemAvailable:", 1024.0)]
     limit, used = _figure("/sys/fs/cgroup/memory.max"), _figure("/sys/fs/cgroup/memory.current")
-    return min(*free, limit - used if used < limit else limit)
+    return min(_figure("/proc/meminfo", "MemAvailable:", 1024.0), limit - used if used < limit else limit)
 
 
 def _figure(path: str, key: str = "", unit: float = 1.0) -> float:

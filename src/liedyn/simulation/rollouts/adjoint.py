@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from liedyn.codegen.whole_step import adjoint_line
+from liedyn.codegen.whole_step import adjoint_step
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array, scratch
 from liedyn.dynamics.calling.threads import on_threads
@@ -116,7 +116,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
 
 
 def _line_of(engine, given, mask, method: str, places):
-    line = adjoint_line(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
+    line = adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
         mend = " (semi_implicit has a quarter of those of rk4)" if method == "rk4" else ""
         raise UsageError(f"the adjoint of a step of this robot has no straight-line code: too many operations{mend}")

@@ -20,7 +20,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Driven
 from liedyn.io.override import tree_of
-from liedyn.io.scenarios.contact_file import read_contacts
+from liedyn.io.scenarios.contact_keys import read_contacts
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact import bind_contacts
 
@@ -131,7 +131,7 @@ class Given:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
         if not self.count:
             return
-        with self._each_robot():
+        with self.each_robot():
             open_q, open_v = constraint_residual(model, self.q), constraint_velocity(model, self.q, self.v)
         for name, x, at, mend in (("q0", open_q, 0, "project_configuration, or assemble"), ("v0", open_v, 1, "project_velocity")):
             worst = np.abs(x).max(axis=1, initial=0.0)
@@ -151,11 +151,12 @@ class Given:
                                  "(prescribe fewer)")
             yield mask, rows
 
-    def _each_robot(self):
-        """Within it functions of the model compute state k with the robot of run k."""
+    def each_robot(self, which=slice(None)):
+        """Within it functions of the model compute state k with the robot of run k, or of run which[k]."""
         if self.variants is None:
             return nullcontext()
-        return Variants.of_numbers(self.model, *self.varying).in_place_of_the_model()
+        places, numbers = self.varying
+        return Variants.of_numbers(self.model, places, numbers[which]).in_place_of_the_model()
 
     @cached_property
     def stretches(self) -> list[tuple[int, int, np.ndarray]]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from liedyn.codegen.whole_step import DEPENDENT_ROWS, METHODS
+from liedyn.codegen.whole_step import BAD_READING, DEPENDENT_ROWS, METHODS
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.calling.results import check_places, hand_over
 from liedyn.dynamics.variants import Variants
@@ -23,6 +23,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion
 from liedyn.simulation.rollouts.adjoint import RolloutAdjoint, adjoint_of
 from liedyn.simulation.rollouts.arguments import Feedback, Given, Touching
+from liedyn.simulation.rollouts.events import AGAIN, CONTRADICTED, STOPPED, Events, Happening, RolloutEvents
 from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
@@ -38,7 +39,10 @@ from liedyn.simulation.rollouts.runs import (
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
-           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); rk4 with joint forces by array passes it"}
+           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); rk4 with joint forces by array passes it",
+           BAD_READING: "what an event reads is not finite",
+           AGAIN: "events happen again and again: impacts come to an end, and nothing holds the joint (ld.simulate)",
+           CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -51,6 +55,8 @@ class Rollout:
     a, tau     (…, R, nv) at the output times, if `forces` was asked for; else None
     ended_at   (…,) [s] where a run diverged, NaN where it is complete
     reasons    of those that diverged, by their index among the runs (flattened)
+    events     what has happened; None without `events`
+    stopped_at (…,) [s] where an event has stopped a run, else NaN
 
     Examples
     --------
@@ -67,6 +73,8 @@ class Rollout:
     tau: Array | None
     ended_at: Array
     reasons: dict[int, str]
+    events: RolloutEvents | None
+    stopped_at: Array
     _back: Callable[..., RolloutAdjoint]
     _no_way_back: str
     _touch: Callable[..., ContactMotion] | None
@@ -110,19 +118,20 @@ class Rollout:
 
     @property
     def complete(self) -> Mask:
-        """(…,) bool."""
+        """(…,) bool: that have not diverged."""
         return np.isnan(self.ended_at)
 
     def __repr__(self) -> str:
+        stopped = np.count_nonzero(np.isfinite(self.stopped_at))
         bad, notes = np.count_nonzero(~self.complete), "".join(f"\n  note: {note}" for note in self.notes)
         return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, "
-                f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>{notes}")
+                f"nv {self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} diverged' if bad else ''}>{notes}")
 
 
 def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
             steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
             last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
-            contacts: Mapping[str, Any] | None = None, forces: bool = False,
+            contacts: Mapping[str, Any] | None = None, events: Mapping[str, Any] | None = None, forces: bool = False,
             out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs at once: as many states to a register as the processor has, on all cores.
 
@@ -157,6 +166,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     contacts : mapping, optional
         Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
         (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
+    events : mapping, optional
+        As the key `events` of a scenario: when an expression of the state passes a value, located within the step to rounding, or
+        at times that are multiples of dt. Actions: set, impact, record, stop. An expression that passes its value and returns
+        within one step is not seen. See `Rollout.events`.
     forces : bool
         Whether accelerations and joint forces at the outputs are returned, too.
     out : (q, v), optional
@@ -172,8 +185,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     ShapeError, ConfigurationError
         For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
     UsageError
-        For driven loops; for prescribed coordinates that constraints bind to each other; for semi_implicit, policies and feedback
-        about a motion where the robot has no straight-line code.
+        For driven loops; for prescribed coordinates that constraints bind to each other; for semi_implicit, policies, events and
+        feedback about a motion where the robot has no straight-line code; for events that change more than the state.
+    ScenarioError
+        For contacts and events that are not as in a scenario.
 
     Notes
     -----
@@ -191,20 +206,23 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     touching = Touching.read(contacts, model)
     runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
     places, numbers = runs.varying
-    ready = [prepared(runs, mask, passive, method, places) for _, _, mask in runs.stretches]
+    asked = Events.read(events, model, dt, steps)
+    ready = [prepared(runs, mask, passive, method, places, asked) for _, _, mask in runs.stretches]
     engines = [SideBySide(problem, line, numbers) for problem, line in ready if line]
     problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
     check_places([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
     found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
-    moving = Runs.from_states(runs.q, runs.v, runs.last)
+    moving = Runs.from_states(runs.q, runs.v, runs.last, len(problem.directions))
+    happening = Happening(asked, runs) if asked else None
     reasons: dict[int, str] = {}
     if together:
-        run_side_by_side(engines, runs, moving, found, dt, rows)
+        run_side_by_side(engines, runs, moving, found, dt, rows, happening)
         alone = run_alone(problem, runs, moving, found, dt, rows, method)
+        moving.ended[moving.codes == STOPPED] = -1
         reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
     elif runs.count:
-        refuse_beyond(runs, method)
+        refuse_beyond(problem, runs, method)
         reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
@@ -213,10 +231,13 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
     missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
+               "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
     doubts = partial(stiff_notes, problem, runs, dt, method)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back, missing, touch, doubts)
+    stopped = happening.stopped_at if happening else np.full(runs.count, np.nan)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, happening and happening.found, stopped.reshape(runs.lead), back,
+                   missing, touch, doubts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

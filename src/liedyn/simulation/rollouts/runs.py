@@ -15,42 +15,46 @@ from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_o
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
-from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Poses, Schedule, Signals
+from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import no_laws
+from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
-from liedyn.simulation.schedule import coordinates
+from liedyn.simulation.rollouts.events import Events, Happening, without_held_switches
+from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
-def prepared(runs: Given, mask, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
+def prepared(runs: Given, mask, passive: bool, method: str, places, events: Events | None) -> tuple[Problem, WholeStep | None]:
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
-           method, places, rows, wanted())
+           method, places, rows, events and events.key, wanted())
     if key not in model._cache:
-        problem = _problem(model, pattern, mask, passive, contacts and contacts.bound)
+        problem = _problem(model, pattern, mask, passive, contacts and contacts.bound, events)
         model._cache[key] = problem, line_of(problem, method, places, rows)
     return model._cache[key]
 
 
-def _problem(model, pattern, mask, passive: bool, contacts=None) -> Problem:
+def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> Problem:
     """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
-    each = np.arange(nv)
+    table = SignalTable(model, np.inf, coordinates(model))
+    each = np.array([table.put_own(1.0, Use(f"torque of {name}")) for name in model.v_names], dtype=np.int64)
+    watch = no if events is None else events.put_readings(table)
     schedule = Schedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
-                        coordinates(model), no, no, none, none, no, none, none, none, none, poses=Poses(*[no] * 5))
-    signals = Signals(np.full(nv, CONSTANT), each, np.ones(nv, dtype=np.int64), none, none, no, np.ones(nv))
+                        coordinates(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
+    signals = without_held_switches(table.arrays(none, none))
     laws = None
     if pattern is not None:
         laws = no_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
             acts=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
             about_tau=np.zeros(nv))
     ties = Ties(no) if model.nc else None
-    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), 3, passive=passive, ties=ties, joint_laws=laws,
-                   contacts=contacts)
+    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive, ties=ties,
+                   joint_laws=laws, contacts=contacts, directions=events.directions if events else ())
 
 
 def clocks_of(steps: int, dt: float) -> np.ndarray:
@@ -59,21 +63,32 @@ def clocks_of(steps: int, dt: float) -> np.ndarray:
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
-def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
+def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray,
+                     happening: Happening | None = None) -> None:
     """engines: of each stretch."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
     clocks = clocks_of(steps, dt)
+    timed = happening.events.timed if happening else {}
     for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
         # a policy is asked before each step
-        cuts = [*range(first, until), until] if runs.policy else [first, until]
-        for s, end in pairwise(cuts):
-            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy else None
+        borders = range(first, until) if runs.policy else [first, *sorted(s for s in timed if first < s < until)]
+        ends = [steps] if until == steps and steps in timed else []          # a step of no length: events of the last moment
+        for s, end in pairwise([*borders, until, *ends]):
+            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy and s < steps else None
+            grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
+            if end < steps or (ends and s < end):
+                grid.row[-1] = -1                                      # what the next call begins with
             before = moving.ended.copy()
             moving.last[:] = runs.last - s                             # of this call
-            shown = row[s:end + 1].copy()
-            shown[-1] = shown[-1] if end == steps else -1              # what the next call begins with
-            engine.advance(moving, Grid(clocks[s:end + 1], shown), found, values, runs.driven(s, end, tau))
+            driven = runs.driven(s, end, tau)
+            if happening and s == 0:
+                happening.begin(engine, moving, clocks[0], values)
+            if s in timed:
+                happening.happen_at(s, engine, moving, clocks[s], values)
+            engine.advance(moving, grid, found, values, driven)
+            if happening:
+                happening.follow(engine, moving, grid, found, values, driven)
             moving.ended[(moving.ended >= 0) & (before < 0)] += s
 
 
@@ -161,24 +176,24 @@ class _Rows(Keeper):
         self.record, self.count = record, count
 
 
-def refuse_beyond(runs: Given, method: str) -> None:
+def refuse_beyond(problem: Problem, runs: Given, method: str) -> None:
     """UsageError for what the loop of a single run does not do."""
-    for asked, what in _beyond(runs, method):
+    for asked, what in _beyond(problem, runs, method):
         if asked:
             mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
             raise UsageError(f"{what} needs straight-line code, which {NO_LINE.format(method)}; use {mend} joint forces by array")
 
 
-def _beyond(runs: Given, method: str) -> tuple:
+def _beyond(problem: Problem, runs: Given, method: str) -> tuple:
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
             (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"),
-            (len(runs.stretches) > 1, "a mask that changes"))
+            (len(runs.stretches) > 1, "a mask that changes"), (problem.directions, "an event"))
 
 
 def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
     """Once more, runs whose chosen rows became dependent: a single run chooses them at each step. Returns as
     `run_one_by_one`."""
-    if any(asked for asked, _ in _beyond(runs, method)):
+    if any(asked for asked, _ in _beyond(problem, runs, method)):
         return {}
     runs.alone = np.flatnonzero((moving.codes == DEPENDENT_ROWS) & (moving.ended >= 0))
     if not len(runs.alone):

@@ -14,7 +14,7 @@ class EnergyBalance:
 
     def __init__(self, model):
         self.model, self._first, self._balance = model, None, 0.0
-        self._least, self._most, self._size = np.full(3, np.inf), np.full(3, -np.inf), np.zeros(3)
+        self._least, self._most = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
         self._forces = None
 
     def add(self, record, kinetic, potential) -> None:
@@ -25,7 +25,6 @@ class EnergyBalance:
         self._balance = np.maximum(self._balance, np.abs(total - self._first - record.work).max())       # NaN stays
         self._least = np.minimum(self._least, [x.min() for x in energies])
         self._most = np.maximum(self._most, [x.max() for x in energies])
-        self._size = np.maximum(self._size, [np.abs(x).max() for x in energies])
         self._forces = [np.maximum(most, np.abs(x).max(axis=0, initial=0.0))
                         for most, x in zip(self._forces, (record.tau, record.wrench), strict=True)]
 
@@ -39,10 +38,9 @@ class EnergyBalance:
         size is judged.
         """
         exchanged = max(self._most[0], *(self._most - self._least)[1:])
-        weight = math.fsum(link.mass for link in self.model.description.links) * float(np.linalg.norm(self.model.gravity))
-        forces = sum(x.sum() for x in self._forces) + weight
-        rounding = _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * (self._size.sum() + forces)
-        return float(self._balance), float(self._balance / max(exchanged, rounding / GOOD, 1e-300))
+        forces = sum(x.sum() for x in self._forces) + _weight(self.model)
+        size = np.maximum(np.abs(self._least), np.abs(self._most)).sum()
+        return float(self._balance), float(self._balance / max(exchanged, _floor(size + forces, steps), 1e-300))
 
 
 def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
@@ -52,8 +50,16 @@ def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
     balance = np.abs(total - total[:, :1] - work).max(axis=1)
     exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])
     size = sum(np.abs(x).max(axis=1) for x in energies)
-    weight = math.fsum(link.mass for link in model.description.links) * float(np.linalg.norm(model.gravity))
-    forces = 1e3 * (size + weight + 1.0)                       # far more than acts along 1 rad or 1 m
-    floor = _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * (size + forces) / GOOD
+    forces = 1e3 * (size + _weight(model) + 1.0)               # far more than acts along 1 rad or 1 m
+    floor = _floor(size + forces, steps)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(exchanged > floor, balance / exchanged, np.nan)
+
+
+def _weight(model) -> float:
+    return math.fsum(link.mass for link in model.description.links) * float(np.linalg.norm(model.gravity))
+
+
+def _floor(size, steps: int):
+    """The energy exchanged [J] of which rounding could be more than `GOOD`, where energies and forces are of this size [J]."""
+    return _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * size / GOOD

@@ -9,7 +9,6 @@ import numpy as np
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.simulation.contact import ContactMotion, contact_motion
-from liedyn.simulation.control_laws.control import tracking
 from liedyn.simulation.control_laws.laws import followed
 from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.events.parts import Part
@@ -67,25 +66,24 @@ class SelfCheck:
 
     def _follow(self, place: slice, record) -> None:
         problem, final = self.problem, place.stop == self.n
-        found = followed(problem, record.t, record.q, final) if problem.law is None else \
-            tracking(problem.law, self.model, problem.signals, record.t, record.q, final)
+        found = followed(problem, record.t, record.q, final)
         if found is None:
             return
-        if self.tracking is None:
-            self.tracking = replace(found, **{name: self.rows.room(name, self.n, len(found.names))
-                                              for name in ("link", "reference")})
-        self.tracking.link[place], self.tracking.reference[place] = found.link, found.reference
+        self.tracking = self._kept(self.tracking, place, found, ("link", "reference"))
         self._tracking = np.maximum(self._tracking, _worst(found.error))
 
     def _touch(self, place: slice, record) -> None:
-        found, names = contact_motion(self.problem, self.contact_names, record.q, record.v), ("force", "depth", "slip", "centre")
-        if found is None:
-            return
-        if self.contacts is None:
-            self.contacts = replace(found, **{name: self.rows.room(name, self.n, getattr(found, name).shape[1])
-                                              for name in names})
+        found = contact_motion(self.problem, self.contact_names, record.q, record.v)
+        if found is not None:
+            self.contacts = self._kept(self.contacts, place, found, ("force", "depth", "slip", "centre"))
+
+    def _kept(self, kept, place: slice, found, names: tuple[str, ...]):
+        """What is found of some rows, written to its place in the arrays of all rows."""
+        if kept is None:
+            kept = replace(found, **{name: self.rows.room(name, self.n, *getattr(found, name).shape[1:]) for name in names})
         for name in names:
-            getattr(self.contacts, name)[place] = getattr(found, name)
+            getattr(kept, name)[place] = getattr(found, name)
+        return kept
 
     def values(self, statistics) -> tuple[dict[str, float], list[str]]:
         """Of `Result.check`, and notes about the constraints. statistics: what the run took."""

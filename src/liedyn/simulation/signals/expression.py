@@ -74,7 +74,13 @@ class Program:
 
 def passing(program: Program, x: float) -> Program:
     """The sign of the program's value less x."""
-    words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT, code.SIGN)
+    found = less(program, x)
+    return Program((*found.code, code.SIGN), found.literals, found.depth)
+
+
+def less(program: Program, x: float) -> Program:
+    """The program's value less x."""
+    words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT)
     return Program((*program.code, *words), (*program.literals, x), max(program.depth, 2))
 
 

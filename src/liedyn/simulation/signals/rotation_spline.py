@@ -32,7 +32,7 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
     u = _without_jumps(np.array(quaternions, dtype=float))
     r, h = _turns(u[:-1], u[1:]), np.diff(t)[:, None]
     w = _rates(r, h, np.array(first, dtype=float), np.array(last, dtype=float))
-    dx0, dx1 = w[:-1], _solve(_jacobian(r), w[1:])
+    dx0, dx1 = w[:-1], np.linalg.solve(_jacobian(r), w[1:, :, None])[..., 0]
     # cubic from 0 to r with these rates at the ends
     coefficients = np.stack([np.zeros_like(r), dx0, (3 * r / h - 2 * dx0 - dx1) / h, (dx0 + dx1 - 2 * r / h) / h**2], axis=-1)
     return u, coefficients
@@ -97,11 +97,8 @@ def _banded(blocks, n: int) -> np.ndarray:
     """Blocks of 3 x 3 on three diagonals as `scipy.linalg.solve_banded` takes them."""
     A = np.zeros((11, 3 * n))
     for offset, stack in blocks.items():
-        for k, block in enumerate(stack):
-            row, column = 3 * (k - min(offset, 0)), 3 * (k + max(offset, 0))
-            for i in range(3):
-                for j in range(3):
-                    A[5 + row + i - column - j, column + j] = block[i, j]
+        for i, j in np.ndindex(3, 3):
+            A[5 - 3 * offset + i - j, 3 * max(offset, 0) + j::3][:len(stack)] = stack[:, i, j]
     return A
 
 
@@ -137,10 +134,6 @@ def _functions(tt):
     series = (1 / 2 - tt * (1 / 24 - tt * (1 / 720 - tt / 40320)), 1 / 6 - tt * (1 / 120 - tt * (1 / 5040 - tt / 362880)),
               -1 / 24 + tt * (1 / 360 - tt / 13440), -1 / 120 + tt * (1 / 2520 - tt / 120960))
     return tuple(np.where(near, x, y) for x, y in zip(series, far, strict=True))
-
-
-def _solve(J, w) -> np.ndarray:
-    return np.linalg.solve(J, w[..., None])[..., 0]
 
 
 def _turns(u, r) -> np.ndarray:

@@ -56,6 +56,7 @@ class SignalTable:
 
     phases, events   whether there are phases, and the names of events: what clocks may begin with
     clocks           those that signals read: the name of an event, or PHASE_START
+    notes            what is doubtful but can be run, one line each
     """
 
     def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
@@ -63,14 +64,30 @@ class SignalTable:
         self.clocks: list[str] = []
         self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
         self._measures = False
-        self._at_run: list[bool] = []
-        self.names: list[str] = []
-        self.places: list[Place] = []
+        self.notes: list[str] = []
         self.stack_size = 3
-        self._lowered: list[float | Program | Curve] = []
-        self._windows: list[tuple[float, float]] = []           # in which each is used
+        self._signals: list[tuple[float | Program | Curve, Use, Place]] = []
+        self._reserved = 0                                      # switches
+        self._reserved_for: list[tuple[str, Place]] = []
         self._constants: dict[float, int] = {}
         self._files: dict[str, Trajectory] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the signals, then of what switches are reserved for."""
+        return (*(use.name for _, use, _ in self._signals), *(name for name, _ in self._reserved_for))
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (*(place for _, _, place in self._signals), *(place for _, place in self._reserved_for))
+
+    def reserve(self, count: int, name: str = "", place: Place | None = None) -> int:
+        """The first of `count` switches of the state that are no program's. name, place: of two, for messages; without a name
+        none are reserved after these that have one."""
+        self._reserved += count
+        if name:
+            self._reserved_for.append((name, place or Place()))
+        return self._reserved - count
 
     def joint_use(self, role: str, i: int) -> Use:
         """The use of a signal for velocity coordinate i: as its torque, target, position, velocity or acceleration."""
@@ -107,28 +124,14 @@ class SignalTable:
                                 hint="or kd: 0 and a feedforward")
         return word
 
-    def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None) -> int:
-        """Index of what `lower` made."""
-        if isinstance(lowered, float) and lowered in self._constants:
+    def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None, own: bool = False) -> int:
+        """Index of what `lower` made. own: no other signal shares it, since a run changes it."""
+        index = len(self._signals)
+        if isinstance(lowered, float) and not own and self._constants.setdefault(lowered, index) < index:
             return self._constants[lowered]
-        if isinstance(lowered, float):
-            self._constants[lowered] = len(self.names)
         if isinstance(lowered, Program):
             self.stack_size = max(self.stack_size, 3 * lowered.depth)
-        self._lowered.append(lowered)
-        self._windows.append(use.window or (0.0, self.duration))
-        self._at_run.append(use.forces)
-        self.names.append(use.name)
-        self.places.append(place or Place())
-        return len(self.names) - 1
-
-    def put_own(self, value: float, use: Use) -> int:
-        """Index of a constant that no other signal shares, since a run changes it."""
-        shared = self._constants.pop(value, None)
-        index = self.put(value, use)
-        del self._constants[value]
-        if shared is not None:
-            self._constants[value] = shared
+        self._signals.append((lowered, use, place or Place()))
         return index
 
     def lower(self, given: Signal, use: Use) -> float | Program | Curve:
@@ -141,7 +144,8 @@ class SignalTable:
         if isinstance(given, Begun):
             return self._begun(given, use)
         if isinstance(given, Sine):
-            return _sine(given)
+            text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
+            return compile_expression(text, given.place, False, self._resolver(given.place, use))
         if isinstance(given, Column):
             return self._column(given, use)
         if isinstance(given, Spline):
@@ -156,21 +160,20 @@ class SignalTable:
 
     def knots(self, origins) -> np.ndarray:
         """Times at which a curve is not smooth."""
-        return np.concatenate([np.empty(0), *(x.started(origins).knots for x in self._lowered if isinstance(x, Curve))])
+        return np.concatenate([np.empty(0), *(x.started(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
 
     def switches(self, origins) -> tuple[np.ndarray, list[str]]:
         """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
         not all known."""
         windows, notes = [np.empty((0, 2))], []
-        for x, window, at_run, name, place in zip(self._lowered, self._windows, self._at_run, self.names, self.places,
-                                                  strict=True):
+        for x, use, place in self._signals:
             if not isinstance(x, Program):
                 continue
-            found = switches_in_time(x if at_run else started(x, origins), *window)
+            found = switches_in_time(x if use.forces else started(x, origins), *(use.window or (0.0, self.duration)))
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
-                notes.append(f"{where}the {name} has more switching times than can be located (at most "
+                notes.append(f"{where}the {use.name} has more switching times than can be located (at most "
                              f"{MOST}): adaptive methods take steps of at most {self.duration / MOST:.3g} s")
         return np.concatenate(windows), notes
 
@@ -178,8 +181,8 @@ class SignalTable:
         """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
         kinds, first, count = [], [], []
         pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
-        begun = switches = 0
-        for x, at_run in zip(self._lowered, self._at_run, strict=True):
+        begun, switches = 0, self._reserved
+        for x, use, _ in self._signals:
             x = x.started(origins) if isinstance(x, Curve) else x
             if isinstance(x, float):
                 kind, start, n = code.CONSTANT, len(literals), 1
@@ -194,7 +197,7 @@ class SignalTable:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
                 words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
                 literals += x.literals
-                for i in switches_of_state(x, at_run):
+                for i in switches_of_state(x, use.forces):
                     switches += 1
                     words[start + i] += 256 * switches
             kinds.append(kind), first.append(start), count.append(n)
@@ -367,13 +370,6 @@ def finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
     except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
         pass
     raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
-
-
-def _sine(given: Sine) -> Program:
-    words = ((code.LITERAL, 0), (code.TIME, 0), (code.MULTIPLY, 0), (code.LITERAL, 1), (code.ADD, 0), (code.SIN, 0),
-             (code.LITERAL, 2), (code.MULTIPLY, 0), (code.LITERAL, 3), (code.ADD, 0))
-    literals = (2.0 * math.pi * given.frequency, given.phase, given.amplitude, given.offset)
-    return Program(tuple(operation + 256 * operand for operation, operand in words), literals, 2)
 
 
 def _plain_unit(unit: str) -> str:

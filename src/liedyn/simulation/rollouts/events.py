@@ -1,0 +1,423 @@
+"""Events of a rollout: where they happen within steps, and what they do to runs.
+
+A line finds that an event happens within a step of a run, and leaves the run before that step (`codegen.whole_step`). Here these
+runs, all together, go to the moment of the event, change, and go on to the end of the step; then they catch up with the others.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array
+from liedyn.dynamics.calling.calls import scratch
+from liedyn.dynamics.kinematics import jacobian, link_poses
+from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.errors import ScenarioError, UsageError
+from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
+from liedyn.io.override import tree_of
+from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop, read_events
+from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
+from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
+from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps
+from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
+from liedyn.simulation.names import find
+from liedyn.simulation.signals.expression import Program, less
+from liedyn.simulation.signals.signal_table import SignalTable, Use
+
+if TYPE_CHECKING:
+    from liedyn.simulation.rollouts.arguments import Given
+
+STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `whole_step`
+_MOST = 100              # events of one run within a step
+_GLANCE = 1e-6           # of a step: how far it is looked ahead where a reading is 0
+_ROUNDS = 100            # of the search for a moment; half of them halve what is left
+_ON_STEPS = 1e-9         # of a step: times that are one
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutEvents:
+    """Events that have happened, in the order in which they were found: of each run in the order of time.
+
+    run          (k,) int, among the runs (flattened)
+    t            (k,) [s]
+    name         (k,) of the event
+    q, v         (k, nq), (k, nv) before it
+    q_after, v_after   (k, nq), (k, nv)
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> low = {"low": {"when": "q(shoulder)", "do": "stop"}}
+    >>> runs = ld.rollout(model, [[0.3, 0.0], [0.2, 0.0]], [0.0, 0.0], dt=1e-3, steps=1000, every=1000, events=low)
+    >>> runs.events, runs.events.t.round(3)
+    (<RolloutEvents: 2 events, 2 runs>, array([0.554, 0.558]))
+    """
+
+    run: Array
+    t: Array
+    name: Array
+    q: Array
+    v: Array
+    q_after: Array
+    v_after: Array
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        return f"<RolloutEvents: {len(self)} events, {len(np.unique(self.run))} runs>"
+
+
+class Events:
+    """The events of a rollout, bound to a robot.
+
+    watched   those with a reading; directions: of these; timed: by the step before which they happen
+    key       what they were read from
+    """
+
+    def __init__(self, events: tuple[Event, ...], model, dt: float, steps: int, key: str):
+        self.all, self.key, self.model = events, key, model
+        self.watched = [event for event in events if event.when]
+        self.directions = tuple(event.direction for event in self.watched)
+        self.timed: dict[int, list[int]] = {}
+        for i, event in enumerate(events):
+            _check(event, model)
+            for s in _steps(event, dt, steps):
+                self.timed.setdefault(s, []).append(i)
+
+    @classmethod
+    def read(cls, given: Mapping | None, model, dt: float, steps: int) -> Events | None:
+        """UsageError, ScenarioError for what is not known, or not for rollouts."""
+        if given is None:
+            return None
+        if not isinstance(given, Mapping):
+            raise UsageError(f"events is a mapping as in a scenario; found {type(given).__name__}, expected for example "
+                             '{"falls": {"when": "z(torso)", "value": 0.2, "do": "stop"}}')
+        node = tree_of({"events": given}, "rollout", ScenarioError).get("events")
+        return cls(read_events(node, (), dt * steps), model, dt, steps, repr(given))
+
+    def put_readings(self, table: SignalTable) -> np.ndarray:
+        """Signals that pass 0 where events happen: their numbers."""
+        return np.array([table.put(self._reading(event, table), Use(f"event {event.name}"), event.when.place)
+                         for event in self.watched], dtype=np.int64)
+
+    def _reading(self, event: Event, table: SignalTable) -> Program:
+        found = table.lower(event.when, Use(f"event {event.name}", forces=True))
+        words = [] if isinstance(found, float) else [(word & 255, word >> 8) for word in found.code]
+        if not any(operation in OF_STATE for operation, _ in words):
+            raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
+                                found=event.when.text, expected="q(joint), v(joint), z(link), …, or the key at or every")
+        if any(operation == MEASURED and k < self.model.nv for operation, k in words):
+            raise _refused(event, "reading joint forces")
+        return less(found, event.value)
+
+
+def _refused(event: Event, what: str) -> UsageError:
+    return UsageError(f"event {event.name}: {what} is not possible in a rollout; use ld.simulate or `liedyn batch`")
+
+
+def _check(event: Event, model) -> None:
+    """Names, and what changes more than the state."""
+    if event.touch:
+        raise _refused(event, "waiting for touch or lift")
+    for action in event.actions:
+        if not isinstance(action, Set | Impact | Note | Stop):
+            raise _refused(event, f"the action {type(action).__name__.lower()}")
+        if isinstance(action, Set):
+            if model.nc:
+                raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
+            _given(action, model)
+        if isinstance(action, Impact):
+            if action.coordinate:
+                find(action.coordinate, model.v_names, "joint", action.place)
+                if action.restitution == 0.0:
+                    raise _refused(event, "an impact with restitution 0, which locks the joint,")
+            else:
+                find(action.link, model.link_names, "link", action.place)
+
+
+def _given(action: Set, model) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities, NaN where none is given."""
+    q, v = np.full(model.nq, np.nan), np.full(model.nv, np.nan)
+    unit_quaternions(q, write_values(q, action.q, model, model.q_index), model)
+    write_values(v, action.v, model, model.v_index)
+    return q, v
+
+
+def _steps(event: Event, dt: float, steps: int) -> list[int]:
+    """Steps before which an event of known times happens."""
+    times = np.array(event.at) if event.at else np.arange(1, int(steps * dt / event.every + _ON_STEPS) + 1) * event.every \
+        if event.every else np.zeros(0)
+    numbers = np.round(times / dt)
+    off = np.abs(times / dt - numbers) > _ON_STEPS * np.maximum(numbers, 1.0)
+    if off.any():
+        raise UsageError(f"event {event.name} at t = {times[np.argmax(off)]:.9g} s is not between two steps; "
+                         f"expected a multiple of dt = {dt:g} s")
+    return [int(k) for k in numbers if k <= steps]
+
+
+def without_held_switches(signals: Signals) -> Signals:
+    """abs, min, step … of the state as they are, also within a step."""
+    code = signals.code.copy()
+    held = np.isin(code & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX))
+    code[held] &= 255
+    return signals._replace(code=code, held=np.zeros(0))
+
+
+class Happening:
+    """What events do in the course of a rollout.
+
+    stopped_at   (N,) [s] where `stop` has ended a run, else NaN
+    last         (N, events) [s] when each happened last, else -inf
+    since        (N, events) [s] how long before that it happened, else inf; short: how often in a row that was at once
+    """
+
+    def __init__(self, events: Events, runs: Given):
+        self.events, self.runs = events, runs
+        self.stopped_at = np.full(runs.count, np.nan)
+        self.last = np.full((runs.count, len(events.all)), -np.inf)
+        self.since, self.short = -self.last, np.zeros(self.last.shape, dtype=np.int64)
+        self._found: list[tuple] = []
+
+    @property
+    def found(self) -> RolloutEvents:
+        nq, nv = self.runs.model.nq, self.runs.model.nv
+        none = np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=str), *(np.zeros((0, n)) for n in (nq, nv, nq, nv))
+        columns = [np.concatenate(x) for x in zip(*self._found, strict=True)] if self._found else none
+        order = np.argsort(columns[1], kind="stable")
+        return RolloutEvents(*(x[order] for x in columns))
+
+    def begin(self, engine: SideBySide, moving: Runs, clock, values) -> None:
+        """The side that each run is on."""
+        who = np.arange(self.runs.count)
+        if len(who) and self.events.watched:
+            now = _Now(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
+            now.take_sides(who)
+            moving.work[:, 1:] = now.sides
+
+    def happen_at(self, step: int, engine: SideBySide, moving: Runs, clock, values) -> None:
+        """Events of this time."""
+        who = np.flatnonzero((moving.ended < 0) & (self.runs.last >= step))
+        if len(who):
+            now = _Now(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
+            for i in self.events.timed[step]:
+                now.happen(i, np.flatnonzero(self.is_heard(i, who, now.t)))
+            if self.events.watched:
+                now.take_sides(np.arange(len(who)))
+            now.hand_back(moving, np.zeros(len(who), dtype=np.int64))
+
+    def follow(self, engine: SideBySide, moving: Runs, grid: Grid, found: Outputs, values, driven: Driven) -> None:
+        """Runs that stay before a step for an event go on to the end of the grid."""
+        while True:
+            who = np.flatnonzero((moving.ended >= 0) & (moving.codes == EVENT))
+            if not len(who):
+                return
+            steps, own = moving.ended[who], values[who]
+            series = driven.series[np.minimum(who, len(driven.series) - 1)]
+            own[:, driven.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
+            moving.ended[who], moving.codes[who] = -1, RUNNING
+            now = _Now(self, engine, moving, who, grid.clocks[steps], own)
+            now.go_on()
+            now.hand_back(moving, steps)
+            on = moving.ended[who] < 0
+            who, begins = who[on], steps[on] + 1
+            some = Runs(*(x[who] for x in (moving.q, moving.v, moving.work)), begins,
+                        *(x[who] for x in (moving.last, moving.ended, moving.codes)))
+            out = Outputs(*(x[who] for x in (found.q, found.v, found.more, found.work)))
+            SideBySide(engine.problem, engine.line, engine.varying[who]).advance(
+                some, grid, out, values[who], Driven(driven.places, series[on]))
+            for x, y in ((moving, some), (found, out)):
+                for name in vars(y):
+                    getattr(x, name)[who] = getattr(y, name)
+            moving.begins[who] = 0
+
+    def note(self, event: int, who, t, before, after) -> None:
+        name = np.full(len(who), self.events.all[event].name)
+        self._found.append((who, t, name, *before, *after))
+
+    def is_heard(self, event: int, who, t) -> np.ndarray:
+        """Whether an event happens that could."""
+        asked, last = self.events.all[event], self.last[who, event]
+        heard = (t - last >= asked.debounce) & ~(asked.once & np.isfinite(last))
+        self.since[who[heard], event] = (t - last)[heard]
+        self.last[who[heard], event] = t[heard]
+        return heard
+
+
+class _Now:
+    """Runs `who` of a rollout in the middle of a step: their states, and t, how far they have come, of clocks (n, 4)."""
+
+    def __init__(self, happening: Happening, engine: SideBySide, moving: Runs, who, clocks, values):
+        self.happening, self.events, self.runs, self.engine = happening, happening.events, happening.runs, engine
+        self.who, self.values, self.varying = who, values, engine.varying[who]
+        self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
+        self.t, self.end = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0]
+        self.codes = np.full(len(who), RUNNING)
+        self.directions, self.q_of_v = np.array(self.events.directions), coordinates(self.runs.model)
+        self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
+
+    @property
+    def sides(self) -> np.ndarray:
+        return self.work[:, 1:]
+
+    def hand_back(self, moving: Runs, steps) -> None:
+        who, ended = self.who, self.codes != RUNNING
+        self.q[ended], self.v[ended], self.work[ended] = self.runs.model.neutral(), 0.0, 0.0
+        for x, y in ((moving.q, self.q), (moving.v, self.v), (moving.work, self.work)):
+            x[who] = y
+        moving.ended[who[ended]], moving.codes[who[ended]] = steps[ended], self.codes[ended]
+
+    def go_on(self) -> None:
+        """To the end of the step, with the events in it."""
+        todo = np.arange(len(self.who))
+        for _ in range(_MOST):
+            if not len(todo):
+                return
+            q, v, work, readings, codes = self.after(todo, self.end[todo] - self.t[todo])
+            hit = (codes == RUNNING) & self._passed(todo, readings).any(axis=1)
+            calm = todo[~hit]
+            self._set(calm, self.end[calm], q[~hit], v[~hit], work[~hit], readings[~hit])
+            self.codes[calm] = codes[~hit]
+            todo = todo[hit]
+            if len(todo):
+                self._go_to_event(todo)
+                todo = todo[self.codes[todo] == RUNNING]
+        self.codes[todo] = AGAIN
+
+    def after(self, k, length) -> tuple[np.ndarray, ...]:
+        """q, v, work, readings and codes of the runs k a time later, whatever happens in between."""
+        (n, e), line = self.sides[k].shape, self.engine.line.within()
+        q, v, work = (x[k].copy() for x in (self.q, self.v, self.work))
+        t, readings, codes = self.t[k], np.zeros((n, e)), np.zeros((n, 1))
+        clocks = np.stack([length, t, t + 0.5 * length, t + length], axis=1)
+        arrays = clocks, np.zeros((1, 1)), self.values[k].copy(), q, v, work, readings, codes, self.varying[k]
+        line.run([x if x.size else np.zeros(1) for x in arrays], scratch(line.scratch), 0, n)
+        return q, v, work, readings, codes[:, 0].astype(np.int64)
+
+    def _passed(self, k, readings) -> np.ndarray:
+        """(n, events): those that are beyond, in the direction that they wait for."""
+        return (self.sides[k] * readings < 0.0) & ((self.directions == 0) | (self.directions * readings > 0.0))
+
+    def _set(self, k, t, q, v, work, readings) -> None:
+        self.t[k], self.q[k], self.v[k], self.work[k, 0] = t, q, v, work[:, 0]
+        sides = self.sides[k]
+        self.work[k, 1:] = np.where(np.isnan(sides) | (readings == 0.0), sides, np.sign(readings))
+
+    def _go_to_event(self, k) -> None:
+        """To the first moment at which one is passed, and what it does."""
+        length = self.end[k] - self.t[k]
+        waits = (np.abs(self.sides[k]) == 1.0) & ((self.directions == 0) | (self.directions == -self.sides[k]))
+
+        def left(share):                                       # until the first event, negative beyond it
+            readings = self.after(k, share * length)[3]
+            return np.where(waits, self.sides[k] * readings, np.inf).min(axis=1)
+        share = first_beyond(left, len(k))
+        q, v, work, readings, codes = self.after(k, share * length)
+        passed = self._passed(k, readings)
+        self._set(k, self.t[k] + share * length, q, v, work, readings)
+        self.codes[k] = codes
+        for column, i in enumerate(self.numbers):
+            there = k[passed[:, column]]
+            if len(there):
+                self.happen(i, there[self.happening.is_heard(i, self.who[there], self.t[there])])
+        self.take_sides(k, passed)
+
+    def take_sides(self, k, fired=False) -> None:
+        """Sides from now on. Of events that are fired (n, events), and of readings that are 0, where these go: by their rates,
+        for a bounce may be shorter than the glance."""
+        glance = _GLANCE * (self.end[k] - self.t[k])
+        here, soon, before = (self.after(k, length)[3] for length in (0.0 * glance, glance, -glance))
+        last = self.happening.last[self.who[k]][:, self.numbers]
+        over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
+        self.work[k, 1:] = np.where(over, np.nan, np.sign(np.where(fired | (here == 0.0), soon - before, here)))
+
+    # what happens ----------------------------------------------------------------------------------------------------
+    def happen(self, i: int, k) -> None:
+        """Event i to the runs k."""
+        k = k[self.codes[k] == RUNNING]
+        if not len(k):
+            return
+        before = self.q[k], self.v[k]
+        self._end_accumulated(i, k)
+        for action in self.events.all[i].actions:
+            _DO[type(action)](self, action, k)
+        self.happening.note(i, self.who[k], self.t[k], before, (self.q[k], self.v[k]))
+
+    def _end_accumulated(self, i: int, k) -> None:
+        """Runs in which impacts of a joint follow each other at once, so that it would have to rest."""
+        model, since = self.runs.model, self.happening.since[self.who[k], i]
+        at_once = np.zeros(len(k), dtype=bool)
+        for action in self.events.all[i].actions:
+            if isinstance(action, Impact):
+                place = model.v_names.index(action.coordinate) if action.coordinate else -1
+                q = self.q_of_v[place] if action.coordinate else -1
+                speed, position = (self.v[k, place], self.q[k, q]) if q >= 0 else (np.inf, 0.0)
+                at_once |= comes_at_once(self.t[k], since, speed, position)
+        short = self.happening.short[self.who[k], i] = np.where(at_once, self.happening.short[self.who[k], i] + 1, 0)
+        self.codes[k[short >= REST_AFTER]] = AGAIN
+
+    def _stop(self, action: Stop, k) -> None:
+        self.codes[k] = STOPPED
+        self.happening.stopped_at[self.who[k]] = self.t[k]
+
+    def _go_by(self, action: Note, k) -> None:
+        pass
+
+    def _put(self, action: Set, k) -> None:
+        for x, values in zip((self.q, self.v), _given(action, self.runs.model), strict=True):
+            x[k] = np.where(np.isnan(values), x[k], values)
+
+    def _hit(self, action: Impact, k) -> None:
+        """What is prescribed, and constraints, keep their velocities."""
+        model, which = self.runs.model, self.who[k]
+        prescribed = self.engine.problem.prescribed.copy()
+        with self.runs.each_robot(which):
+            if action.coordinate:
+                row = np.zeros((len(k), model.nv))
+                row[:, model.v_names.index(action.coordinate)] = 1.0
+                prescribed[model.v_names.index(action.coordinate)] = False
+            else:
+                row = self._row(model.open_tree(), action, self.q[k])
+            come = (row * self.v[k]).sum(axis=1)
+            kept = np.broadcast_to(np.eye(model.nv)[prescribed], (len(k), int(prescribed.sum()), model.nv))
+            if model.nc:
+                kept = np.concatenate([kept, constraint_jacobian(model, self.q[k])], axis=1)
+            rows = np.concatenate([row[:, None], kept], axis=1)
+            b = (rows @ self.v[k][..., None])[..., 0]
+            b[:, 0] = -action.restitution * come
+            found = jumps(model, self.q[k], self.v[k], rows, b)
+        hits = np.full(len(k), True) if action.coordinate else come < 0.0
+        self.v[k[hits]] = found.v[hits]
+        self.codes[k[hits & found.contradicted]] = CONTRADICTED
+
+    def _row(self, model, action: Impact, q) -> np.ndarray:
+        """(n, nv): the velocity of a point of a link along the normal."""
+        J = jacobian(model, q, action.link, frame="local_world_aligned")
+        R = link_poses(model, q)[:, model.link_names.index(action.link), :3, :3]
+        normal = np.array(action.normal)
+        wrench = np.concatenate([np.cross(R @ np.array(action.point), normal), np.tile(normal, (len(q), 1))], axis=1)
+        return (wrench[:, None] @ J)[:, 0]
+
+
+_DO = {Stop: _Now._stop, Note: _Now._go_by, Set: _Now._put, Impact: _Now._hit}
+
+
+def first_beyond(left, n: int) -> np.ndarray:
+    """(n,) shares in (0, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: regula falsi with
+    halved ends (Illinois), and bisection where this does not halve what is left."""
+    low, high = np.zeros(n), np.ones(n)
+    at_low, at_high = np.maximum(left(low), np.finfo(float).tiny), left(high)
+    for k in range(_ROUNDS):
+        width = high - low
+        if (width <= 2 * np.spacing(high)).all():
+            break
+        guess = high - at_high * width / (at_high - at_low)
+        guess = np.where((k % 2 == 1) | ~((low < guess) & (guess < high)), low + 0.5 * width, guess)
+        found = left(guess)
+        beyond = found < 0.0
+        at_low, at_high = np.where(beyond, 0.5 * at_low, found), np.where(beyond, found, 0.5 * at_high)
+        low, high = np.where(beyond, low, guess), np.where(beyond, guess, high)
+    return high

@@ -1,0 +1,37 @@
+"""configs/double_pendulum_flips.py: what is known of the pattern without computing it, and its files."""
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("double_pendulum_flips", ROOT / "configs/double_pendulum_flips.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_energy_and_symmetry_decide_where_pendulums_flip(script):
+    angles = np.linspace(-np.pi, np.pi, 81)[1::2]
+    times = script.flip_times(ld.load(script.ROBOT), angles, 2.5)
+    never = 3 * np.cos(angles)[:, None] + np.cos(angles) > 2.0
+    assert np.isnan(times[never]).all() and 0.2 < np.isfinite(times[~never]).mean() < 1.0
+    mirrored = times[::-1, ::-1]                                      # left and right are the same
+    assert np.array_equal(np.isnan(times), np.isnan(mirrored))
+    assert np.nanmax(np.abs(times - mirrored)) < 1e-6                 # chaos has magnified rounding
+
+
+def test_the_folder(script, tmp_path, capsys):
+    folder = tmp_path / "flips"
+    assert script.main(["-o", str(folder), "--size", "12", "--duration", "1"]) == 0
+    assert "of 144 pendulums flip within 1 s" in capsys.readouterr().out and (folder / "flips.png").stat().st_size > 10_000
+    table = np.genfromtxt(folder / "flips.csv", delimiter=",", skip_header=1)
+    assert table.shape == (144, 3) and np.nanmax(table[:, 2]) <= 1.0
+    assert script.main(["-o", str(folder)]) == 2 and "exists" in capsys.readouterr().err

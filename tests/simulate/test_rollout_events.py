@@ -1,0 +1,254 @@
+"""Events of rollouts: times against closed forms and the simulation of one scenario, jumps against impulse and momentum."""
+import re
+
+import numpy as np
+import pytest
+import yaml
+
+import liedyn as ld
+from codegen.test_variants import changed
+from liedyn.errors import ScenarioError, UsageError
+from liedyn.kernels.simulation.roll import TOGETHER
+from liedyn.model.build import build
+from liedyn.simulation.rollouts.events import first_beyond
+from simulate.test_events import BALL, PENDULUM
+from zoo import model_of, state
+
+G, DT = 9.81, 1e-3
+BOUNCE = {"bounce": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.8}}}}
+TWO = {"hit": {"when": "q(elbow)", "value": 0.3, "direction": "rising", "do": {"impact": {"joint": "elbow", "restitution": 0.6}}},
+       "tip": {"when": "z(lower, 0, 0, -0.5)", "value": -1.2, "do": "record"}}
+
+
+def load(tmp_path, robot):
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(robot))
+    return ld.load(tmp_path / "robot.yaml")
+
+
+@pytest.fixture
+def ball(tmp_path):
+    return load(tmp_path, BALL)
+
+
+@pytest.fixture
+def pendulum(tmp_path):
+    return load(tmp_path, PENDULUM)
+
+
+def test_balls_bounce_when_they_should(ball, worst):
+    """rk4 is exact for them; the outputs are those of the parabola that a ball is on."""
+    heights = np.linspace(0.3, 2.0, 2 * TOGETHER + 3)
+    found = ld.rollout(ball, heights[:, None], [0.0], dt=DT, steps=1000, every=100, events=BOUNCE)
+    assert found.complete.all() and np.isnan(found.stopped_at).all()
+    for k in (0, 7, len(heights) - 1):
+        times, speed = [np.sqrt(2 * heights[k] / G)], 0.8 * np.sqrt(2 * G * heights[k])
+        speeds = [speed]
+        while times[-1] + 2 * speeds[-1] / G < 1.0:
+            times.append(times[-1] + 2 * speeds[-1] / G)
+            speeds.append(0.8 * speeds[-1])
+        own = found.events.run == k
+        assert worst("rollout: bounces", np.abs(found.events.t[own] - times).max()) < 1e-13
+        assert worst("rollout: speeds", np.abs(found.events.v_after[own, 0] - speeds).max()) < 1e-12
+        s = 1.0 - times[-1]
+        assert abs(found.q[k, -1, 0] - (speeds[-1] * s - G * s**2 / 2)) < 1e-12
+    assert np.array_equal(found.events.q, found.events.q_after) and np.all(np.diff(found.events.t) >= 0.0)
+
+
+@pytest.mark.parametrize("way", [{}, {"every": 7}], ids=["each step", "few rows"])
+def test_runs_are_those_of_scenarios(pendulum, tmp_path, way, worst):
+    """With outputs at each step the integrator of a scenario steps as a rollout does, also after an event."""
+    q = np.random.default_rng(0).uniform([-1.0, -1.0], [1.0, 0.2], (9, 2))
+    found = ld.rollout(pendulum, q, [0.0, 0.0], dt=DT, steps=1400, events=TWO, **way)
+    assert len(found.events) > 12 and len(set(found.events.name)) == 2
+    for k in range(len(q)):
+        run = ld.simulate(tmp_path / "robot.yaml", duration=1.4, output_step=DT, integrator={"method": "rk4", "step": DT},
+                          initial={"q": {"shoulder": q[k, 0], "elbow": q[k, 1]}}, events=TWO)
+        own = found.events.run == k
+        assert list(found.events.name[own]) == [one.name for one in run.events]
+        off = np.abs(found.events.t[own] - [one.t for one in run.events]).max(initial=0.0)
+        assert worst("rollout: times of events", off) < 1e-12
+        kept = np.array([np.flatnonzero(np.abs(run.t - t) < 1e-9)[-1] for t in found.t])
+        for what in "qv":
+            assert worst(f"rollout with events: {what}", np.abs(getattr(run, what)[kept] - getattr(found, what)[k]).max()) < 1e-10
+
+
+def test_a_run_is_the_same_bit_for_bit_whatever_is_beside_it(pendulum):
+    q = np.random.default_rng(1).uniform(-1.0, 0.2, (TOGETHER + 9, 2))
+    options = {"dt": DT, "steps": 1000, "events": TWO}
+    all_, some = ld.rollout(pendulum, q, [0.0, 0.0], every=50, **options), [3, TOGETHER + 4, 11]
+    few = ld.rollout(pendulum, q[some], [0.0, 0.0], every=100, **options)
+    assert np.array_equal(few.q, all_.q[some, ::2]) and np.array_equal(few.v, all_.v[some, ::2])
+    for k, number in enumerate(some):
+        assert np.array_equal(few.events.t[few.events.run == k], all_.events.t[all_.events.run == number])
+
+
+def test_a_run_that_is_stopped_ends_there(ball):
+    low = {"low": {"when": "q(z)", "value": 0.2, "do": "stop"}, "fast": {"when": "v(z)", "value": -3.0, "do": "record"}}
+    found = ld.rollout(ball, [[1.0], [0.5], [0.1], [9.0]], [0.0], dt=DT, steps=500, every=50, events=low, forces=True)
+    ends = np.sqrt(2 * np.array([0.8, 0.3]) / G)
+    np.testing.assert_allclose(found.stopped_at[:2], ends, rtol=1e-12)
+    assert np.isnan(found.stopped_at[2:]).all() and found.complete.all() and not found.reasons
+    for k, end in enumerate(ends):
+        for x in (found.q, found.a):
+            assert np.array_equal(np.isnan(x[k, :, 0]), found.t > end)
+    assert np.isfinite(found.q[2:]).all() and "2 stopped" in repr(found)
+    fast = found.events.name == "fast"
+    assert set(found.events.run[fast]) == {0, 2, 3} and np.allclose(found.events.t[fast], 3.0 / G, rtol=1e-12)
+    np.testing.assert_allclose(found.events.q[found.events.name == "low"], 0.2, rtol=1e-12)
+
+
+def test_events_of_known_times(ball, worst):
+    """Also at the start and at the end, whose rows are after them; once, and again."""
+    events = {"kick": {"at": [0.0, 0.1, 0.3], "do": [{"set": {"v": {"z": 2.0}}}, "record"]},
+              "back": {"every": 0.15, "once": True, "do": {"set": {"q": {"z": 5.0}}}}}
+    found = ld.rollout(ball, [[1.0], [2.0]], [0.0], dt=DT, steps=300, every=100, events=events)
+    assert list(found.events.t) == pytest.approx([0.0, 0.0, 0.1, 0.1, 0.15, 0.15, 0.3, 0.3], abs=1e-15)
+    up = 2.0 * 0.1 - G * 0.005
+    assert worst("rollout: kicks", abs(found.q[0, 1, 0] - (1.0 + up))) < 1e-13
+    np.testing.assert_allclose(found.v[:, [0, 1, 3], 0], 2.0, rtol=1e-14)
+    v = 2.0 - G * 0.05
+    np.testing.assert_allclose(found.q[:, -1, 0], 5.0 + v * 0.15 - G * 0.15**2 / 2, rtol=1e-13)
+
+
+def test_debounce_directions_and_once(pendulum):
+    """A pendulum that swings through 0 six times."""
+    start = {"dt": DT, "steps": 4000, "every": 4000}
+
+    def times(**more):
+        event = {"through": {"when": "q(shoulder)", "do": "record"} | more}
+        return ld.rollout(pendulum, [[0.3, 0.0]], [0.0, 0.0], events=event, **start).events
+    both = times()
+    assert len(both) >= 4
+    for direction, sign in (("rising", 1), ("falling", -1)):
+        some = np.sign(both.v[:, 0]) == sign
+        np.testing.assert_allclose(times(direction=direction).t, both.t[some], rtol=1e-14)
+    assert list(times(once=True).t) == [both.t[0]]
+    np.testing.assert_allclose(times(debounce=both.t[1] - both.t[0] + 1e-6).t, both.t[::2], rtol=1e-14)
+    assert len(times(when="abs(q(shoulder))", value=0.05)) >= 2 * len(both)
+
+
+def test_an_event_at_the_beginning_waits_for_its_return(ball):
+    """It stands at the value and leaves it; another one stands there and stays."""
+    found = ld.rollout(ball, [[0.0], [0.0]], [[3.0], [-3.0]], dt=DT, steps=700, every=700,
+                       events={"zero": {"when": "q(z)", "do": "record"}})
+    assert list(found.events.run) == [0] and found.events.t[0] == pytest.approx(6.0 / G, rel=1e-12)
+    rest = ld.rollout(ball, [[0.0]], [0.0], [G], dt=DT, steps=50, events={"zero": {"when": "q(z)", "do": "record"}})
+    assert len(rest.events) == 0
+
+
+@pytest.mark.parametrize("name", ["every kind, floating", "universal"])
+def test_impacts_of_links_are_impulses(name, worst):
+    """Of variants, with a coordinate whose motion is prescribed: its velocity, momentum but along the impulse, restitution."""
+    model = model_of(name)
+    heavy = build(changed(model.description, np.random.default_rng(0)))
+    q, v, _, _ = state(model, 5, (2,))
+    link, point, normal = model.link_names[-1], [0.1, -0.2, 0.05], np.array([0.6, 0.0, 0.8])
+    mask = np.arange(model.nv) == 0
+    event = {"hit": {"at": 0.0, "do": {"impact": {"link": link, "point": point, "normal": list(normal), "restitution": 0.3}}}}
+    robots = ld.Variants([model, heavy])
+
+    def speed(v):
+        twist = robots.link_twist(q, v, link, frame="local_world_aligned")
+        arm = robots.link_poses(q)[:, model.link_names.index(link), :3, :3] @ point
+        return (twist[:, 3:] + np.cross(twist[:, :3], arm)) @ normal
+    v = np.where((speed(v) > 0.0)[:, None], -v, v)
+    found = ld.rollout(robots, q, v, dt=DT, steps=1, events=event, prescribed=mask)
+    after = found.events.v_after
+    assert worst("rollout: restitution", np.abs(speed(after) + 0.3 * speed(v)).max() / np.abs(speed(v)).max(), name) < 1e-12
+    assert worst("rollout: prescribed", np.abs((after - v)[:, mask]).max(), name) < 1e-12
+    impulse = (robots.mass_matrix(q) @ (after - v)[..., None])[..., 0]
+    for k, robot in enumerate((model, heavy)):
+        J = ld.jacobian(robot, q[k], link, frame="local_world_aligned")
+        R = ld.link_poses(robot, q[k])[model.link_names.index(link), :3, :3]
+        row = np.r_[np.cross(R @ point, normal), normal] @ J
+        rows = np.stack([row, mask.astype(float)])
+        rest = impulse[k] - rows.T @ np.linalg.lstsq(rows.T, impulse[k], rcond=None)[0]
+        assert worst("rollout: impulse", np.abs(rest).max() / np.abs(impulse[k]).max(), name) < 1e-11
+    away = ld.rollout(robots, q, -v, dt=DT, steps=1, events=event)
+    assert np.array_equal(away.events.v_after, -v)
+
+
+def test_a_mechanism_stays_closed_through_impacts(worst):
+    model = ld.load("robots/four_bar.yaml")
+    q = ld.assemble(model, model.neutral()).q
+    v = ld.project_velocity(model, np.tile(q, (4, 1)), np.random.default_rng(2).standard_normal((4, model.nv)))
+    name = model.v_names[0]
+    stop = {"stop": {"when": f"q({name})", "value": q[0] + 0.05, "do": {"impact": {"joint": name, "restitution": 0.5}}},
+            "other": {"when": f"q({name})", "value": q[0] - 0.05, "do": {"impact": {"joint": name, "restitution": 0.5}}}}
+    found = ld.rollout(model, q, v, dt=DT, steps=300, method="semi_implicit", events=stop)
+    assert len(found.events) >= 4 and found.complete.all()
+    assert worst("rollout: loops through impacts", np.abs(ld.constraint_residual(model, found.q)).max()) < 1e-12
+    slip = np.abs(ld.constraint_velocity(model, found.events.q_after, found.events.v_after)).max()
+    assert worst("rollout: loops after impacts", slip) < 1e-11
+    np.testing.assert_allclose(found.events.v_after[:, 0], -0.5 * found.events.v[:, 0], rtol=1e-11)
+    assert np.abs(found.q[..., 0] - q[0]).max() < 0.0501
+
+
+def test_a_policy_a_moving_mask_and_durations(pendulum, worst):
+    """What changes from step to step is that of the step of the event; and the run alone."""
+    rng = np.random.default_rng(4)
+    q, tau, steps = rng.uniform(-1.0, 0.2, (7, 2)), rng.standard_normal((7, 900, 2)), 900
+    masks, a = np.zeros((steps, 2), dtype=bool), rng.standard_normal((steps, 2))
+    masks[300:420, 0] = True
+    last = np.array([900, 850, 400, 900, 333, 900, 700])
+    options = {"dt": DT, "steps": steps, "events": TWO, "every": 30}
+    found = ld.rollout(pendulum, q, [0.0, 0.0], tau, last=last, prescribed=masks, a=a, **options)
+    assert len(found.events) > 5
+    assert all((found.events.t[found.events.run == k] <= last[k] * DT).all() for k in range(7))
+    for k in (0, 2):
+        alone = ld.rollout(pendulum, q[k], [0.0, 0.0], tau[k], last=last[k], prescribed=masks, a=a, **options)
+        assert np.array_equal(alone.q, found.q[k], equal_nan=True) and np.array_equal(alone.v, found.v[k], equal_nan=True)
+    asked = ld.rollout(pendulum, q, [0.0, 0.0], lambda t, q, v: tau[:, round(t / DT)], **options)
+    given = ld.rollout(pendulum, q, [0.0, 0.0], tau, **options)
+    assert np.array_equal(asked.q, given.q) and np.array_equal(asked.events.t, given.events.t)
+    law = ld.Feedback.pd([20.0, 5.0], [1.0, 0.5], [0.2, 0.6])
+    held = ld.rollout(pendulum, q, [0.0, 0.0], feedback=law, **options)
+    expected = ld.rollout(pendulum, q, [0.0, 0.0], lambda t, q, v: (np.array([0.2, 0.6]) - q) * [20.0, 5.0] - v * [1.0, 0.5],
+                          **options)
+    assert worst("rollout: feedback and events", np.abs(held.events.t[:3] - expected.events.t[:3]).max()) < 5 * DT
+
+
+def test_what_goes_wrong_ends_a_run_and_says_why(ball):
+    zeno = {"bounce": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.3}}}}
+    found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=800, every=100, events=zeno)
+    assert list(found.complete) == [False, True] and "again and again" in found.reasons[0]
+    root = {"root": {"when": "sqrt(q(z))", "value": 2.0, "do": "record"}}
+    found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=300, every=100, events=root)
+    assert list(found.complete) == [False, True] and found.reasons[0] == "what an event reads is not finite"
+    with pytest.raises(UsageError, match="knows no derivatives through events"):
+        ld.rollout(ball, [[1.0]], [0.0], dt=DT, steps=5, events=root).adjoint(None, np.zeros((1, 6, 1)))
+
+
+@pytest.mark.parametrize(("event", "error"), [
+    ({"when": "q(elbow)", "do": {"lock": "elbow"}}, "the action lock is not possible in a rollout"),
+    ({"when": "q(elbow)", "do": {"attach": {"link": "lower", "mass": 1}}}, "the action attach"),
+    ({"when": "touch(lower)", "do": "stop"}, "waiting for touch or lift"),
+    ({"when": "tau(elbow)", "do": "stop"}, "reading joint forces"),
+    ({"when": "q(knee)", "do": "stop"}, "knee"),
+    ({"when": "sin(t)", "do": "stop"}, "does not depend on the state"),
+    ({"when": "q(elbow)", "do": {"impact": {"joint": "elbow"}}}, "restitution 0"),
+    ({"when": "q(elbow)", "do": {"impact": {"joint": "knee", "restitution": 1}}}, "knee"),
+    ({"when": "q(elbow)", "do": {"impact": {"link": "foot", "restitution": 1}}}, "foot"),
+    ({"when": "q(elbow)", "do": {"set": {"q": {"elbow": [1, 2]}}}}, "wrong number of values"),
+    ({"when": "q(elbow)"}, "what happens"),
+    ({"at": 0.0105, "do": "stop"}, "not between two steps; expected a multiple of dt = 0.001 s"),
+    ({"at": 0.01, "direction": "rising", "do": "stop"}, "direction belongs to events with when"),
+])
+def test_bad_events_are_refused(pendulum, event, error):
+    with pytest.raises((UsageError, ScenarioError), match=re.escape(error)):
+        ld.rollout(pendulum, [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events={"one": event})
+
+
+def test_events_need_a_line(pendulum, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    with pytest.raises(UsageError, match="an event needs straight-line code"):
+        ld.rollout(ld.load(tmp_path / "robot.yaml"), [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=TWO)
+    with pytest.raises(UsageError, match="events is a mapping"):
+        ld.rollout(pendulum, [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=["stop"])
+
+
+def test_the_moment_is_found_to_rounding():
+    roots = np.array([1e-9, 0.1, 1 / 3, 0.5, 1 - 1e-12, 0.7])
+    for power in (1, 3):
+        found = first_beyond(lambda x, power=power: (roots - x) ** power, len(roots))
+        assert (found > roots).all() and (found - roots).max() < 1e-15
