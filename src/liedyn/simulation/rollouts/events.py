@@ -18,7 +18,8 @@ from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
 from liedyn.io.override import tree_of
-from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop, read_events
+from liedyn.io.scenarios.event_keys import read_events
+from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps

@@ -39,9 +39,9 @@ from liedyn.simulation.rollouts.runs import (
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
-           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); rk4 with joint forces by array passes it",
+           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
            BAD_READING: "what an event reads is not finite",
-           AGAIN: "events happen again and again: impacts come to an end, and nothing holds the joint (ld.simulate)",
+           AGAIN: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
            CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
