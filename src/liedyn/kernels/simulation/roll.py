@@ -39,9 +39,11 @@ def roll(step, rows, row, clocks, curves, driven, series, values, begins, from_q
         for j in range(at, at + n):
             rest(q, v, work, j, rest_q)
             start = min(start, begins[j])
+        waiting = n
         for s in range(start, steps + 1):
-            for j in range(at, at + n):
+            for j in range(at, at + n if waiting else at):
                 if s == begins[j]:
+                    waiting -= 1
                     for x, y in ((q, from_q), (v, from_v), (work, from_work)):
                         for k in range(x.shape[1]):
                             x[j, k] = y[j, k]

@@ -42,7 +42,7 @@ def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events 
     """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     table = SignalTable(model, np.inf, coordinates(model))
-    each = np.array([table.put_own(1.0, Use(f"torque of {name}")) for name in model.v_names], dtype=np.int64)
+    each = np.array([table.put(1.0, Use(f"torque of {name}"), own=True) for name in model.v_names], dtype=np.int64)
     watch = no if events is None else events.put_readings(table)
     schedule = Schedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
                         coordinates(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
