@@ -58,7 +58,7 @@ def _lines(model, group, content, ask):
 
 # recording --------------------------------------------------------------------------------------------------------
 class Mechanism:
-    """The parts over numbers that record, at a desk; for `write`, any other with views of its own may take its place."""
+    """The parts over numbers that record. desk: where they read and write, whose arrays may be exchanged for others."""
 
     def __init__(self, model, tree, forced: bool, numbers=None):
         """numbers: of the desk; None: zeros."""
