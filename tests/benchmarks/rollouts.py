@@ -134,6 +134,22 @@ def on_its_feet(runs: int = RUNS, steps: int = 400, repeats: int = 11) -> float:
     return side_by_side(run, run, repeats).ours / runs / steps * 1e6
 
 
+def events(runs: int = RUNS, steps: int = 1000, repeats: int = 11) -> tuple[float, float, int]:
+    """Double pendulums: the time with an event that does not happen by that without one, us an impact, and how many there are."""
+    model, v = ld.load("robots/double_pendulum.yaml"), np.zeros(2)
+    q = np.random.default_rng(0).uniform([-1.0, -1.0], [1.0, 0.2], (runs, 2))
+
+    def run(value=None):
+        bounce = {"impact": {"joint": "elbow", "restitution": 0.6}}
+        hit = {"when": "q(elbow)", "value": value, "direction": "rising", "do": bounce}
+        return ld.rollout(model, q, v, dt=DT, steps=steps, every=steps, events=None if value is None else {"hit": hit})
+    never = side_by_side(run, lambda: run(50.0), repeats)
+    some = side_by_side(lambda: run(50.0), lambda: run(0.3), repeats)
+    count = len(run(0.3).events)
+    assert not len(run(50.0).events) and count > runs // 2
+    return never.ratio, (some.theirs - some.ours) / count * 1e6, count
+
+
 def mechanisms(runs: int = RUNS, steps: int = STEPS, repeats: int = 11):
     """(mechanism, us a step of rk4)."""
     for name in ("four_bar", "five_bar", "delta"):
@@ -182,6 +198,9 @@ def report(line, quick: bool) -> None:
     line(us <= 2.0, f"quadruped on its feet, semi_implicit: {us:6.3f}, {1 / us:5.2f} million steps a second (asked 0.5)")
     for name, us in mechanisms(**few):
         line(True, f"{name:20s} rk4          : {us:6.3f}, {1 / us:5.2f} million steps a second")
+    ratio, us, count = events(**({"steps": 1000, "repeats": 3} if quick else {}))
+    line(ratio <= 1.15, f"double pendulum, rk4, an event that does not happen: {ratio:4.2f} times without; {count} impacts, "
+         f"{us:4.1f} each")
     ratio = cost_of_masses(**few)
     line(ratio <= 1.15, f"Panda, masses of their own: {ratio:4.2f} times one robot (asked 1.15)")
     for name, method, ratio in gradients(**({"steps": 20, "repeats": 3} if quick else {})):

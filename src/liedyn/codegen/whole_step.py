@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows:
         return None
     step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
     lines = [_kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
-    within = partial(_kept, record_step_within, tables, method, varying, rows, directions)
+    within = cache(partial(_kept, record_step_within, tables, method, varying, rows, directions))
     return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `whole_step`
 _MOST = 100              # events of one run within a step
 _GLANCE = 1e-6           # of a step: how far it is looked ahead where a reading is 0
-_ROUNDS = 100            # of the search for a moment; half of them halve what is left
+_ROUNDS, _FINEST = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
 _ON_STEPS = 1e-9         # of a step: times that are one
 
 
@@ -407,18 +407,24 @@ _DO = {Stop: _Now._stop, Note: _Now._go_by, Set: _Now._put, Impact: _Now._hit}
 
 
 def first_beyond(left, n: int) -> np.ndarray:
-    """(n,) shares in (0, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: regula falsi with
-    halved ends (Illinois), and bisection where this does not halve what is left."""
-    low, high = np.zeros(n), np.ones(n)
-    at_low, at_high = np.maximum(left(low), np.finfo(float).tiny), left(high)
-    for k in range(_ROUNDS):
-        width = high - low
-        if (width <= 2 * np.spacing(high)).all():
+    """(n,) shares in (0, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse quadratic
+    interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for arrays from
+    1.15 on."""
+    x1, x2 = np.zeros(n), np.ones(n)
+    f1, f2, t = np.maximum(left(x1), np.finfo(float).tiny), left(x2), np.full(n, 0.5)
+    for _ in range(_ROUNDS):
+        x = x1 + t * (x2 - x1)
+        f = left(x)
+        same = (f < 0.0) == (f1 < 0.0)
+        x3, f3 = np.where(same, x1, x2), np.where(same, f1, f2)
+        x2, f2 = np.where(same, x2, x1), np.where(same, f2, f1)
+        x1, f1 = x, f
+        width = np.abs(x2 - x1)
+        if (width <= 2 * _FINEST).all():
             break
-        guess = high - at_high * width / (at_high - at_low)
-        guess = np.where((k % 2 == 1) | ~((low < guess) & (guess < high)), low + 0.5 * width, guess)
-        found = left(guess)
-        beyond = found < 0.0
-        at_low, at_high = np.where(beyond, 0.5 * at_low, found), np.where(beyond, found, 0.5 * at_high)
-        low, high = np.where(beyond, low, guess), np.where(beyond, guess, high)
-    return high
+        with np.errstate(all="ignore"):
+            least, xi, phi = _FINEST / width, (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
+            t = f1 / (f2 - f1) * f3 / (f2 - f3) + (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f3 - f2)
+        t = np.where((phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi) & np.isfinite(t), t, 0.5)
+        t = np.where(width > 2 * _FINEST, np.clip(t, least, 1.0 - least), 0.0)       # found: it waits for the others
+    return np.where(f1 < 0.0, x1, x2)
