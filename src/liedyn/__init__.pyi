@@ -150,7 +150,7 @@ from liedyn.analyse.identification.identify import Identification as Identificat
 from liedyn.analyse.linearization.linear_system import LinearSystem as LinearSystem
 from liedyn.analyse.linearization.linearize import linearize as linearize, linearize_scenario as linearize_scenario
 from liedyn.report.replay.result_page import replay_of as replay_of
-from liedyn.report.result_figures import figure_of as figure_of
+from liedyn.report.run_folder import figure_of as figure_of
 from liedyn.report.run_folder import write_run as write_run
 from liedyn.simulation.of_model import simulate as simulate
 from liedyn.simulation.rollouts.arguments import Feedback as Feedback

@@ -274,21 +274,13 @@ def _keep(path: Path, content) -> None:
         _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
 
 
-def kept(folder: str, name: str):
-    """What `keep` has put there; None where there is nothing that can be used."""
-    return _used(root() / folder / name, lambda value: value)
-
-
-def keep(folder: str, name: str, value) -> None:
-    _keep(root() / folder / name, lambda: pickle.dumps(value))
-
-
 def kept_or_made(folder: str, name: str, make):
     """What is kept there, else what make() returns, which is kept from now on."""
-    value = kept(folder, name)
+    path = root() / folder / name
+    value = _used(path, lambda value: value)
     if value is None:
         value = make()
-        keep(folder, name, value)
+        _keep(path, lambda: pickle.dumps(value))
     return value
 
 

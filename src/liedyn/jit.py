@@ -4,6 +4,7 @@ from __future__ import annotations
 from functools import partial
 
 from numba import njit
+from numba.extending import register_jitable
 
 from liedyn.code_cache import CodeCache, compiling
 from liedyn.seam.dispatchers import without_wrappers
@@ -34,7 +35,11 @@ pasted = _inner(inline="always")
 
 # Where an entry or a kernel calls it, the call stays a call. Primitives hand their inlining down to it: calls there would cost
 # batches of small robots 4 to 14%.
-callee = _inner(**ON_CACHE_LINES)
+callee = _inner()
+
+
+# For sizes of memory, which Python makes and compiled code divides.
+everywhere = register_jitable
 
 
 def kernel(function):

@@ -44,20 +44,23 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     if path.name.endswith("loops.yaml") and loops is None:
         from liedyn.io.robots.loops import robot_of_loops
         return load_description(path.parent / robot_of_loops(path), base, path, overrides)
-    if path.suffix.lower() in (".yaml", ".yml"):
+    kind = path.suffix.lower()
+    if kind in (".yaml", ".yml"):
         from liedyn.io.robots.robot_yaml import read_robot_yaml as read
-    elif path.suffix.lower() in (".xml", ".mjcf") and _is_mjcf(path):
+    elif kind == ".mjcf" or (kind == ".xml" and _is_mjcf(path)):
         from liedyn.io.robots.mjcf.read import read_mjcf as read
-    elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
+    elif kind in (".urdf", ".xml", ".xacro"):
         from liedyn.io.robots.urdf import read_urdf as read
     else:
         raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
                          expected=".urdf, .yaml, .yml or .xml")
-    if overrides and path.suffix.lower() not in (".yaml", ".yml"):
+    if overrides and kind not in (".yaml", ".yml"):
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
     robot = _with_constraints(read(path, overrides) if overrides else read(path), path, loops)
-    return robot if base is None else dataclasses.replace(robot, base=_base(base))
+    if base not in (None, "fixed", "floating"):
+        raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
+    return dataclasses.replace(robot, base=base) if base else robot
 
 
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
@@ -118,10 +121,4 @@ def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
 
 def _is_mjcf(path: Path) -> bool:
     from liedyn.io.robots.mjcf.tree import root_tag
-    return path.suffix.lower() == ".mjcf" or root_tag(path) == "mujoco"
-
-
-def _base(base: str) -> str:
-    if base not in ("fixed", "floating"):
-        raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
-    return base
+    return root_tag(path) == "mujoco"

@@ -61,7 +61,7 @@ def test_a_run_side_by_side_is_that_of_the_command(tmp_path, name):
     head, text = JOBS[name]
     found = batch(tmp_path, f"{head}\n{VARY}outputs: {{x: '{text}'}}\n")
     assert found.bench.way == "side by side"
-    rows, _ = found.bench.chunk(0, 21)
+    rows = found.bench.chunk(0, 21)
     for k in (3, 11):
         result = along(found.sweep.job, found.binding.run(k))
         x = {name: x for name, _, x in result.columns}
@@ -108,7 +108,7 @@ def test_robots_that_cannot_be_are_rows_and_the_others_go_on(tmp_path):
 def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
     """The batch of a chunk fails as a whole; its halves find the run."""
     found = batch(tmp_path, "job: forward\nvary: [{key: robot.mass.lower, range: [1, 2, 11]}]\noutputs: {x: max(a.elbow)}\n")
-    whole, _ = found.bench.chunk(0, 11)
+    whole = found.bench.chunk(0, 11)
     runs = found.bench.together_along(found.sweep.job.trajectory)
     computed, bad = runs._columns, []
 
@@ -120,7 +120,7 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
             raise ld.ComputationError("singular")
         return computed(motion)
     monkeypatch.setattr(runs, "_columns", columns)
-    rows, _ = found.bench.chunk(0, 11)
+    rows = found.bench.chunk(0, 11)
     others = np.arange(11) != 6
     assert np.array_equal(rows.outputs[others], whole.outputs[others]) and sum(bad) == 5       # of 11, 6, 3, 2, 1
     assert rows.outputs[6] == pytest.approx(whole.outputs[6], rel=1e-12)                          # by itself it is computed here
@@ -133,7 +133,7 @@ def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_
         batch(tmp_path, f"job: inverse\n{text}")
     (tmp_path / "no.csv").write_text("t[s],q.elbow[rad]\n0,x\n")
     found = batch(tmp_path, f"job: inverse\n{text}")
-    rows, _ = found.bench.chunk(0, 3)
+    rows = found.bench.chunk(0, 3)
     assert rows.status == ["complete", "complete", "failed"] and "no.csv:2" in rows.reason[2]
     for k, name in enumerate(("motion.csv", "other.csv")):
         columns = {name: x for name, _, x in along(found.sweep.job, found.binding.run(k)).columns}
@@ -142,7 +142,7 @@ def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_
     text = text.replace(", no.csv", "").replace("max(tau.elbow)", "final(d(tau.elbow, mass.lower))")
     found = batch(tmp_path, f"job: derivatives\nby: mass.lower\n{text}")
     assert found.bench.way == "one after the other"
-    rows, _ = found.bench.chunk(0, 2)
+    rows = found.bench.chunk(0, 2)
     assert rows.outputs[1, 0] == {name: x for name, _, x in along(found.sweep.job, found.binding.run(1)).columns}[
         "dtau.elbow/dmass.lower"][-1]
 

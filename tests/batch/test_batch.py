@@ -27,7 +27,7 @@ def outputs_alone(found, number):
 def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
     found = batch(tmp_path, SAMPLES)
     assert found.bench.lineup.affine
-    rows, _ = found.bench.chunk(0, 150)
+    rows = found.bench.chunk(0, 150)
     assert rows.status == ["complete"] * 150
     for k in (0, 63, 64, 149):
         alone, result = outputs_alone(found, k)
@@ -73,7 +73,7 @@ def test_by_number_alone_bit_for_bit(tmp_path):
 def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine is affine
-    rows, _ = found.bench.chunk(0, found.count)
+    rows = found.bench.chunk(0, found.count)
     assert rows.status == ["complete"] * found.count
     for k in range(found.count):
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12, abs=1e-13)
@@ -84,7 +84,7 @@ def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
     "vary: [{key: joints.shoulder.torque.pd.target.sine.amplitude, list: [0.5, 0.6]}]\n"])
 def test_what_changes_the_steps_or_the_code_goes_alone(tmp_path, text):
     found = batch(tmp_path, text + OUTPUTS.replace("0.27", "0.22"))
-    rows, _ = found.bench.chunk(0, 2)
+    rows = found.bench.chunk(0, 2)
     assert rows.status == ["complete"] * 2
     for k in range(2):
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12, abs=1e-13)
@@ -140,7 +140,7 @@ def test_a_run_without_a_column_that_an_output_reads_fails_and_the_others_go_on(
     """The whole batch ended with its error."""
     scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
     text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\noutputs: {{x: max(fext.lower.fz)}}\n"
-    rows, _ = batch(tmp_path, text, scenario=scenario).bench.chunk(0, 2)
+    rows = batch(tmp_path, text, scenario=scenario).bench.chunk(0, 2)
     assert rows.status == ["complete", "failed"] and rows.outputs[0, 0] == pytest.approx(2.0, abs=0.1)
     assert rows.reason[1] == "a run has no column fext.lower.fz (did you mean fext.tip.fz?)" and np.isnan(rows.outputs[1, 0])
 
@@ -256,7 +256,7 @@ TORQUE = "control: {law: computed_torque, bandwidth: 8, motion: {shoulder: '0.3*
 def test_control_laws(tmp_path, law, vary, affine):
     scenario = SCENARIO[:SCENARIO.index("joints:")].replace("shoulder: 0.4, ", "") + law
     found = batch(tmp_path, f"vary: [{vary}]\n{OUTPUTS}", scenario=scenario)
-    rows, _ = found.bench.chunk(0, found.count)
+    rows = found.bench.chunk(0, found.count)
     assert rows.status == ["complete"] * found.count
     assert affine is None or found.bench.lineup.affine is affine
     for k in range(found.count):
@@ -292,7 +292,7 @@ def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path
     wanted = lines.wanted
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("liedyn.codegen.step.wanted", lambda: seen.append(wanted()) or seen[-1])
-        rows, _ = found.bench.chunk(0, 2)
+        rows = found.bench.chunk(0, 2)
     assert seen and False in seen and True in seen and wanted()
     for k in range(2):
         # the tolerances of dopri5 are 1e-9; both ways take the same steps but for rounding
@@ -311,7 +311,7 @@ def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, mon
     text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine
-    rows, _ = found.bench.chunk(0, 200)
+    rows = found.bench.chunk(0, 200)
     valid = []
     for k in range(200):
         try:

@@ -118,7 +118,7 @@ outputs: {a: final(q.base.qx), b: 'max(x(body, 0.1, 0.2, 0.3))', c: 'min(vy(body
     assert result.ways == (EXACT,) * 5 and np.isnan(result.slopes[:, 0]).all()
 
     def run(values):
-        return found.bench.computed(0, [[centre[0]], *(np.array([x]) for x in values)])[0].outputs[0]
+        return found.bench.computed(0, [[centre[0]], *(np.array([x]) for x in values)]).outputs[0]
     want = slopes_by_runs(run, centre[1:], spreads[1:], 1e-2)
     assert np.abs(want).max() > 0.1 and np.allclose(result.slopes[:, 1:], want, rtol=1e-8, atol=1e-9)
 
@@ -155,7 +155,7 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
         from liedyn.batch.motions import RunsMotion
         bound = found.binding.bind(values)
         columns = [(name, unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns]
-        state = found.bench.together_along(found.sweep.job.trajectory).motion_there
+        state = found.bench.together_along(found.sweep.job.trajectory).setting.motion
         return found.bench.outputs[0].value(RunsMotion(bound.model, bound.trajectory.t, columns, state.q[None],
                                                             state.v[None]))
     assert result.slopes == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)

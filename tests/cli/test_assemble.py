@@ -48,7 +48,7 @@ def test_yaml_goes_to_stdout_and_the_report_to_stderr(bars):
     result = ok(bars, *GUESS)
     first, *lines = result.stdout.splitlines()
     assert first == "# a closed configuration of bars: `initial` of a scenario"
-    assert lines[0] == "q:" and lines[1] == "  crank: 0.7" and lines[2].startswith('  "knee joint": -')
+    assert lines[0] == "q:" and lines[1] == "  crank: 0.7" and lines[2].startswith("  knee joint: -")
     model, q = ld.load(bars), parse_yaml(result.stdout).plain()["q"]
     residual = ld.constraint_residual(model, [q[name] for name in model.joint_names])
     assert np.abs(residual).max() < 1e-12

@@ -240,7 +240,7 @@ import logging, sys
 import click
 from liedyn.cli import console
 @click.command()
-@console.with_console
+@console.with_console()
 def command(console):
     logging.getLogger("liedyn.compile").warning("compiling")
     logging.getLogger("liedyn.cache").warning("liedyn: the cache is full")

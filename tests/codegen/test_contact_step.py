@@ -6,12 +6,11 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen.compiled import supported
+from liedyn.integrators.rates import rates_at
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
 from liedyn.io.scenarios.scenario import Rule, Scenario
-from liedyn.kernels.simulation.line_stages import evaluate_line
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.stages import evaluate
 from liedyn.simulation.schedule import compile_schedule
 from zoo import MOVING, model_of
 
@@ -33,9 +32,7 @@ def problem_of(model, **material):
 def rates(problem, q0, y, line: bool) -> np.ndarray:
     sides, work, K = RightHandSide(problem, problem.signals), problem.work(), np.zeros((2, len(y)))
     assert sides.line
-    arguments = (np.zeros((1, 1)), np.zeros(1), 0.3, 0.0, 0.3, q0.copy(), y, K, np.zeros(len(y)), 0, 1, 0, work)
-    code = evaluate_line(sides.line, *arguments) if line else evaluate(*sides._loops(), *arguments)
-    assert code == RUNNING
+    assert rates_at(*(sides.line, None) if line else (None, sides._loops()), 0.3, q0.copy(), y, K, 0, work) == RUNNING
     return np.concatenate([K[0], work.q, work.v, work.a, work.wrench])
 
 

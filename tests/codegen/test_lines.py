@@ -207,8 +207,7 @@ def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
 def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
     model = fresh("every kind")
     monkeypatch.setattr(lines, "LONGEST", 10)
-    monkeypatch.setattr(lines.code_cache, "kept", lambda *place: None)
-    monkeypatch.setattr(lines.code_cache, "keep", lambda *place: None)
+    monkeypatch.setattr(lines.code_cache, "kept_or_made", lambda folder, name, make: make())
     q, v, a, _, _ = given(model, 20)
     found = ld.inverse_dynamics(model, q, v, a)
     assert relative(ld.inverse_dynamics(model, q[2], v[2], a[2]), found[2]) < 1e-12

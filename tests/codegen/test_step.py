@@ -14,20 +14,19 @@ from liedyn.codegen.signals import read_signal
 from liedyn.codegen.step import record_step, step_of
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
+from liedyn.integrators.rates import rates_at
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.line_stages import REFUSED, evaluate_line
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
-from liedyn.kernels.simulation.stages import evaluate
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 from liedyn.simulation.schedule import compile_schedule
 from zoo import ROBOTS, model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
 CONFIGS = Path(__file__).parents[2] / "configs"
-LONE = np.zeros((1, 1)), np.zeros(1)
 # functions of time and of a state whose own coordinates are q and v; all of the operations of `kernels.simulation.signals`
 EXPRESSIONS = ("0.3*sin(2*t+1)", "exp(-t)*cos(3*t) - q/4", "tan(t/3)*0.2 + asin(0.3*sin(t))", "acos(0.5*cos(t)) + atan(v)",
                "sinh(t/3) - cosh(q/5) + tanh(v)", "log(2+t*t) + sqrt(1.5+sin(q))",
@@ -75,8 +74,7 @@ def both(problem, t, q0, y, held=()):
         signals = problem.signals._replace(held=np.array(problem.signals.held if not len(held) else held))
         sides, work, K = RightHandSide(problem, signals), problem.work(), np.zeros((2, len(y)))
         assert sides.line
-        arguments = (*LONE, t, 0.0, t, q0.copy(), y, K, np.zeros(len(y)), 0, 1, 0, work)
-        code = evaluate_line(sides.line, *arguments) if line else evaluate(*sides._loops(), *arguments)
+        code = rates_at(*(sides.line, None) if line else (None, sides._loops()), t, q0.copy(), y, K, 0, work)
         out.append((code, np.concatenate([K[0], work.q, work.v, work.a, work.tau, work.wrench, signals.held]), work.flag[0]))
     return out
 

@@ -90,3 +90,13 @@ def test_errors_are_told():
     with pytest.raises(ld.LiedynError, match="of state 4 is not finite"):
         variants.inverse_dynamics(q, v, a)
     assert "11 robots" in repr(variants) and len(variants) == COUNT and "forward_dynamics" in dir(variants)
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "mass_matrix", "inverse_dynamics_derivatives"])
+def test_one_state_was_computed_for_robot_0_alone_where_that_had_a_line_for_it(function, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    models, given = variants_of("universal"), state(model_of("universal"), 2, (COUNT,))
+    one = arguments(models[0], function, given, 0)
+    getattr(ld, function)(models[0], *one)
+    with pytest.raises(ld.ShapeError, match="there are 11 variants; found one state"):
+        getattr(ld.Variants(models), function)(*one)

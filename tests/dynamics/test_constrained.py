@@ -229,3 +229,10 @@ def test_a_pfaffian_of_no_rows_constrains_nothing(rows):
     out = ld.constrained_forward_dynamics(model, q, v, tau, pfaffian=lambda q: np.zeros((*rows, model.nv)))
     assert_same(out.a, ld.forward_dynamics(model, q, v, tau))
     assert out.multipliers.shape == out.independent.shape == (5, 0)
+
+
+def test_a_motion_of_one_state_was_no_constrained_motion():
+    model = ld.load("robots/four_bar.yaml")
+    q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    for _ in range(2):                                       # the first call of one state takes another way
+        assert isinstance(ld.constrained_forward_dynamics(model, q, np.zeros(3), np.zeros(3)), ld.ConstrainedMotion)

@@ -1,6 +1,5 @@
 """Memory of results: nobody gets what somebody holds any of, whoever calls; what is dropped is taken again."""
 from concurrent.futures import ThreadPoolExecutor
-from math import prod
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ CALLS = {
 EVERY = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 HOLDERS = {
     "all": lambda results: results,
-    "one of them": lambda results: results[-1],
+    "one of them": lambda results: results[0],
     "a part": lambda results: results[0][3, 2:],
     "transposed": lambda results: results[0][5].T,
     "diagonal": lambda results: results[0][5].diagonal(),
@@ -142,24 +141,23 @@ def test_no_two_threads_have_the_same_memory():
 
 def test_little_is_kept(monkeypatch):
     monkeypatch.setattr(rooms, "_MOST", 1000)
+    monkeypatch.setattr(rooms, "_ROOMS", 4)
     for rows in (8, 16, 24, 32, 40, 8, 16):
-        rooms.take_room(rows, 8)
-        assert len(rooms._kept) <= rooms._ROOMS and sum(prod(x.shape) for x in rooms._kept) <= 1000
-    assert [x.shape[0] for x in rooms._kept] == [32, 40, 8, 16]
-    rooms.take_room(126, 8)
-    assert [x.shape[0] for x in rooms._kept] == [32, 40, 8, 16]      # not kept, nor at others' cost
-    rooms.take_room(104, 8)
-    assert [x.shape[0] for x in rooms._kept] == [16, 104]
+        rooms.room_for((rows, 8))
+        assert len(rooms._kept) <= rooms._ROOMS and sum(x.size for x in rooms._kept) <= 1000
+    assert [x.size for x in rooms._kept] == [256, 320, 64, 128]
+    rooms.room_for((126, 8))
+    assert [x.size for x in rooms._kept] == [256, 320, 64, 128]      # not kept, nor at others' cost
+    rooms.room_for((104, 8))
+    assert [x.size for x in rooms._kept] == [128, 832]
 
 
 def test_small_results_are_left_to_the_c_library(monkeypatch):
     monkeypatch.setattr(rooms, "_LARGE", 100)
-    room, view = rooms.take_room(8, 16)
-    other, _ = rooms.take_room(8, 16)
-    assert other is not room
-    del view
-    again, _ = rooms.take_room(8, 16)
-    assert again is room
+    first = rooms.room_for((8, 16))
+    assert place(rooms.room_for((8, 16))) != (there := place(first))
+    del first
+    assert place(rooms.room_for((8, 16))) == there
     rooms._kept.clear()
-    rooms.take_room(8, 8)
+    rooms.room_for((8, 8))
     assert not rooms._kept

@@ -7,7 +7,7 @@ import liedyn as ld
 import zoo
 from bridge import file_of
 from differences import by_each, by_q
-from liedyn.dynamics.derivatives import second_derivatives
+from liedyn.dynamics.calling import calls
 from rounding import assert_same
 
 BOUND = 1e-11       # of the largest entry: what differences of eighth order are good to
@@ -51,12 +51,12 @@ def test_real_robots(name, base, worst):
     assert_tensors(model, q, v, a, False, worst, f"{name}, {base}")
 
 
-@pytest.mark.parametrize("most", [50, 0])
+@pytest.mark.parametrize("most", [1 << 19, 0])
 @pytest.mark.parametrize("passive", [True, False])
 @pytest.mark.parametrize("name", zoo.ROBOTS)
 def test_many_states_are_as_one(name, passive, most, monkeypatch):
     """Eight at a time, the last three of them alone; and one by one, as models do whose tensors are large."""
-    monkeypatch.setattr(second_derivatives, "_MOST_OF_EIGHT", most)
+    monkeypatch.setattr(calls, "_TOO_LARGE", most)
     model = zoo.model_of(name)
     q, v, a, _ = zoo.state(model, 7, (19,))
     together = ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=passive)

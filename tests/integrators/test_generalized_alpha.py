@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from liedyn.analyse.linearization.instant import prepare
 from liedyn.errors import ComputationError, UsageError
-from liedyn.integrators.generalized_alpha import method_of, solve_generalized_alpha
+from liedyn.integrators.generalized_alpha import method_of
 from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import solve
 
@@ -16,11 +16,8 @@ ROBOTS = Path(__file__).parents[2] / "robots"
 TIGHT = Options("dopri5", rtol=1e-11, atol=1e-12)
 
 
-class Alpha:
-    """What the method reads of its options."""
-
-    def __init__(self, step, rho=0.9):
-        self.step, self.rho = step, rho
+def alpha(step, rho=0.9) -> Options:
+    return Options("generalized_alpha", step=step, rho=rho)
 
 
 @pytest.fixture
@@ -75,7 +72,7 @@ def test_second_order(write, worst, name):
     problem = prepare(write(robot, scenario)).problem
     times = np.array([0.0, 0.2, 0.4])
     truth, _ = solve(problem, times, TIGHT)
-    found = [solve_generalized_alpha(problem, times, Alpha(h))[0] for h in (step, step / 2, step / 4)]
+    found = [solve(problem, times, alpha(h))[0] for h in (step, step / 2, step / 4)]
     errors = np.array([off(problem.model, x, truth) for x in found])
     assert worst("generalized alpha, error", errors[-1].max(), name) < 5e-3
     order = np.log2(np.maximum(errors[1], 1e-14) / np.maximum(errors[2], 1e-14))
@@ -91,7 +88,7 @@ def test_the_first_step_knows_the_multipliers(write):
     problem = prepare(write(robot, scenario)).problem
     times = np.array([0.0, 0.02])
     truth, _ = solve(problem, times, TIGHT)
-    errors = [off(problem.model, solve_generalized_alpha(problem, times, Alpha(h))[0], truth)[2] for h in (4e-3, 2e-3, 1e-3)]
+    errors = [off(problem.model, solve(problem, times, alpha(h))[0], truth)[2] for h in (4e-3, 2e-3, 1e-3)]
     assert np.log2(errors[1] / errors[2]) > 1.4
 
 
@@ -99,7 +96,7 @@ def test_balance_of_the_record(write, worst):
     """What is recorded obeys the equations of motion with its own multipliers; prescribed coordinates have their forces."""
     robot, scenario, _ = CASES["prescribed and driven by forces"]
     problem = prepare(write(robot, scenario)).problem
-    record, _ = solve_generalized_alpha(problem, np.linspace(0, 0.5, 6), Alpha(1e-3))
+    record, _ = solve(problem, np.linspace(0, 0.5, 6), alpha(1e-3))
     model = problem.model
     f_ext = np.zeros((6, len(model.link_names), 6))
     f_ext[:, problem.forced_links] = record.wrench.reshape(6, -1, 6)
@@ -123,7 +120,7 @@ joints:
     soft = prepare(write(pendulum(f", axis: [0, 0, 1], stiffness: {stiff}, limits: {{lower: -1, upper: 1}}", "prismatic"),
                          "initial: {q: {swing: 1.0}}\n")).problem
     times = np.array([0.0, 1.0])
-    record, statistics = solve_generalized_alpha(soft, times, Alpha(5e-3, rho=0.5))
+    record, statistics = solve(soft, times, alpha(5e-3, rho=0.5))
     model = soft.model
     rigid = prepare(write(pendulum("", "fixed"), "initial: {q: {swing: 1.0}}\n")).problem
     truth, _ = solve(rigid, times, TIGHT)
@@ -140,7 +137,7 @@ def test_breaks_and_damping(write):
     times = np.array([0.0, 0.05, 0.25])
     truth, _ = solve(problem, times, TIGHT)
     for rho in (0.0, 0.5, 1.0):
-        errors = [off(problem.model, solve_generalized_alpha(problem, times, Alpha(h, rho))[0], truth)[:2].max()
+        errors = [off(problem.model, solve(problem, times, alpha(h, rho))[0], truth)[:2].max()
                   for h in (4e-3, 2e-3)]
         assert errors[1] < 1e-2 and np.log2(errors[0] / errors[1]) > 1.6
 
@@ -148,7 +145,7 @@ def test_breaks_and_damping(write):
 def test_an_open_tree_stays_open(write):
     """Without ties a model's constraints do not act."""
     problem = replace(prepare(write("five_bar", CASES["five-bar"][1])).problem, ties=None)
-    record, _ = solve_generalized_alpha(problem, np.array([0.0, 0.2]), Alpha(1e-3))
+    record, _ = solve(problem, np.array([0.0, 0.2]), alpha(1e-3))
     truth, _ = solve(problem, np.array([0.0, 0.2]), TIGHT)
     np.testing.assert_allclose(record.q, truth.q, atol=1e-4)
     assert np.abs(ld.constraint_residual(problem.model, record.q[-1])).max() > 1e-3
@@ -159,4 +156,4 @@ def test_errors(write):
         method_of(1.5, 1e-3)
     problem = prepare(write("five_bar", CASES["five-bar"][1].replace(PD, '{torque: "1/(0.1 - t)"}'))).problem
     with pytest.raises(ComputationError):
-        solve_generalized_alpha(problem, np.array([0.0, 0.2]), Alpha(1e-2))
+        solve(problem, np.array([0.0, 0.2]), alpha(1e-2))

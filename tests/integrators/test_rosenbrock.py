@@ -9,7 +9,7 @@ from liedyn.integrators.problem import Options
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.solve import solve
-from liedyn.kernels.simulation.line_stages import REFUSED
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.simulation.run import run_scenario
 
 EXACT = Options("dop853", rtol=1e-13, atol=1e-14)
@@ -120,7 +120,7 @@ def test_a_trial_too_far_for_a_line_is_shortened_before_loops_go_on(monkeypatch,
     problem = free_motion(robot, robot.neutral(), np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]))
 
     def refusing(*given):
-        tried.append(given[5])                                # the length of the step
+        tried.append(given[4])                                # the length of the step
         return (REFUSED, np.inf) if len(tried) <= times else step(*given)
     monkeypatch.setattr(rosenbrock, "try_step", refusing)
     monkeypatch.setattr(RightHandSide, "turn_to_loops", lambda self: turned.append(len(tried)))

@@ -109,6 +109,8 @@ def test_numbers_that_are_not_finite(number):
     ("--- {a: 1}\n--- {a: 2}\n", "s.yaml:2: a second YAML document; expected one document in a file"),
     ("a: 1\n2: b\n", 's.yaml:2: a key that is a number; found 2; expected a name (write "2")'),
     ("true: b\n", "s.yaml:1: a key that is a boolean; found true"),
+    ("0: b\n", "s.yaml:1: a key that is a number; found 0"),              # they were called empty
+    ("false: b\n", "s.yaml:1: a key that is a boolean; found false"),
     ("? [a]\n: 1\n", "s.yaml:1: a list as a key; expected a name"),
     ("a:\n\t- 1\n", "s.yaml:2: not valid YAML: "),
     ("a: 1\n b: 2\n", "s.yaml:2: not valid YAML: "),

@@ -9,8 +9,8 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
+from liedyn.kernels.checks import SMALLEST, within
 from liedyn.kernels.derivatives.tree_factor import factor, solve, solve_matrix
-from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import random_link, random_pose, state
@@ -20,12 +20,12 @@ BOUND = 1e-9               # cond(M) of the trees, up to 1e5, times some roundin
 
 
 @probe
-def solved(index, constants, prescribed, M, L, Psi, x, X, upper, columns):
+def solved(index, constants, prescribed, M, L, Psi, x, X, upper):
     tree = tree_of(index, constants)
     deficit = factor(tree, prescribed, M, L, Psi)
     solve(tree, prescribed, L, Psi, x)
-    solve_matrix(tree, prescribed, L, Psi, X, upper, columns)
-    return largest(deficit)
+    solve_matrix(tree, prescribed, L, Psi, X, upper)
+    return within(deficit, SMALLEST)
 
 
 class Solved:
@@ -46,8 +46,8 @@ class Solved:
             self.X = np.where(np.eye(nv, dtype=bool), self.X, 0.0)
         self.x = rng.standard_normal((count, nv))
         x, X, L = numbers(self.x), numbers(self.X), numbers(np.full_like(self.X, np.nan))
-        Psi, columns = numbers(np.full_like(self.x, np.nan)), numbers(np.full((count, 8 * nv), np.nan))
-        self.deficit = solved(model.index, constants, mask, numbers(self.M), L, Psi, x, X, upper, columns)
+        Psi = numbers(np.full_like(self.x, np.nan))
+        self.sound = solved(model.index, constants, mask, numbers(self.M), L, Psi, x, X, upper)
         self.found_x, self.found_X = x.T.reshape(count, nv), X.T.reshape(count, nv, nv)
 
 
@@ -93,7 +93,7 @@ def test_a_pivot_below_its_floor_is_found(name, kind):
             pivot = (M[:, k, k] - yields).min()
             for share, found in ((1 + 1e-6, True), (1 - 1e-6, False)):
                 floor = np.where(np.arange(model.nv) == k, share * pivot, 0.0)
-                assert (Solved(model, mask, kind, floor).deficit > 0) == found
+                assert Solved(model, mask, kind, floor).sound != found
 
 
 @NUMBERS

@@ -1,8 +1,8 @@
 """Names in the YAML of a closed configuration."""
 import pytest
 
+from liedyn.io.write_yaml import to_yaml
 from liedyn.io.yaml_text import parse_yaml
-from liedyn.report.texts.assembly_text import _key
 
 
 @pytest.mark.parametrize("name", ["elbow", "left.arm-2", " ", "..", "=1+1", "a: b", "a #b", '"', "a\\x41", "größe", "true",
@@ -10,5 +10,5 @@ from liedyn.report.texts.assembly_text import _key
                                   "<<", "?"])
 def test_a_name_is_read_back(name):
     """A joint called nan was printed as a number, which no file may have as a key."""
-    root = parse_yaml(f"q:\n  {_key(name)}: 0.5\n")
+    root = parse_yaml(f"q:\n  {to_yaml(name, flow=True)}: 0.5\n")
     assert root.plain() == {"q": {name: 0.5}}

@@ -113,8 +113,9 @@ def test_the_page_fetches_nothing_and_takes_any_name(tmp_path):
     data = data_of(page)
     assert data["traces"] == ["tip</script><b>"] and data["follow"] == "bar"
     scene = data["runs"][0]["scene"]
-    assert [(one["kind"], one["sizes"]) for one in scene["shapes"]] == [("box", [0.4, 0.2, 0.1])]
-    assert [one["kind"] for one in scene["joints"]] == ["slide", "axis"]
+    box, slide, axis = scene["solids"]
+    assert (box["link"], box["kind"], box["sizes"]) == ("cart", "box", [0.4, 0.2, 0.1])
+    assert [(one["link"], one["kind"]) for one in (slide, axis)] == [("cart", "box"), ("bar", "drum")]
 
 
 def test_forces_are_drawn_where_they_act(tmp_path):

@@ -181,7 +181,7 @@ def state(setup, seed=0):
 def evaluated(problem, q, v):
     sides, work, nv = RightHandSide(problem, problem.signals), problem.work(), problem.model.nv
     y, K = np.r_[np.zeros(nv), v, 0.0], np.zeros((2, 2 * nv + 1))
-    assert sides.evaluate(np.zeros((1, 1)), np.zeros(1), 0.0, 0.0, 0.0, q.copy(), y, K, y.copy(), 0, 1, 0, work) == 0
+    assert sides.at(0.0, q.copy(), y, K, 0, work) == 0
     return work, K[0]
 
 

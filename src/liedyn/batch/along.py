@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from liedyn.analyse.along.derivatives_along import derivatives_along
 from liedyn.analyse.along.dynamics_along import completed, dynamics_along, setting_of
 from liedyn.analyse.along.recorded_motion import Along, Motion, columns_of_motion, motion_of
 from liedyn.batch.affine import RunNumbers, origin_of
-from liedyn.batch.along_binding import AlongBinding, AlongRun
+from liedyn.batch.binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import Bench, Table, by_loops_of
 from liedyn.batch.expressions import as_written
 from liedyn.batch.motions import RunsMotion, robots_of_rows
@@ -134,21 +133,19 @@ class AlongBench(Bench):
 
     def _alone(self, table: Table, i: int, run: AlongRun) -> None:
         with by_loops_of(run.model, self.binding.model):
-            q = v = None
-            found = along(self.sweep.job, run)
-            if self._reads_points:
+            columns, q, v = [(name, unit, x[None]) for name, unit, x in along(self.sweep.job, run).columns], None, None
+            if any(output.links for output in self.outputs):
                 state = motion_of(run.model, run.trajectory, derive_a=False)
                 q, v = state.q[None], state.v[None]
-            columns = [(name, unit, x[None]) for name, unit, x in found.columns]
             self._fill(table, np.array([i]), RunsMotion(run.model, run.trajectory.t, columns, q, v))
-
-    @property
-    def _reads_points(self) -> bool:
-        return any(output.links for output in self.outputs)
 
 
 class RunsTogether:
-    """Runs of a job along one trajectory, whose robots differ in numbers alone. numbers: constants of these."""
+    """Runs of a job along one trajectory, whose robots differ in numbers alone.
+
+    numbers   constants of the robots
+    setting   what is computed along the trajectory; asked: by what it is differentiated, None where it is not
+    """
 
     def __init__(self, binding: AlongBinding, path: str):
         self.binding, self.vary = binding, binding.sweep.vary
@@ -159,7 +156,11 @@ class RunsTogether:
         constants = self.model.constants
         self.numbers = RunNumbers(self._constants_of, looked, some, constants, len(constants), self.model.nv)
         self.places = self.numbers.places
-        self.motion_there, self._columns = _computing(binding.job, self.model, self.trajectory)
+        job, self.asked = binding.job, None
+        if job.kind == "derivatives":
+            self.asked = question(self.model, job.of, job.prescribed, job.by, job.joints)
+        kind = job.of if job.kind == "derivatives" else job.kind
+        self.setting = setting_of(self.model, self.trajectory, kind, job.prescribed)
 
     def _here(self, values: list) -> list:
         """With this trajectory."""
@@ -178,7 +179,7 @@ class RunsTogether:
 
     def motion(self, constants: np.ndarray) -> RunsMotion:
         """Of robots with these constants; one for all where they are the same."""
-        state, t, variants = self.motion_there, self.trajectory.t, None
+        state, t, variants = self.setting.motion, self.trajectory.t, None
         n, rows = len(constants) if len(self.places) else 1, len(t)
         if len(self.places):
             variants = Variants.of_numbers(self.model, self.places, constants[:, self.places])
@@ -187,22 +188,14 @@ class RunsTogether:
         q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))
         return RunsMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
-
-def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callable[[Motion], list]]:
-    """The motion of a trajectory, and what makes columns of it, or of the same rows many times over."""
-    if job.kind == "derivatives":
-        asked = question(model, job.of, job.prescribed, job.by, job.joints)
-        setting = setting_of(model, trajectory, job.of, job.prescribed)
-        names, units = column_names(model, asked)
-
-        def derivatives(motion: Motion):
-            table = jacobian(model, asked, motion)
-            if not np.isfinite(table).all():
-                raise ConfigurationError("the derivatives are not finite")
-            return list(zip(names, units, table.reshape(len(table), -1).T, strict=True))
-        return setting.motion, derivatives
-    setting = setting_of(model, trajectory, job.kind, job.prescribed)
-    return setting.motion, lambda motion: columns_of_motion(model, completed(setting, motion))
+    def _columns(self, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
+        """Of the motion of the trajectory, or of its rows many times over."""
+        if self.asked is None:
+            return columns_of_motion(self.model, completed(self.setting, motion))
+        table = jacobian(self.model, self.asked, motion)
+        if not np.isfinite(table).all():
+            raise ConfigurationError("the derivatives are not finite")
+        return list(zip(*column_names(self.model, self.asked), table.reshape(len(table), -1).T, strict=True))
 
 
 def _hash_of(path: str) -> str:

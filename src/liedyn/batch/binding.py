@@ -1,17 +1,20 @@
-"""One run of a sweep, from the values of what varies: a scenario and its robot, ready to start."""
+"""One run of a sweep, from the values of what varies: a scenario and its robot, ready to start, or a robot and a trajectory."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
+from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.analyse.along.varied import value, with_parameters
 from liedyn.batch.design import Design
 from liedyn.dynamics.parameters.model_parameters import parameter_names
 from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
+from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.io.override import path_parts
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario_file import scenario_of
@@ -23,6 +26,8 @@ from liedyn.model.model import Model
 from liedyn.simulation.preparation import Prepared, prepare_with
 
 LOOKED_AT, _SOME = 4096, 6          # runs
+_KEPT = 8                           # trajectories in memory
+_OF_ROBOT = ("robot", "base", "gravity", "loops", "armatures")          # comments that tell the robot of a trajectory
 
 
 class Binding:
@@ -46,8 +51,8 @@ class Binding:
         """The robot, after what all runs begin with is read."""
         raise NotImplementedError
 
-    def _made(self, overrides: list[str], edits: tuple[str, ...], parameters: dict[str, float]):
-        """A run with these values of its own keys ("key=value"), edits of the robot file, and parameters of the robot."""
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]):
+        """A run with these values of its own keys, edits of the robot file ("key=value"), and parameters of the robot."""
         raise NotImplementedError
 
     def _own_value(self, key: str):
@@ -88,16 +93,15 @@ class Binding:
 
     def _bound(self, given: Iterable[tuple[Varied, str | None, object]]):
         """What varies, its parameter of the robot, and its value: the others stay as they are."""
-        overrides, parameters, of_file = [], {}, []
+        own, parameters, edits = {}, {}, []
         for one, name, x in given:
-            text = json.dumps(_plain(x))
             if name is not None:
                 parameters[name] = float(x)
             elif one.of_robot:
-                of_file.append(f"{one.of_robot}={text}")
+                edits.append(f"{one.of_robot}={json.dumps(x)}")
             else:
-                overrides.append(f"{one.key}={text}")
-        return self._made(overrides, tuple(of_file), parameters)
+                own[one.key] = x
+        return self._made(own, tuple(edits), parameters)
 
     def first_checked(self):
         """The first run; where it cannot be prepared, the error names what is at fault."""
@@ -154,8 +158,9 @@ class ScenarioBinding(Binding):
         self.prepared = prepare_with(scenario, model)
         return model
 
-    def _made(self, overrides: list[str], edits: tuple[str, ...], parameters: dict[str, float]) -> Prepared:
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> Prepared:
         """Raises what `run_scenario` does."""
+        overrides = (f"{key}={json.dumps(x)}" for key, x in own.items())
         scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
         model = self._model(scenario, edits)
         if parameters:
@@ -172,10 +177,50 @@ class ScenarioBinding(Binding):
         return _at_path(to_plain(self.prepared.scenario), key)
 
 
-def _plain(x):
-    if isinstance(x, tuple):
-        return list(x)
-    return x.item() if isinstance(x, np.generic) else x
+@dataclass(frozen=True, eq=False)
+class AlongRun:
+    """Of a job along a trajectory."""
+
+    model: Model
+    trajectory: Trajectory
+
+
+class AlongBinding(Binding):
+    """Of jobs along a trajectory. notes: about the robot of the trajectory; trajectory(path): as it is read."""
+
+    def _begin(self) -> Model:
+        self.job = self.sweep.job
+        self._robots: dict[tuple, tuple[Model, tuple[str, ...]]] = {}
+        self.trajectory = lru_cache(_KEPT)(partial(read_trajectory, events=True))
+        model, self.notes = self._robot_of(self.trajectory(self.job.trajectory))
+        return model
+
+    def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
+        """Of a trajectory, with notes; the same one where its comments say the same."""
+        key = os.path.dirname(trajectory.source), *(trajectory.header.get(name) for name in _OF_ROBOT)
+        if edits:
+            return robot_of(trajectory, self.job.robot, base=self.job.base, edits=edits)
+        if key not in self._robots:
+            self._robots[key] = robot_of(trajectory, self.job.robot, base=self.job.base)
+        return self._robots[key]
+
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> AlongRun:
+        trajectory = self.trajectory(own.get("trajectory", self.job.trajectory))
+        model, _ = self._robot_of(trajectory, edits)
+        return AlongRun(build(with_parameters(model, parameters)) if parameters else model, trajectory)
+
+    def path(self, values) -> str:
+        """Of the trajectory of a run with these values."""
+        return next((x for one, x in zip(self.sweep.vary, values, strict=True) if one.key == "trajectory"), self.job.trajectory)
+
+    def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
+        if one.of_robot is None and one.key != "trajectory":
+            raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=one.place, found=one.key,
+                                expected="robot.<parameter or key of the robot YAML>, or trajectory")
+        super()._check_key(one, name, known)
+
+    def _own_value(self, key: str):
+        return self.job.trajectory
 
 
 def _at_path(tree, path: str):

@@ -27,18 +27,10 @@ _WORK = 4e6                                       # steps times coordinates in a
 
 
 @dataclass
-class Motions:
-    """Rows of trajectories: number of the run and time of each, columns by title."""
-
-    number: np.ndarray
-    t: np.ndarray
-    columns: dict[str, np.ndarray]
-
-
-@dataclass
 class Table:
     """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds,
-    hashes, and what is kept of trajectories. Outputs of runs that are not complete are NaN."""
+    hashes, and what is kept of trajectories: columns by title, of some runs each. Outputs of runs that are not complete are
+    NaN."""
 
     number: np.ndarray
     values: list
@@ -48,7 +40,16 @@ class Table:
     reason: list[str]
     seconds: np.ndarray
     hash: list[str]
-    kept: list[Motions] = field(default_factory=list)
+    kept: list[dict[str, np.ndarray]] = field(default_factory=list)
+
+    @property
+    def trajectories(self) -> dict[str, np.ndarray]:
+        """All that is kept, in the order of numbers; columns that a run does not have are NaN. Empty where nothing is."""
+        titles = dict.fromkeys(title for one in self.kept for title in one)
+        columns = {title: np.concatenate([one.get(title, np.full(len(one["number"]), math.nan)) for one in self.kept])
+                   for title in titles}
+        order = np.argsort(columns["number"], kind="stable") if columns else ()
+        return {title: x[order] for title, x in columns.items()}
 
 
 class Bench:
@@ -159,11 +160,11 @@ class Bench:
             return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers * self.rows())), self.fewest, _MOST))
         return int(np.clip(_power_of_two(min(_WORK / work, count / 8)), 1, 256))
 
-    def chunk(self, first: int, until: int, progress=lambda runs: None) -> tuple[Table, Motions | None]:
+    def chunk(self, first: int, until: int, progress=lambda runs: None) -> Table:
         """Of runs first … until - 1."""
         return self.computed(first, self.binding.values(first, until), progress)
 
-    def computed(self, first: int, values: list, progress=lambda runs: None) -> tuple[Table, Motions | None]:
+    def computed(self, first: int, values: list, progress=lambda runs: None) -> Table:
         """Of runs with these values, by what varies; their numbers begin with `first`."""
         n = len(values[0])
         table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
@@ -177,7 +178,7 @@ class Bench:
                 table.status[i], table.reason[i] = FAILED, str(error)
             table.seconds[i] = time.perf_counter() - began
             progress(1)
-        return table, _joined(table.kept)
+        return table
 
     def _fill(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
         """Of runs that are complete."""
@@ -192,24 +193,14 @@ class Bench:
         if self.sweep.trajectories:
             shape = len(rows), len(motion.t)
             which = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
-            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, which].ravel()
-                       for name in self.kept_names(motion.columns)}
-            table.kept.append(Motions(np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], len(rows)), columns))
+            number, t = np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], len(rows))
+            table.kept.append({"number": number, "t[s]": t} | {
+                column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, which].ravel()
+                for name in self.kept_names(motion.columns)})
 
 
 def _power_of_two(x: float) -> int:
     return 1 << max(int(np.log2(max(x, 1.0))), 0)
-
-
-def _joined(kept: list[Motions]) -> Motions | None:
-    """In the order of numbers; columns that a run does not have are NaN."""
-    if not kept:
-        return None
-    titles = list(dict.fromkeys(title for one in kept for title in one.columns))
-    number, t = (np.concatenate([getattr(one, name) for one in kept]) for name in ("number", "t"))
-    columns = {title: np.concatenate([one.columns.get(title, np.full(len(one.t), math.nan)) for one in kept]) for title in titles}
-    order = np.argsort(number, kind="stable")
-    return Motions(number[order], t[order], {title: x[order] for title, x in columns.items()})
 
 
 def hashes(identity: str, first: int, values: list) -> list[str]:

@@ -39,7 +39,8 @@ class Lineup:
     """Runs of a sweep that go side by side.
 
     first   a run, whose problem and times all share
-    grid, times, line   the steps, the rows, and the compiled step
+    grid, times, engine   the steps, the times of rows, and what runs are moved on by
+    places  of constants of robots that differ
     affine  whether rows are found without binding each run
     """
 

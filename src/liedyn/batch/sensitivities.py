@@ -84,8 +84,7 @@ def differences(evaluate: Callable, centre: list, spreads, which, share: float) 
 def _outputs_at(bench: Bench, rows: list[list]) -> np.ndarray:
     """(rows, outputs) of runs with these values, NaN where they are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
-    table, _ = bench.computed(0, columns)
-    return table.outputs
+    return bench.computed(0, columns).outputs
 
 
 def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:

@@ -29,8 +29,8 @@ def rates_of_simulation(bench: SimulationBench, centre: list, differences: Calla
         raise NotExact("runs that go one after the other")
     run = bench.binding.bind(centre)
     kind, problem, model = signature(run), run.problem, run.model
-    if (problem.schedule.level != TORQUE).any():
-        raise NotExact("prescribed motions")
+    if kind is None or (problem.schedule.level != TORQUE).any():
+        raise NotExact("events, samples, loops or prescribed motions")
 
     def numbers(rows) -> np.ndarray:
         bound = [bench.binding.bind(row) for row in rows]

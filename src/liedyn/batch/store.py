@@ -20,7 +20,7 @@ from liedyn.io.output import check_folder, open_folder, remove, scratch_folder, 
 from liedyn.io.sweep import Sweep
 
 if TYPE_CHECKING:                       # pictures of a batch need no dynamics
-    from liedyn.batch.chunk import Motions, Table
+    from liedyn.batch.chunk import Table
 
 MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
 _GROUP = 65536           # rows of the table that are written together
@@ -104,13 +104,13 @@ class Store:
     def has(self, name: str) -> bool:
         return (self.folder / CHUNKS / f"{name}.parquet").is_file()
 
-    def write(self, name: str, sweep: Sweep, table: Table, motions: Motions | None) -> None:
+    def write(self, name: str, sweep: Sweep, table: Table) -> None:
         """Trajectories first: a chunk is there when its rows of the table are."""
         from pyarrow import parquet
-        file = f"{name}.parquet"
+        file, trajectories = f"{name}.parquet", table.trajectories
         with told(self.folder), scratch_folder(self.folder) as part:
-            if motions is not None:
-                parquet.write_table(_motions_table(motions), part / "trajectory")
+            if trajectories:
+                parquet.write_table(_trajectories_table(trajectories), part / "trajectory")
                 os.replace(part / "trajectory", self.folder / TRAJECTORIES / file)
             parquet.write_table(runs_table(sweep, table), part / "runs")
             os.replace(part / "runs", self.folder / CHUNKS / file)
@@ -176,10 +176,9 @@ def runs_table(sweep: Sweep, table: Table):
     return pa.table(columns)
 
 
-def _motions_table(motions: Motions):
+def _trajectories_table(columns: dict[str, np.ndarray]):
     import pyarrow as pa
-    columns = {title: pa.array(x, pa.float64(), mask=np.isnan(x)) for title, x in motions.columns.items()}
-    return pa.table({"number": pa.array(motions.number, pa.int64()), "t[s]": pa.array(motions.t, pa.float64()), **columns})
+    return pa.table({title: pa.array(x, mask=np.isnan(x)) for title, x in columns.items()})
 
 
 def _write_csv(source: Path, target: Path) -> None:

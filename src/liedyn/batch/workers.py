@@ -33,8 +33,7 @@ class Job:
 
 
 def compute(bench: Bench, store: Store, name: str, first: int, until: int, progress=lambda runs: None) -> None:
-    table, motions = bench.chunk(first, until, progress)
-    store.write(name, bench.sweep, table, motions)
+    store.write(name, bench.sweep, bench.chunk(first, until, progress))
 
 
 def work(job: Job, name: str, first: int, until: int) -> int:

@@ -20,11 +20,7 @@ from liedyn.cli.options import base_option, force_option, json_option, loops_opt
               "if the given one does not lead to a closed configuration.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
               "stdout.")
-@base_option
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(base_option, strict_option, force_option, json_option)
 def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force, as_json, console):
     """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
 

@@ -37,9 +37,7 @@ class _Shard(click.ParamType):
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes or threads. Default: all cores.")
 @click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")
 @click.option("--csv", is_flag=True, help="Also write the table as runs.csv.")
-@force_option
-@json_option
-@with_console
+@with_console(force_option, json_option)
 def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, scheduler, csv, force, as_json, console):
     """Run the scenario of a sweep many times, with different values each time, and write one table of results.
 
@@ -138,10 +136,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
     console.notes((*_values(found, number), *result.notes))
-    if as_json:
-        console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
-    console.say(result.summary)
-    console.wrote(written.paths)
+    console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
     check_drawn(written.failures)

@@ -8,10 +8,7 @@ from liedyn.cli.options import FILE, base_option, json_option, loops_option
 
 @click.command(short_help="Check robot files and list all findings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
-@base_option
-@loops_option
-@json_option
-@with_console
+@with_console(base_option, loops_option, json_option)
 def check(robots, base, loops, as_json, console):
     """Check robot files and list all findings: physically impossible inertias, missing limits, mimic joints without a joint to
     follow, …

@@ -15,6 +15,9 @@ from liedyn.cli.progress import Progress
 from liedyn.cli.streams import show, tell
 from liedyn.errors import ComputationError, shown
 
+_LEVELS = (click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+           click.option("-v", "--verbose", is_flag=True, help="Print more details."))
+
 
 class Console:
     """Messages at three levels: quiet (errors only), normal, verbose."""
@@ -68,6 +71,17 @@ class Console:
         """In ASCII, with escapes: no stream and no terminal takes it wrongly."""
         show(json.dumps(value, indent=2, allow_nan=False))
 
+    def seconds(self, timing: Mapping[str, float]) -> None:
+        self.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in timing.items()))
+
+    def run(self, result, written, folder: Path, as_json: bool) -> None:
+        """A run and what is written of it."""
+        if as_json:
+            self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
+        self.say(result.summary)
+        self.seconds(result.timing)
+        self.wrote(written.paths)
+
     def robot(self, model) -> None:
         """In detail which robot it is, and one line about what is doubtful in it."""
         self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
@@ -87,17 +101,19 @@ def check_drawn(failures: Mapping[str, str]) -> None:
         raise ComputationError(f"not drawn: {told}; all other results are written")
 
 
-def with_console(command: Callable) -> Callable:
-    """The options -q and -v; the command receives `console`."""
-    @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-    @click.option("-v", "--verbose", is_flag=True, help="Print more details.")
-    @functools.wraps(command)
-    def with_levels(*args, quiet: bool, verbose: bool, **options):
-        if quiet and verbose:
-            raise click.UsageError("--quiet and --verbose contradict each other.")
-        with _messages_of_the_library(quiet):
-            return command(*args, console=Console(quiet=quiet, verbose=verbose), **options)
-    return with_levels
+def with_console(*options: Callable) -> Callable:
+    """These options, then -q and -v; the command receives `console`."""
+    def decorated(command: Callable) -> Callable:
+        @functools.wraps(command)
+        def with_levels(*args, quiet: bool, verbose: bool, **values):
+            if quiet and verbose:
+                raise click.UsageError("--quiet and --verbose contradict each other.")
+            with _messages_of_the_library(quiet):
+                return command(*args, console=Console(quiet=quiet, verbose=verbose), **values)
+        for option in reversed((*options, *_LEVELS)):
+            with_levels = option(with_levels)
+        return with_levels
+    return decorated
 
 
 @contextmanager

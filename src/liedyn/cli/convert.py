@@ -15,11 +15,7 @@ from liedyn.cli.options import base_option, force_option, json_option, loops_opt
 @click.option("--to", "format", type=click.Choice(["urdf", "yaml"]), help="Format for `-o -`.")
 @click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics; what it "
               "cannot describe is left out.")
-@base_option
-@loops_option
-@force_option
-@json_option
-@with_console
+@with_console(base_option, loops_option, force_option, json_option)
 def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
 

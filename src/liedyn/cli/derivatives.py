@@ -2,26 +2,23 @@ from __future__ import annotations
 
 import click
 
-from liedyn.cli.along import compute_along
-from liedyn.cli.console import with_console
-from liedyn.cli.options import along_options
+from liedyn.cli.along import along_command
 
 
-@click.command(short_help="Compute derivatives of the dynamics along a trajectory.")
-@along_options
-@click.option("--of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
-              help="What to differentiate: joint forces, accelerations, or the result of hybrid dynamics.")
-@click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
-              help="With --of hybrid: joints whose acceleration is prescribed; may be repeated.")
-@click.option("--by", multiple=True, metavar="PATTERN",
-              help="What to differentiate by, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', gravity.z; may "
-                   "be repeated. Default: q, v and the input (a or tau) of all coordinates.")
-@click.option("--joint", "joints", multiple=True, metavar="PATTERN",
-              help="Joints whose force or acceleration is differentiated; may be repeated. Default: all.")
-@click.option("--verify", is_flag=True,
-              help="Compare some rows with extrapolated finite differences; exit status 4 if they differ.")
-@with_console
-def derivatives(of, prescribed, by, joints, verify, console, **options):
+@along_command(
+    "Compute derivatives of the dynamics along a trajectory.",
+    click.option("--of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
+                 help="What to differentiate: joint forces, accelerations, or the result of hybrid dynamics."),
+    click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
+                 help="With --of hybrid: joints whose acceleration is prescribed; may be repeated."),
+    click.option("--by", multiple=True, metavar="PATTERN",
+                 help="What to differentiate by, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', gravity.z; "
+                      "may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
+    click.option("--joint", "joints", multiple=True, metavar="PATTERN",
+                 help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
+    click.option("--verify", is_flag=True,
+                 help="Compare some rows with extrapolated finite differences; exit status 4 if they differ."))
+def derivatives(model, motion, of, prescribed, by, joints, verify, progress):
     """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
 
     Derivatives by q are tangent: for ball and free joints, by small rotations and translations along the body axes
@@ -32,9 +29,6 @@ def derivatives(of, prescribed, by, joints, verify, console, **options):
     writes    runs/ur5_excite/trajectory_derivatives.csv
     Example:  liedyn derivatives motion.csv --of forward --joint elbow --by 'mass.*' --by 'com.hand.*' --verify
     """
-    def compute(model, motion):
-        from liedyn.analyse.along.derivatives_along import derivatives_along
-        return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,
-                                 progress=console.progress)
-
-    compute_along(compute, "derivatives", console=console, **options)
+    from liedyn.analyse.along.derivatives_along import derivatives_along
+    return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,
+                             progress=progress)

@@ -20,11 +20,7 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
-@base_option
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(base_option, strict_option, force_option, json_option)
 def export(robot, function, output, no_passive, single, with_test, base, strict, force, as_json, console):
     """Write a function of ROBOT's dynamics as a C99 function with a header.
 

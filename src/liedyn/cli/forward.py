@@ -1,18 +1,11 @@
 from __future__ import annotations
 
-import click
-
-from liedyn.cli.along import compute_along
-from liedyn.cli.console import with_console
-from liedyn.cli.options import along_options, order_option, smooth_option
+from liedyn.cli.along import along_command
+from liedyn.cli.options import order_option, smooth_option
 
 
-@click.command(short_help="Compute joint accelerations along a trajectory.")
-@along_options
-@order_option
-@smooth_option
-@with_console
-def forward(order, smooth, console, **options):
+@along_command("Compute joint accelerations along a trajectory.", order_option, smooth_option)
+def forward(model, motion, order, smooth, progress):
     """Compute the joint accelerations for the state and forces in each row of TRAJECTORY, a CSV of q, v and tau.
 
     Nothing is integrated; to simulate a motion, see `liedyn simulate`. With --order 2, the result also has the time derivatives
@@ -24,8 +17,5 @@ def forward(order, smooth, console, **options):
     writes    runs/panda_hybrid/trajectory_forward.csv
     Example:  liedyn forward motion_inverse.csv --order 2
     """
-    def compute(model, motion):
-        from liedyn.analyse.along.dynamics_along import dynamics_along
-        return dynamics_along(model, motion, "forward", order=order, smooth=smooth, progress=console.progress)
-
-    compute_along(compute, "forward", console=console, **options)
+    from liedyn.analyse.along.dynamics_along import dynamics_along
+    return dynamics_along(model, motion, "forward", order=order, smooth=smooth, progress=progress)

@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import click
 
-from liedyn.cli.along import compute_along
-from liedyn.cli.console import with_console
-from liedyn.cli.options import along_options, order_option, smooth_option
+from liedyn.cli.along import along_command
+from liedyn.cli.options import order_option, smooth_option
 
 
-@click.command(short_help="Compute hybrid dynamics along a trajectory.")
-@along_options
-@click.option("-p", "--prescribed", multiple=True, required=True, metavar="PATTERN",
-              help="Joints whose acceleration is prescribed, a name or a pattern such as 'leg_*'; may be repeated.")
-@order_option
-@smooth_option
-@with_console
-def hybrid(prescribed, order, smooth, console, **options):
+@along_command(
+    "Compute hybrid dynamics along a trajectory.",
+    click.option("-p", "--prescribed", multiple=True, required=True, metavar="PATTERN",
+                 help="Joints whose acceleration is prescribed, a name or a pattern such as 'leg_*'; may be repeated."),
+    order_option, smooth_option)
+def hybrid(model, motion, prescribed, order, smooth, progress):
     """Compute hybrid dynamics along TRAJECTORY: the forces of prescribed joints and the accelerations of all others.
 
     Prescribed joints need columns a (or q or v, from which a is computed), all others need tau. With --order 2, the result also
@@ -26,8 +23,5 @@ def hybrid(prescribed, order, smooth, console, **options):
     writes    motion_hybrid.csv
     Example:  liedyn hybrid motion.csv --prescribed 'base' --order 2
     """
-    def compute(model, motion):
-        from liedyn.analyse.along.dynamics_along import dynamics_along
-        return dynamics_along(model, motion, "hybrid", prescribed, order=order, smooth=smooth, progress=console.progress)
-
-    compute_along(compute, "hybrid", console=console, **options)
+    from liedyn.analyse.along.dynamics_along import dynamics_along
+    return dynamics_along(model, motion, "hybrid", prescribed, order=order, smooth=smooth, progress=progress)

@@ -8,10 +8,7 @@ from liedyn.cli.options import base_option, json_option, loops_option, robot_arg
 
 @click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
-@base_option
-@loops_option
-@json_option
-@with_console
+@with_console(base_option, loops_option, json_option)
 def info(robot, base, loops, as_json, console):
     """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 

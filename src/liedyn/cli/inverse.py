@@ -2,23 +2,22 @@ from __future__ import annotations
 
 import click
 
-from liedyn.cli.along import compute_along
-from liedyn.cli.console import with_console
-from liedyn.cli.options import along_options, order_option, smooth_option
+from liedyn.cli.along import along_command
+from liedyn.cli.options import order_option, smooth_option
 
 
-@click.command(short_help="Compute joint forces along a trajectory.")
-@along_options
-@click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: joints that have a "
-              "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
-@click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
-              show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the forces.")
-@click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint transmits "
-              "(fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of loops likewise.")
-@order_option
-@smooth_option
-@with_console
-def inverse(actuated, criterion, wrenches, order, smooth, console, **options):
+@along_command(
+    "Compute joint forces along a trajectory.",
+    click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: joints that have a "
+                 "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY."),
+    click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
+                 show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the "
+                 "forces."),
+    click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint "
+                 "transmits (fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of "
+                 "loops likewise."),
+    order_option, smooth_option)
+def inverse(model, motion, actuated, criterion, wrenches, order, smooth, progress):
     """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
 
     Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
@@ -33,9 +32,6 @@ def inverse(actuated, criterion, wrenches, order, smooth, console, **options):
     Example:  liedyn inverse runs/four_bar/trajectory.csv --wrenches world
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
-    def compute(model, motion):
-        from liedyn.analyse.along.dynamics_along import dynamics_along
-        return dynamics_along(model, motion, "inverse", actuated=actuated, criterion=criterion, order=order, smooth=smooth,
-                              wrenches=wrenches, progress=console.progress)
-
-    compute_along(compute, "inverse", console=console, **options)
+    from liedyn.analyse.along.dynamics_along import dynamics_along
+    return dynamics_along(model, motion, "inverse", actuated=actuated, criterion=criterion, order=order, smooth=smooth,
+                          wrenches=wrenches, progress=progress)

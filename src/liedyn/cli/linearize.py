@@ -28,10 +28,7 @@ from liedyn.cli.options import FILE, force_option, json_option, override_option,
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw pictures.")
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(strict_option, force_option, json_option)
 def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, independent, step, verify, output, overrides,
               no_plots, strict, force, as_json, console):
     """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
@@ -68,6 +65,6 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
         console.result_json(summary(result, folder))
     else:
         console.result(text(result))
-    console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
+    console.seconds(result.timing)
     console.wrote(written.paths)
     check_drawn(written.failures)

@@ -36,10 +36,9 @@ def _nearest(path: Path) -> Path | None:
     return path.with_name(close[0]) if close else None
 
 
-FILE = Existing(dir_okay=False)
+FILE, FILE_OR_STDIN = Existing(dir_okay=False), Existing(dir_okay=False, allow_dash=True)
 
 robot_argument = click.argument("robot", type=FILE)
-trajectory_argument = click.argument("trajectory", type=Existing(dir_okay=False, allow_dash=True))
 
 base_option = click.option("--base", type=click.Choice(["fixed", "floating"]), help="Fix the root link to the ground or let "
                            "it float. Default: from the robot file.")
@@ -52,8 +51,6 @@ file_kind_argument = click.argument("kind", metavar="scenario|robot|loops|sweep"
                                      type=click.Choice(["scenario", "robot", "loops", "sweep"]))
 text_output_option = click.option("-o", "--output", type=click.Path(), default="-", metavar="FILE",
                                   help="File to write. Default: stdout.")
-csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout. Default: beside "
-                                 "TRAJECTORY, with the command's name appended.")
 
 
 class Smooth(click.ParamType):
@@ -103,18 +100,3 @@ order_option = click.option("--order", type=Order(0, 170), default=0, show_defau
 smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|auto",
                              help="Compute missing derivatives with least-squares splines of this knot spacing (auto: the one "
                                   "with the smallest estimated error) instead of interpolating splines.")
-
-
-def along_options(command: Callable) -> Callable:
-    """What inverse, forward and hybrid take."""
-    for option in (json_option, force_option, strict_option, base_option, csv_output_option, robot_option, trajectory_argument):
-        command = option(command)
-    return command
-
-
-def output_beside(trajectory: str, output: str | None, name: str) -> str:
-    """The file to write: as given, else `motion.csv` -> `motion_name.csv`; standard input goes to standard output."""
-    if output is not None:
-        return output
-    path = Path(trajectory)
-    return "-" if trajectory == "-" else str(path.with_name(f"{path.stem}_{name}.csv"))

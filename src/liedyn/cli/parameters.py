@@ -3,12 +3,12 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import Existing, Smooth, base_option, force_option, json_option, robot_argument, strict_option
+from liedyn.cli.options import FILE_OR_STDIN, Smooth, base_option, force_option, json_option, robot_argument, strict_option
 
 
 @click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
-@click.option("--from", "trajectory", type=Existing(dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
+@click.option("--from", "trajectory", type=FILE_OR_STDIN, metavar="TRAJECTORY",
               help="Estimate the parameters from this CSV of q and tau (and v and a if it has them).")
 @click.option("--smooth", type=Smooth("auto", "none"), metavar="auto|SECONDS|none",
               help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
@@ -19,11 +19,7 @@ from liedyn.cli.options import Existing, Smooth, base_option, force_option, json
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(),
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
-@base_option
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(base_option, strict_option, force_option, json_option)
 def parameters(robot, trajectory, smooth, joints, tolerance, output, base, strict, force, as_json, console):
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.

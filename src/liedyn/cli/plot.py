@@ -15,9 +15,7 @@ from liedyn.cli.options import Existing, force_option, json_option, robot_option
               show_default=True, help="File format; may be repeated.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
               help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
-@force_option
-@json_option
-@with_console
+@with_console(force_option, json_option)
 def plot(trajectory, robot, output, formats, against, force, as_json, console):
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 

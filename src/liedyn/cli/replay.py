@@ -48,9 +48,7 @@ class _Size(click.ParamType):
               help="Frames per second of the video.")
 @click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
-@force_option
-@json_option
-@with_console
+@with_console(force_option, json_option)
 def replay(trajectory, robot, output, against, runs, beside, traces, follow, speed, meshes, roots, video, size, fps, mcap,
            force, as_json, console):
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.

@@ -8,9 +8,7 @@ from liedyn.cli.options import file_kind_argument, force_option, text_output_opt
 
 @click.command(short_help="Write the JSON schema of scenario, robot, loops or sweep files.")
 @file_kind_argument
-@text_output_option
-@force_option
-@with_console
+@with_console(text_output_option, force_option)
 def schema(kind, output, force, console):
     """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, with which editors complete and check them.
 

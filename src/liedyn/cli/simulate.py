@@ -31,10 +31,7 @@ class _Run(Existing):
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done, without simulating or writing.")
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
 @click.option("--no-plots", is_flag=True, help="Write neither pictures nor the replay.")
-@strict_option
-@force_option
-@json_option
-@with_console
+@with_console(strict_option, force_option, json_option)
 def simulate(scenario, output, overrides, resume, force_long, dry_run, print_config, no_plots, strict, force, as_json, console):
     """Simulate a scenario and write its trajectory, self-check and pictures to a run folder.
 
@@ -58,7 +55,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
             raise click.UsageError("--print-config cannot be combined with --dry-run or --json.")
         _print_config(scenario, overrides, force_long, strict, folder, console)
         return
-    if resume and not is_unfinished(folder) and _has_ended(scenario, folder, force, console):
+    if resume and not is_unfinished(folder) and _has_ended(scenario, folder, console):
         return
     if not resume and not force and is_unfinished(folder):
         raise UsageError(f"the run in {folder} is not finished; --resume continues it, --force starts anew")
@@ -80,11 +77,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
                                 draughtsman=draughtsman)
     disk.close(finished=result.status != "interrupted")
     console.notes(result.notes)
-    if as_json:
-        console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
-    console.say(result.summary)
-    console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
-    console.wrote(written.paths)
+    console.run(result, written, folder, as_json)
     if ended is not None:
         raise ended
     check_drawn(written.failures)
@@ -126,7 +119,7 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
         raise KeyboardInterrupt(f"`liedyn simulate {folder} --resume` continues from the last checkpoint") from None
 
 
-def _has_ended(scenario, folder, force, console) -> bool:
+def _has_ended(scenario, folder, console) -> bool:
     """Where there is no checkpoint: whether the run has ended. If not, it starts from the beginning."""
     from liedyn.report.run_folder import status_of
 

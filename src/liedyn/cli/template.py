@@ -8,9 +8,7 @@ from liedyn.cli.options import file_kind_argument, force_option, text_output_opt
 
 @click.command(short_help="Write a commented scenario, robot, loops or sweep file with all keys.")
 @file_kind_argument
-@text_output_option
-@force_option
-@with_console
+@with_console(text_output_option, force_option)
 def template(kind, output, force, console):
     """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file.
 

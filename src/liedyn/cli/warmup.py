@@ -12,8 +12,7 @@ GROUPS = ("dynamics", "simulate", "derivatives", "higher-order", "parameters", "
 @click.argument("robot", type=FILE, required=False)
 @click.option("-w", "--what", multiple=True, type=click.Choice(GROUPS), help="Group of functions to compile; may be repeated. "
               "Default: dynamics and simulate, and loops if ROBOT has loops.")
-@json_option
-@with_console
+@with_console(json_option)
 def warmup(robot, what, as_json, console):
     """Compile functions for this processor and store the code in the cache, so that later runs need not compile it: for
     container images, for CI, before a demonstration.

@@ -1,8 +1,8 @@
 """The kernels as plain Python functions: their sources, run with numbers that record in place of Numba's.
 
 A kernel is written over *numbers*; decorators and three modules decide which. Here `jit` decorates nothing, `lanes` and `views`
-are plain, and the modules of algebra, joints and kernels are executed once more, as they stand, in modules of their own. Nothing
-of Numba is imported.
+are plain, and the modules of algebra, joints and kernels are executed once more, as they stand, in modules of their own: nothing
+of them is compiled.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from liedyn.codegen import library
 from liedyn.lie import recorded
+from liedyn.seam.views import carve
 
 WIDTH = 8           # of the loops' Lanes: an entry takes one step over the one state that is recorded
 
@@ -83,12 +84,11 @@ def _modules() -> dict[str, types.ModuleType]:
     names = "jit", "seam.views", "lie.lanes", "pointer_call"
     jit, views, lanes, pointers = (types.ModuleType(f"liedyn.{name}") for name in names)
     vars(pointers).update(dict.fromkeys(("numbers_at", "call_at", "place_of"), _NOTHING))
-    vars(jit).update(dict.fromkeys(("primitive", "pasted", "callee", "kernel", "rounded"), _same), prepare=_NOTHING, OPTIONS={},
-                     entry=lambda *signatures, **options: _same)
-    vars(views).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
-                       table=lambda x, rows, columns: x.reshape(-1)[:rows * columns].reshape(rows, columns))
+    vars(jit).update(dict.fromkeys(("primitive", "pasted", "callee", "kernel", "rounded", "everywhere"), _same), prepare=_NOTHING,
+                     OPTIONS={}, entry=lambda *signatures, **options: _same)
+    vars(views).update(carve=carve)
     known = {name: getattr(recorded, name) for name in (
-        "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos", "all_less")}
+        "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "sincos", "all_less")}
     vars(lanes).update(known, WIDTH=WIDTH, atan2=library.math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NOTHING),
                        **dict.fromkeys(("lane", "with_lane", "width", "nearest", "sincos_of_number"), recorded.unknown))
     return {"jit": jit, "seam.views": views, "lie.lanes": lanes, "pointer_call": pointers}
@@ -99,8 +99,8 @@ _CHANGED = {
     "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where")},
     "lie.rows": {"load_pose": recorded.load_pose},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
-                   "unpack": lambda block, batch, row: _copy(block, batch[row])},
+                   "unpack": lambda block, batch, row: _copy(block, batch[row]),
+                   "integers": lambda block: (np.zeros(block.size, dtype=np.int64),)},
     "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_moves(y) for y in x[1:])},
-    "lie.integers": {"integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
     "kernels.simulation.signals": {"math": library.math, "floor": library.math.floor, "quotient": library.quotient},
 }

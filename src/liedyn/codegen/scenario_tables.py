@@ -9,7 +9,7 @@ import numpy as np
 from liedyn import code_cache
 from liedyn.codegen.compiled import processor
 from liedyn.kernels.simulation import joint_laws, task_law
-from liedyn.kernels.simulation.line_stages import TERMS
+from liedyn.kernels.simulation.by_line import TERMS
 from liedyn.kernels.simulation.right_hand_side import Plant
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SIDE, SWITCH, Schedule, Signals
 from liedyn.lie.recorded import numbers as array_of

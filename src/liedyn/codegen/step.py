@@ -17,11 +17,11 @@ from liedyn.codegen.scenario_tables import Tables
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
-from liedyn.kernels.simulation.line_stages import TERMS
+from liedyn.kernels.simulation.by_line import TERMS
 from liedyn.kernels.simulation.signals import READING, SWITCH
 from liedyn.lie.recorded import Recorded, Tape, zeros
 
-_ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.stages.tied_right_hand_side"
+_ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.by_loops.tied_right_hand_side"
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class _Constrained(_Scenario):
             plain("joints.retraction").retract(self.tree, self.q0, self.y[:nv], w.q)
             w.v[:] = self.y[nv:2 * nv]
             w.flag[0] = -1.0
-            self.motion.impose(self.tree, schedule, signals, self.t, w.q, w.v, w)
+            self.motion.impose(schedule, signals, self.t, w.q, w.v, w)
         self._move_drives()
         self.mechanism.desk.q[:], self.mechanism.desk.v[:] = w.q, w.v
         return self.recording(verdict=[None, w.flag[0]])

@@ -17,7 +17,7 @@ _OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `Step` tak
 
 
 class StepSlopes:
-    """Of one run. Called with a `kernels.simulation.line_stages.Line`, q0 and y: the (n - 1, n - 1) derivative of the rates of
+    """Of one run. Called with a `kernels.simulation.by_line.Line`, q0 and y: the (n - 1, n - 1) derivative of the rates of
     [x; v; z] by these, at the time and with the signals of the last call of the line."""
 
     def __init__(self, batch: Batch, n: int):

@@ -23,7 +23,7 @@ from liedyn.codegen.step import Scene
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
-from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
+from liedyn.kernels.simulation.by_line import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.lie.recorded import NotALine, absolute, numbers, where_less, zeros
@@ -123,9 +123,9 @@ class _Runs(Scene):
 
     def readings(self, q, v) -> list:
         """Of events, at the end of the step."""
-        signals, w, value = self.signals[-1], self.work, plain("kernels.simulation.signals").value
+        signals, w, signal = self.signals[-1], self.work, plain("kernels.simulation.signals").signal
         plain("kernels.simulation.link_points").look_at_points(signals.points, self.tree, q, v, signals.measured)
-        return [value(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
+        return [signal(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
 
     def unless_events(self, code, **after):
         """(code, what the arrays hold after the step): as before it where an event happens."""
@@ -227,7 +227,7 @@ def _after(runs: _Runs, method: str):
     w, nv = runs.work, len(runs.work.v)
     plain("joints.retraction").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
-    runs.motion.impose(runs.tree, runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
+    runs.motion.impose(runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
     if runs.mechanism:
         code = _first(code, runs.mechanism.close(w.q, w.v))
     return (code, y[-1:]), w.q, w.v
@@ -311,7 +311,7 @@ def _energies(runs: _Runs) -> list:
     """Kinetic and potential."""
     kernels, q, v, out = plain("kernels.recursions.energy"), runs.given["q"], runs.given["v"], zeros(2)
     n = runs.tree.parent.size
-    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n, len(v))), n)
+    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n)), n)
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
     kernels.energy(runs.tree, q, v, work, out)
     return [*out]

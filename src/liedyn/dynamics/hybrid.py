@@ -4,9 +4,10 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
+from liedyn.dynamics.calling.arguments import NONE, as_mask
+from liedyn.dynamics.calling.calls import completed
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.results import hand_over, place_for
+from liedyn.dynamics.calling.results import hand_over
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory
 from liedyn.model.model import Model
@@ -73,7 +74,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
         refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
     if on_error != "raise":
         return each_state(forward_dynamics, locals())
-    return hand_over(_general(model, q, v, None, tau, none_prescribed(model), f_ext, passive, out)[0], out)
+    return hand_over(_general(model, _ONE[bool(passive)], q, v, NONE, tau, none_prescribed(model), f_ext, passive, out)[0], out)
 
 
 def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -133,7 +134,8 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
         except (KeyError, TypeError, AttributeError):
             pass
     prescribed = as_mask(prescribed, model.nv)
-    return hand_over(_general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive), out)
+    key = "hybrid_dynamics", bool(passive), prescribed.tobytes()
+    return hand_over(_general(model, key, q, v, a, tau, prescribed, f_ext, passive), out)
 
 
 def none_prescribed(model) -> np.ndarray:
@@ -144,47 +146,8 @@ def none_prescribed(model) -> np.ndarray:
         return model._cache.setdefault("none", np.zeros(model.nv, dtype=bool))
 
 
-def _general(model, q, v, a, tau, prescribed, f_ext, passive, out=None):
-    """a is an array already, or None where nothing is prescribed; out: then for a."""
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
-             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
-    if a is not None:
-        named.append(("a", a, 1))
-    F = wrenches(model, f_ext)
-    if F is not None:
-        named.append(("f_ext", F, 2))
-    if all(array.ndim == own for _, array, own in named):
-        return _one(model, named, prescribed, passive, out)
-    lead, rows = batched(*named)
-    given = dict(zip([name for name, _, _ in named], rows, strict=True))
-    if a is None:
-        a = place_for((*lead, model.nv), out, rows).reshape(len(rows[0]), model.nv)
-        tau = given["tau"]
-    else:
-        a, tau = given["a"].copy(), given["tau"].copy()
-    size = hybrid_batch_memory(*model.sizes)
-    code = run(hybrid_batch, model, size, (prescribed,),
-               (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), bool(passive)), len(a))
-    _refuse(model, code, given, prescribed)
-    shape = (*lead, model.nv)
-    return a.reshape(shape), tau.reshape(shape)
-
-
-def _one(model, named, prescribed, passive, out):
-    given = {name: np.ascontiguousarray(array) for name, array, _ in named}
-    a = given["a"].copy() if "a" in given else place_for((model.nv,), out, given.values())
-    tau, F, passive = given["tau"].copy(), given.get("f_ext", NONE_BATCH), bool(passive)
-    key = ("hybrid_dynamics", passive, prescribed.tobytes()) if "a" in given else _ONE[passive]
-    if F is not NONE_BATCH:
-        key = key, "f_ext"
-    code = single(model, key, hybrid_batch, hybrid_batch_memory(*model.sizes), (prescribed,),
-                  (given["q"], given["v"], a, tau, F, passive))
-    _refuse(model, code, given, prescribed)
-    return a, tau
-
-
-def _refuse(model, code, given, prescribed):
-    if code:
-        a = where_read(given["a"], prescribed) if "a" in given else None
-        refuse(model, code, q=given["q"], v=given["v"], a=a, tau=where_read(given["tau"], ~prescribed))
-
+def _general(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
+    """a: NONE where nothing is prescribed; out: then for the accelerations."""
+    given = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+    return completed(model, key, hybrid_batch, hybrid_batch_memory, given, (model.nv,), prescribed, (prescribed,),
+                     (bool(passive),), out)

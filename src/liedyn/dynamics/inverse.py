@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError, Wrenches
-from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, batched, refuse, run, single, wrenches
+from liedyn.dynamics.calling.arguments import NONE, batched, wrenches
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import LOCAL, check_frame, wrenches_in
-from liedyn.dynamics.calling.results import hand_over, place_for
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.loops.constraint_wrenches import constraint_wrenches
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.errors import ModelError
 from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory
 from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint
 
 _ONE = {False: "inverse_dynamics, passive=False", True: "inverse_dynamics"}
 
@@ -79,34 +80,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
         refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
     if on_error != "raise":
         return each_state(inverse_dynamics, locals())
-    return _general(model, q, v, a, f_ext, passive, out)
-
-
-def _general(model, q, v, a, f_ext, passive, out):
-    q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
-    F = wrenches(model, f_ext)
-    if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
-        tau, passive = place_for((model.nv,), out, (q, v, a)), bool(passive)
-        key = _ONE[passive] if F is None else ("inverse_dynamics", passive, "f_ext")
-        code = single(model, key, inverse_batch, inverse_batch_memory(*model.sizes), (),
-                      (q, v, a, NONE_BATCH if F is None else F, passive, tau, NONE_BATCH))
-        refuse(model, code, q=q, v=v, a=a)
-        return hand_over(tau, out)
-    named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
-    lead, tau = _batch(model, named, F is not None, passive, NONE_BATCH, out)
-    return hand_over(tau.reshape(*lead, model.nv), out)
-
-
-def _batch(model, named, with_f_ext, passive, wrenches_out, out=None):
-    lead, rows = batched(*named)
-    tau = place_for((*lead, model.nv), out, rows).reshape(len(rows[0]), model.nv)
-    if wrenches_out is None:
-        wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
-    size = inverse_batch_memory(*model.sizes)
-    code = run(inverse_batch, model, size, (),
-               (*rows[:3], rows[3] if with_f_ext else NONE_BATCH, bool(passive), tau, wrenches_out), len(tau))
-    refuse(model, code, q=rows[0], v=rows[1], a=rows[2])
-    return lead, tau if wrenches_out is NONE_BATCH else wrenches_out
+    return computed(model, _ONE[bool(passive)], inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": f_ext},
+                    (model.nv,), options=(bool(passive),), after=(NONE,), out=out)
 
 
 def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
@@ -226,16 +201,14 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     if on_error != "raise":
         return each_state(joint_wrenches, locals())
     check_frame(frame)
-    q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
-    F = wrenches(model, f_ext)
+    F = f_ext
     if model.description.loops or multipliers is not None:
-        F = _with_reactions(model, q, F, multipliers, drive)
-    named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
-    lead, out = _batch(model, named, F is not None, False, None)
-    bodies = np.array([joint.body for joint in model.joints], dtype=int)
+        F = _with_reactions(model, q, wrenches(model, f_ext), multipliers, drive)
+    _, on_bodies = computed(model, "joint_wrenches", inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": F},
+                            (model.nv,), (model.n_bodies, 6), options=(False,))
     children = [model.link_index(joint.child) for joint in model.joints]
-    local = _to_links(out.reshape(-1, model.n_bodies, 6)[:, bodies], [model.link_pose[k] for k in children])
-    local = local.reshape(*lead, len(model.joints), 6)
+    rows = on_bodies[..., [joint.body for joint in model.joints], None, :]
+    local = (rows @ adjoint(model.link_pose[children]))[..., 0, :]                                 # Ad*_T of each row
     return local if frame == LOCAL else wrenches_in(frame, link_poses(model, q)[..., children, :, :], local)
 
 
@@ -249,11 +222,3 @@ def _with_reactions(model, q, F, multipliers, drive):
         return reactions
     lead, (F, reactions) = batched(("f_ext", F, 2), ("reactions", reactions, 2))
     return (F + reactions).reshape(*lead, -1, 6)
-
-
-def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:
-    """Wrenches (N, k, 6) on bodies, seen from the link frames on them: F_link = Ad*_T F_body."""
-    R = np.array([T[:3, :3] for T in frames]).reshape(-1, 3, 3)
-    p = np.array([T[:3, 3] for T in frames]).reshape(-1, 3)
-    m, f = F[..., :3], F[..., 3:]
-    return np.concatenate([np.einsum("kji,nkj->nki", R, m - np.cross(p, f)), np.einsum("kji,nkj->nki", R, f)], axis=-1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.manifold import joint_motion
 from liedyn.errors import ShapeError
 from liedyn.model.model import Model, ModelJoint

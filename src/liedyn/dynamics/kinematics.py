@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.calling.arguments import NONE
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, check_frame, twists_in
 from liedyn.errors import ComputationError
@@ -12,8 +13,7 @@ from liedyn.kernels.recursions.energy import energy_memory, totals
 from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
 from liedyn.model.model import Model
-
-_UNUSED = np.empty((1, 0))
+from liedyn.model.spatial import unflat
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
@@ -80,15 +80,7 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     """
     if on_error != "raise":
         return each_state(link_poses, locals())
-    lead, T, _, _ = _motions(model, POSES, q)
-    return _as_poses(T.reshape(*lead, len(model.link_names), 12))
-
-
-def _as_poses(T) -> np.ndarray:
-    """(..., 4, 4) of rotations by rows and translations (..., 12)."""
-    out = np.zeros((*T.shape[:-1], 4, 4))
-    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:-1], 3, 3), T[..., 9:], 1.0
-    return out
+    return unflat(_motions(model, POSES, {"q": q}, 12)[0])
 
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -127,9 +119,8 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
     if on_error != "raise":
         return each_state(link_twist, locals())
     check_frame(frame)
-    lead, T, V, _ = _motions(model, TWISTS, q, v)
-    T, V = _of_link(model, link, T, V)
-    return twists_in(frame, T, V).reshape(*lead, 6)
+    k, (T, V) = model.link_index(link), _motions(model, TWISTS, {"q": q, "v": v}, 12, 6)
+    return twists_in(frame, unflat(T[..., k, :]), V[..., k, :])
 
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
@@ -170,42 +161,27 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     if on_error != "raise":
         return each_state(link_acceleration, locals())
     check_frame(frame)
-    lead, T, V, dV = _motions(model, ACCELERATIONS, q, v, a)
-    _, V = _of_link(model, link, T, V)
-    T, dV = _of_link(model, link, T, dV)
+    k, motions = model.link_index(link), _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
+    T, V, dV = (x[..., k, :] for x in motions)
     if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
-        dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=-1)
-    return twists_in(frame, T, dV).reshape(*lead, 6)
+        dV = np.concatenate([dV[..., :3], dV[..., 3:] + np.cross(V[..., :3], V[..., 3:])], axis=-1)
+    return twists_in(frame, unflat(T), dV)
 
 
 def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Poses (N, n_links, 4, 4), twists and accelerations (N, n_links, 6), both "local", of all links at q (N, nq), v, a (N, nv).
 
     Raises ShapeError, ConfigurationError."""
-    lead, T, V, dV = _motions(model, ACCELERATIONS, q, v, a)
-    shape = *lead, len(model.link_names)
-    return _as_poses(T.reshape(*shape, 12)), V.reshape(*shape, 6), dV.reshape(*shape, 6)
+    T, V, dV = _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
+    return unflat(T), V, dV
 
 
-def _of_link(model, link, T, V):
-    """Pose (N, 4, 4) and twist (N, 6) of one link, from those of all."""
-    k = model.link_index(link)
-    return _as_poses(T[:, 12 * k:12 * k + 12]), V[:, 6 * k:6 * k + 6]
-
-
-def _motions(model, level, q, *rates):
-    named = [("q", as_array(q, "q", (model.nq,)), 1)]
-    named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in zip(("v", "a"), rates, strict=False)]
-    lead, rows = batched(*named)
-    n, k = len(rows[0]), len(model.link_names)
-    T = np.empty((n, 12 * k))
-    V = np.empty((n, 6 * k)) if level >= TWISTS else _UNUSED
-    dV = np.empty((n, 6 * k)) if level == ACCELERATIONS else _UNUSED
-    given = rows + [_UNUSED] * (3 - len(rows))
-    size = kinematics_entry_memory(model.n_bodies, model.nq, model.nv, k)
-    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n)
-    refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=False)))
-    return lead, T, V, dV
+def _motions(model, level, given, *sizes) -> tuple[np.ndarray, ...]:
+    """Poses (…, n_links, 12) and, up to the level, twists and their rates (…, n_links, 6)."""
+    unused = (NONE,) * (3 - len(given))
+    found = computed(model, ("link_motions", level), link_motions, kinematics_entry_memory, given,
+                     *((len(model.link_names), size) for size in sizes), before=(level,), options=unused, after=unused)
+    return found if len(sizes) > 1 else (found,)
 
 
 def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
@@ -246,10 +222,9 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     """
     if on_error != "raise":
         return each_state(jacobian, locals())
-    which, J = _which(model, link, frame), np.empty((6, model.nv))
-    if run_one(model, ("jacobian", *which), jacobians, jacobian_memory(*model.sizes), which, 1, (q, J), (q, _UNUSED, J, _UNUSED)):
-        return J
-    return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
+    which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
+    return computed(model, ("jacobian", *which), jacobians, jacobian_memory, {"q": q}, (6, model.nv), before=which,
+                    options=(NONE,), after=(NONE,))
 
 
 def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -291,26 +266,9 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
     """
     if on_error != "raise":
         return each_state(jacobian_derivative, locals())
-    which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
-    arrays = q, v, J, dJ
-    if run_one(model, ("jacobian_derivative", *which), jacobians, jacobian_memory(*model.sizes), which, 2, arrays, arrays):
-        return dJ
-    return _jacobians(model, q, v, which, True)[1]
-
-
-def _which(model, link, frame) -> tuple[int, int]:
-    return model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-
-
-def _jacobians(model, q, v, which, derivative):
-    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
-    J = np.empty((len(rows[0]), 6 * model.nv))
-    dJ = np.empty_like(J) if derivative else _UNUSED
-    size = jacobian_memory(*model.sizes)
-    code = run(jacobians, model, size, which, (*rows, J, dJ), len(J))
-    refuse(model, code, q=rows[0], v=rows[1])
-    shape = (*lead, 6, model.nv)
-    return J.reshape(shape), dJ.reshape(shape) if derivative else None
+    which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
+    return computed(model, ("jacobian_derivative", *which), jacobians, jacobian_memory, {"q": q, "v": v}, (6, model.nv),
+                    (6, model.nv), before=which)[1]
 
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
@@ -346,8 +304,8 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "rai
     """
     if on_error != "raise":
         return each_state(energy, locals())
-    lead, out = _totals(model, q, v)
-    return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
+    out = _totals(model, q, v)
+    return out[..., 0][()], out[..., 1][()]
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -380,8 +338,7 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "r
     """
     if on_error != "raise":
         return each_state(momentum, locals())
-    lead, out = _totals(model, q, v)
-    return out[:, 2:8].reshape(*lead, 6)
+    return _totals(model, q, v)[..., 2:8]
 
 
 def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -414,17 +371,11 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
     """
     if on_error != "raise":
         return each_state(centre_of_mass, locals())
-    lead, out = _totals(model, q, np.zeros(model.nv))
-    if not np.isfinite(out[:, 8:]).all():
+    centre = _totals(model, q, np.zeros(model.nv))[..., 8:]
+    if not np.isfinite(centre).all():
         raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
-    return out[:, 8:].reshape(*lead, 3)
+    return centre
 
 
-def _totals(model, q, v):
-    size, out = energy_memory(*model.sizes), np.empty(11)
-    if run_one(model, "totals", totals, size, (), 2, (q, v, out), (q, v, out)):
-        return (), out[None]
-    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
-    out = np.empty((len(rows[0]), 11))
-    refuse(model, run(totals, model, size, (), (*rows, out), len(out)), q=rows[0], v=rows[1])
-    return lead, out
+def _totals(model, q, v) -> np.ndarray:
+    return computed(model, "totals", totals, energy_memory, {"q": q, "v": v}, (11,))

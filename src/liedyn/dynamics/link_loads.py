@@ -24,7 +24,7 @@ def link_loads(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
     T, V, dV = all_link_motions(model, q, v, a)
     links = model.description.links
     mass, com = np.array([link.mass for link in links]), np.array([link.com for link in links])
-    I = np.array([full(link.inertia) for link in links])
+    I = full([link.inertia for link in links])
     w, dw = V[..., :3], dV[..., :3]
     rate = dV[..., 3:] + np.cross(w, V[..., 3:] + np.cross(w, com)) + np.cross(dw, com)        # of the centre's velocity, local
     if gravity:

@@ -4,13 +4,15 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, check_unit, refuse, run
+from liedyn.dynamics.calling.arguments import as_array
+from liedyn.dynamics.calling.calls import check_unit, computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.errors import ConfigurationError
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.kernels.recursions.manifold import differences, manifold_memory, retractions
 from liedyn.model.build import joint_motion as _screw_motion
 from liedyn.model.model import Model
+from liedyn.model.spatial import rotation
 
 
 def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -43,11 +45,7 @@ def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError =
     """
     if on_error != "raise":
         return each_state(integrate, locals())
-    lead, rows = batched(("q0", as_array(q0, "q0", (model.nq,)), 1), ("dv", as_array(dv, "dv", (model.nv,)), 1))
-    out = np.empty((len(rows[0]), model.nq))
-    size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
-    refuse(model, run(retractions, model, size, (), (*rows, out), len(out)), {"q": "q0", "v": "dv"}, q=rows[0], v=rows[1])
-    return out.reshape(*lead, model.nq)
+    return computed(model, "integrate", retractions, manifold_memory, {"q0": q0, "dv": dv}, (model.nq,))
 
 
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -78,22 +76,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError 
     """
     if on_error != "raise":
         return each_state(difference, locals())
-    q0, q1 = as_array(q0, "q0", (model.nq,)), as_array(q1, "q1", (model.nq,))
-    lead, rows = batched(("q0", q0, 1), ("q1", q1, 1))
-    out = np.empty((len(rows[0]), model.nv))
-    size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
-    refuse_either(model, run(differences, model, size, (), (*rows, out), len(out)), rows)
-    return out.reshape(*lead, model.nv)
-
-
-def refuse_either(model: Model, code: int, rows: list[Array]) -> None:
-    """`refuse` of two configurations, q0 and q1 in rows, of which the code does not say which it is."""
-    if not code:
-        return
-    out, size = np.empty((len(rows[0]), model.nv)), manifold_memory(model.n_bodies, model.nq, model.nv, 0)
-    for name, x in zip(("q0", "q1"), rows, strict=True):
-        refuse(model, run(differences, model, size, (), (x, x, out), len(out)), {"q": name}, q=x)
-    refuse(model, code)
+    return computed(model, "difference", differences, manifold_memory, {"q0": q0, "q1": q1}, (model.nv,))
 
 
 def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
@@ -179,10 +162,7 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
         return _screw_motion(joint, q, v)
     check_unit(name, q[-4:])
     T = np.eye(4)
-    x, y, z, w = q[-4:]
-    T[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                 [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                 [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    T[:3, :3] = rotation(q[-4:])
     if joint.kind != BALL:
         T[:3, 3] = q[:3]
     S = np.eye(6)[:, :len(v)]

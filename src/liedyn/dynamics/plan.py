@@ -12,7 +12,8 @@ from liedyn.codegen import lines
 from liedyn.codegen.mechanism import Ask, record_parts
 from liedyn.codegen.recording import record
 from liedyn.codegen.segments import SEGMENT
-from liedyn.dynamics.calling.calls import as_mask, asked_by
+from liedyn.dynamics.calling.arguments import as_mask
+from liedyn.dynamics.calling.calls import asked_by
 from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.errors import NameLookupError, UsageError

@@ -43,8 +43,11 @@ class _OfEach(Generic[P, R]):
 
         @wraps(self._function)
         def of_each(*arguments: P.args, **options: P.kwargs) -> R:
+            kept = variants.model._cache
+            if "variants" not in kept:
+                kept["variants"] = replace(variants.model)             # which has no lines for one state, of robot 0 alone
             with variants.in_place_of_the_model():
-                return self._function(variants.model, *arguments, **options)
+                return self._function(kept["variants"], *arguments, **options)
         return of_each
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from liedyn.integrators.problem import Keeper
-from liedyn.integrators.run_state import State
-from liedyn.integrators.saved_state import numbers_of
-from liedyn.kernels.simulation.right_hand_side import RUNNING
+import numpy as np
+
+from liedyn.errors import ComputationError
+from liedyn.integrators.problem import Keeper, Options, Problem, Statistics, begin, failure, loop_figures
+from liedyn.integrators.run_state import Record
+from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints
+from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING
 
 SECONDS = 0.2             # of a chunk
+_FIRST_CHUNK = 20         # steps
 
 
 def next_count(steps: int, spent: float) -> int:
@@ -17,15 +21,32 @@ def next_count(steps: int, spent: float) -> int:
     return int(min(max(steps * SECONDS / max(spent, 1e-9), steps / 4 + 1), steps * 4))
 
 
-def run_in_chunks(advance: Callable[[int], int], steps: int, state: State, end: float, progress: Callable[[float], None],
-                  keeper: Keeper, carried: dict) -> int:
-    """Calls advance(steps), first for `steps`, until its code is another than RUNNING; returns that. end: of the run [s];
-    carried: all that the loop carries from chunk to chunk."""
-    code = RUNNING
+def solve_in_chunks(advance: Callable, problem: Problem, times: np.ndarray, options: Options,
+                    progress: Callable[[float], None], keeper: Keeper, own, ties, mend: str) -> tuple[Record, Statistics]:
+    """`solve` by a method of fixed steps whose iteration may fail: where it does, mend says what to try.
+
+    advance   (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING
+    own, ties   what it carries from chunk to chunk besides; ties: LoopPlant or None
+    """
+    began = time.perf_counter()
+    record, work, state = problem.record(times), problem.work(), begin(problem)
+    carried = {"state": state, "work": work, "own": own}
+    if keeper.saved is not None:
+        put_back(keeper.saved, **carried)
+        put_back_constraints(keeper.saved, ties)
+    keeper.follow(record, state.count)
+    code, steps = RUNNING, _FIRST_CHUNK
     while code == RUNNING:
-        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried))
-        began = time.perf_counter()
-        code = advance(steps)
-        steps = next_count(steps, time.perf_counter() - began)
-        progress(state.clock[0] / max(end, 1e-300))
-    return code
+        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, ties=ties))
+        chunk = time.perf_counter()
+        code = advance(state, record, work, steps)
+        steps = next_count(steps, time.perf_counter() - chunk)
+        progress(state.clock[0] / max(times[-1], 1e-300))
+    t = float(state.clock[0])
+    if code == NOT_CONVERGED:
+        raise ComputationError(f"{options.method} did not converge in the step from t = {t:.6g} s: {mend}")
+    if code != FINISHED:
+        raise failure(problem, code, t, work, ties, options)
+    uncut = (f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of first "
+             "order there",) if problem.signals.held.size else ()
+    return record, Statistics(int(state.count[2]), 0, int(state.count[4]), time.perf_counter() - began, loop_figures(ties), uncut)

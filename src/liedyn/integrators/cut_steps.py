@@ -10,13 +10,12 @@ from liedyn.kernels.simulation.right_hand_side import EVENT, PASSED, RUNNING
 
 
 class CutSteps:
-    """sides: the `RightHandSide` of the run, with these switches. torques: of a sampled controller, or None."""
+    """run: `Underway`. fired: events that have just been."""
 
-    def __init__(self, problem, sides, switches, method, state, stages, record, work, fired=(), torques=None):
-        self.torques = torques
-        self.problem, self.sides, self.switches, self.method, self.state = problem, sides, switches, method, state
-        self.stages, self.record, self.work = stages, record, work
-        self.step, self.last = float(method.control[0]), float(record.t[-1])
+    def __init__(self, run, method, fired=()):
+        self.problem, self.sides, self.switches, self.torques = run.problem, run.sides, run.switches, run.torques
+        self.method, self.state, self.stages, self.record, self.work = method, run.state, run.stages, run.record, run.work
+        self.step, self.last = float(method.control[0]), float(run.record.t[-1])
         self.fired: tuple[int, ...] = ()
         self._begin(fired)
 
@@ -27,8 +26,8 @@ class CutSteps:
             h, t = float(clock[2]), float(clock[0])
             share = self.switches.first_passing(lambda share: self._excess_after(share * h))
             reading = self.switches.reading.copy()
-            code = end_step_here(self.sides.line, self.sides.loops, self.method, self.state, self.stages, self.record,
-                                 h if share is None else share * h, self.work)
+            code = end_step_here(self.sides.line, self.sides.loops, self.sides.walls, self.method, self.state, self.stages,
+                                 self.record, h if share is None else share * h, self.work)
             if code != RUNNING:
                 return code
             self.switches.reading[:] = reading
@@ -66,27 +65,26 @@ class CutSteps:
             return self._look()
         t, breaks = float(self.state.clock[0]), self.sides.walls.breaks
         wall = min(breaks[breaks > t].min(initial=np.inf), self.last)
-        self._evaluate(t, 0.0, t, self.state.y, 0, 1, 0)
+        self._rates(t, self.state.y, 0)
         self.state.clock[5] = wall
         self._excess_after(share * min(self.step, wall - t))
 
     def _look(self) -> None:
-        t = float(self.state.clock[0])
-        self._evaluate(t, 0.0, t, self.state.y, 0, 1, len(self.method.b) + 1)
+        self._rates(float(self.state.clock[0]), self.state.y, len(self.method.b) + 1)
 
     def _excess_after(self, h: float) -> float:
         """Make the step of length h, from the rates at its beginning, and look at the switches at its end."""
         clock, stages, method = self.state.clock, self.stages, self.method
-        t, before = float(clock[0]), float(clock[5])
-        self._evaluate(t, h, before, self.state.y, 1, len(method.b), 0)
-        stages.end[:] = self.state.y + h * (method.b @ stages.K[:len(method.b), :len(stages.end)])
-        self._evaluate(min(t + h, before), 0.0, before, stages.end, 0, 1, len(method.b))
+        t, before, count = float(clock[0]), float(clock[5]), len(method.b)
+        self._check(t, self.sides.at_stages(method, t, h, before, self.state, stages, 1, count, self.work), count - 1)
+        stages.end[:] = self.state.y + h * (method.b @ stages.K[:count, :len(stages.end)])
+        self._rates(min(t + h, before), stages.end, count)
         return self.switches.excess()
 
-    def _evaluate(self, t: float, h: float, ceiling: float, y, first: int, last: int, row: int) -> None:
-        method = self.method
-        code = self.sides.evaluate(method.A, method.c, t, h, ceiling, self.state.q, y, self.stages.K, self.stages.y, first, last,
-                                   row, self.work)
-        self.state.count[4] += last - first
+    def _rates(self, t: float, y, row: int) -> None:
+        self._check(t, self.sides.at(t, self.state.q, y, self.stages.K, row, self.work), 1)
+
+    def _check(self, t: float, code: int, evaluations: int) -> None:
+        self.state.count[4] += evaluations
         if code != RUNNING:
             raise failure(self.problem, code, t, self.work, self.sides.ties)

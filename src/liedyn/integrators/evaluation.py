@@ -14,7 +14,7 @@ def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = No
     cannot be evaluated."""
     work, n, sides = problem.work(), problem.size, sides or RightHandSide(problem, problem.signals)
     y, K = state_vector(problem, v, integral), np.zeros((2, n))
-    code = sides.at(t, t, np.array(q), y, K, np.zeros(n), 0, work)
+    code = sides.at(t, np.array(q), y, K, 0, work)
     if code != RUNNING:
         raise failure(problem, code, t, work, sides.ties)
     integrals = slice(2 * problem.model.nv, n - 1)

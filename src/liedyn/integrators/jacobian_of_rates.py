@@ -17,12 +17,13 @@ from scipy.special import bernoulli, factorial
 from liedyn.codegen.step_slopes import StepSlopes
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.chart_slopes import chart_series
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
+from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
 _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
+_UNITS = {n: np.array([ad(e).ravel() for e in np.eye(n)]) for n, ad in ((3, skew), (6, bracket))}       # u @ units: ad_u
 
 
 class RateJacobian:
@@ -123,7 +124,13 @@ class RateJacobian:
 
 
 def chart_slopes(x, v) -> tuple[np.ndarray, np.ndarray]:
-    """P and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
-    P, by_x = np.empty((2, len(x), len(x)))
-    chart_series(_SERIES, np.array(x, dtype=float), np.array(v, dtype=float), P, by_x, np.empty((5, len(x), len(x))))
-    return P, by_x
+    """P = sum_k c_k (-ad_x)^k and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
+    n, units = len(x), _UNITS[len(x)]
+    A, terms = -(x @ units).reshape(n, n), np.column_stack([np.eye(n), np.zeros((n, n)), v])      # A^k, d(A^k v)/dx, u = A^k v
+    total = np.zeros_like(terms)
+    for c in _SERIES:
+        total += c * terms
+        turned = (terms[:, -1] @ units).reshape(n, n)
+        terms = A @ terms
+        terms[:, n:2 * n] += turned                              # d(A u) = A du - ad_dx u = A du + ad_u dx
+    return total[:, :n], total[:, n:2 * n]

@@ -12,7 +12,7 @@ from liedyn.dynamics.calling.threads import on_threads
 from liedyn.integrators.problem import Problem
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.jit import prepare
-from liedyn.kernels.simulation.line_stages import TERMS
+from liedyn.kernels.simulation.by_line import TERMS
 from liedyn.kernels.simulation.roll import TOGETHER, roll
 from liedyn.kernels.simulation.signals import ORDER, TORQUE
 

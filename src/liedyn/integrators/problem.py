@@ -177,7 +177,7 @@ class Problem:
         made = desk_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
         made.desk.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
         return LoopPlant(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
-                         made.desk.figures, np.zeros(m.nq), np.zeros(self.size))
+                         made.desk.figures)
 
     @property
     def _turns(self) -> np.ndarray:
@@ -321,7 +321,7 @@ def kept_rows(record: Record, count: int) -> Record:
 def stages_for(stages: int, problem: Problem, switches: int = 0) -> Stages:
     """switches: whose readings are kept beside the rates."""
     n, model, nv = problem.size, problem.model, problem.model.nv
-    return Stages(np.zeros((stages + 2, n + switches)), *(np.zeros(n) for _ in range(3)), np.zeros(nv), np.zeros(model.nq),
+    return Stages(np.zeros((stages + 2, n + switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),
                   np.zeros(nv))
 
 

@@ -1,9 +1,9 @@
 """Linearly implicit steps for stiff forces: Rosenbrock methods with the exact Jacobian of the rates, on the manifold.
 
 A step needs one Jacobian and one factorization, and no iteration. The Jacobian leaves out the work, whose power is integrated
-after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; v; work] and J = [[X, P], [A, B]], where
-X and P have blocks only for ball and free joints, the x are eliminated: only a matrix of the size of v is factored. Integrals z
-of pid laws, with dz'/d[x; v] = D and dv'/dz = C, are eliminated before: A and B stand for [A, B] + C D / g.
+after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; u; work], u = [v; z] and
+J = [[X, P], [A, B]], where X and P have blocks of 1, or of the size of ball and free joints, the x are eliminated: only a matrix
+of the size of u is inverted.
 
 The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` runs it as it runs SciPy's; a step is compiled.
 """
@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
+from liedyn.integrators.rates import rates_at
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.run_state import SMALLEST_STEP
-from liedyn.integrators.runge_kutta import rates_at
 from liedyn.jit import kernel, primitive
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.line_stages import REFUSED
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
 from liedyn.lie.lanes import sqrt
 
@@ -30,40 +30,30 @@ _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                       
 _WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]   # powers there -> work / h: s … s^4
 
 
-class Lone(NamedTuple):
-    """A and c of an evaluation that is no stage of an explicit method."""
-
-    A: np.ndarray
-    c: np.ndarray
-
-
 class Room(NamedTuple):
-    full: np.ndarray       # (n, n) the Jacobian
-    J: np.ndarray          # (n, n) the same, without z
-    W: np.ndarray          # (nv, nv) factors of the matrix of v
-    order: np.ndarray      # (nv,) int64 rows in the order of the pivots
-    block: np.ndarray      # (b, 2) int64 first coordinate and size of ball and free joints
-    E: np.ndarray          # (nv, 6) rows of 1 / (g - X) of their blocks
-    room: np.ndarray       # (6, 12) where they are inverted
+    J: np.ndarray          # (n - 1, n - 1) the Jacobian without the work, transposed
+    W: np.ndarray          # (m, m) inverse of what is left for u, transposed
+    E: np.ndarray          # (nv, 6) rows of the blocks of (g - X)^-1
+    order: np.ndarray      # (m,) int64 room of `invert`
+    block: np.ndarray      # (b, 2) int64 first coordinate and size of each block
     U: np.ndarray          # (stages, n)
     slope: np.ndarray      # (n,) df/dt
     right: np.ndarray      # (n,)
     y: np.ndarray          # (n,) of a stage
     end: np.ndarray        # (n,) after the step
-    swap: np.ndarray       # (nv,)
     power: np.ndarray      # (4,) at the nodes of the work
     size: np.ndarray       # (nv,) what errors of x are relative to besides x
     atol: np.ndarray       # (n,)
 
 
 @kernel
-def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rtol, work):
+def try_step(line, loops, method, t, h, ceiling, q0, y, K, room, rtol, work):
     """The step of length h from y, whose rates are in K[1], into room.end. Returns a code and the norm of the error.
     K[2] is overwritten."""
     n, g = y.size, 1.0 / (method.gamma * h)
     if not factor(g, room):
         return SINGULAR, np.inf
-    code = time_slope(line, loops, lone, t, h, ceiling, q0, y, K, stage, room, work)
+    code = time_slope(line, loops, t, h, ceiling, q0, y, K, room, work)
     for i in range(method.b.size):
         if code != RUNNING:
             return code, np.inf
@@ -74,8 +64,7 @@ def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rt
                 for k in range(n):
                     room.y[k] += method.A[i, j] * room.U[j, k]
         if i > 0:
-            now = min(t + method.c[i] * h, ceiling)
-            code = rates_at(line, loops, lone, now, 0.0, ceiling, q0, room.y, Rows(K, stage), int64(0), int64(1), int64(2), work)
+            code = rates_at(line, loops, min(t + method.c[i] * h, ceiling), q0, room.y, K, int64(2), work)
         rates = K[2] if i > 0 else K[1]
         for k in range(n):
             room.right[k] = rates[k] + h * method.d[i] * room.slope[k]
@@ -83,7 +72,7 @@ def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rt
             w = method.C[i, j] / h
             for k in range(n):
                 room.right[k] += w * room.U[j, k]
-        solve_stage(g, room, room.U[i])
+        solve_stage(room, room.U[i])
     for k in range(n):
         room.end[k] = y[k]
     for j in range(method.b.size):
@@ -91,12 +80,12 @@ def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rt
             room.end[k] += method.b[j] * room.U[j, k]
     error = error_norm(method, y, room, rtol)
     if error < 1.0:
-        code = powers(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, work)
+        code = powers(line, loops, method, t, h, ceiling, q0, y, K, room, work)
     return code, error
 
 
 @primitive
-def powers(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, work):
+def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
     """Into room.power, along the dense output of the step."""
     code, n = RUNNING, y.size - 1
     room.power[0] = K[1, n]
@@ -110,30 +99,22 @@ def powers(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, work
                     u += method.dense[r, j] * room.U[j, k]
                 x = u + s * x
             room.y[k] = (1.0 - s) * y[k] + s * (room.end[k] + (1.0 - s) * x)
-        code = rates_at(line, loops, lone, min(t + s * h, ceiling), 0.0, ceiling, q0, room.y, Rows(K, stage), int64(0), int64(1),
-                        int64(2), work)
+        code = rates_at(line, loops, min(t + s * h, ceiling), q0, room.y, K, int64(2), work)
         room.power[i] = K[2, n]
         if code != RUNNING:
             return code
     return code
 
 
-class Rows(NamedTuple):
-    """The part of `Stages` that an evaluation writes."""
-
-    K: np.ndarray
-    y: np.ndarray
-
-
 @primitive
-def time_slope(line, loops, lone, t, h, ceiling, q0, y, K, stage, room, work):
+def time_slope(line, loops, t, h, ceiling, q0, y, K, room, work):
     """df/dt into room.slope, by a difference."""
     n, ahead = y.size, min(t + _GLANCE * h, ceiling) - t
     for k in range(n):
         room.slope[k] = 0.0
     if ahead <= 0.0:
         return RUNNING
-    code = rates_at(line, loops, lone, t + ahead, 0.0, ceiling, q0, y, Rows(K, stage), int64(0), int64(1), int64(2), work)
+    code = rates_at(line, loops, t + ahead, q0, y, K, int64(2), work)
     for k in range(n):
         room.slope[k] = (K[2, k] - K[1, k]) / ahead
     return code
@@ -156,151 +137,90 @@ def error_norm(method, y, room, rtol):
 
 @primitive
 def factor(g, room):
-    """W = g - B - A (g - X)^-1 P, factored with row pivoting. False: singular."""
-    J, W, E, nv = room.J, room.W, room.E, room.W.shape[0]
-    eliminate_integrals(g, room)
-    for r in range(nv):
-        for c in range(nv):
-            W[r, c] = -J[nv + r, nv + c] - J[nv + r, c] * J[c, nv + c] / g
-        W[r, r] += g
+    """The inverses of g - X and of g - B - A (g - X)^-1 P. False: singular."""
+    J, W, nv, m = room.J, room.W, room.E.shape[0], room.W.shape[0]
+    for c in range(m):
+        for r in range(m):
+            W[c, r] = (g if r == c else 0.0) - J[nv + c, nv + r]
     for b in range(room.block.shape[0]):
-        k, m = room.block[b, 0], room.block[b, 1]
-        invert_block(g, k, m, J, E, room.room)
-        for r in range(nv):
-            for c in range(m):
-                total = 0.0
-                for i in range(m):
-                    ep = 0.0
-                    for j in range(m):
-                        ep += E[k + i, j] * J[k + j, nv + k + c]
-                    total += J[nv + r, k + i] * ep
-                W[r, k + c] = (g if r == k + c else 0.0) - J[nv + r, nv + k + c] - total
-    return lu(W, room.order)
+        k, n = room.block[b, 0], room.block[b, 1]
+        E = room.E[k:k + n, :n]
+        for i in range(n):
+            for j in range(n):
+                E[i, j] = (g if i == j else 0.0) - J[k + j, k + i]
+        if not invert(E, room.order):
+            return False
+        for c in range(n):
+            for i in range(n):
+                x = 0.0
+                for j in range(n):
+                    x += E[i, j] * J[nv + k + c, k + j]
+                for r in range(m):
+                    W[k + c, r] -= J[k + i, nv + r] * x
+    return invert(W, room.order)
 
 
 @primitive
-def eliminate_integrals(g, room):
-    """[A, B] + C D / g into J."""
-    full, nv, n = room.full, room.W.shape[0], room.full.shape[0]
-    for r in range(nv, 2 * nv):
-        for k in range(2 * nv, n - 1):
-            if k == 2 * nv:
-                for c in range(2 * nv):
-                    room.J[r, c] = full[r, c]
-            for c in range(2 * nv):
-                room.J[r, c] += full[r, k] * full[k, c] / g
-
-
-@primitive
-def invert_block(g, k, m, J, E, room):
-    """(g - X)^-1 of a ball's or a free body's block into E: Gauss and Jordan. Diagonally dominant where the step is short."""
-    for i in range(m):
-        for j in range(m):
-            room[i, j] = (g if i == j else 0.0) - J[k + i, k + j]
-            room[i, m + j] = 1.0 if i == j else 0.0
-    for p in range(m):
-        best = p
-        for i in range(p + 1, m):
-            if abs(room[i, p]) > abs(room[best, p]):
-                best = i
-        for j in range(2 * m):
-            x = room[p, j]
-            room[p, j] = room[best, j]
-            room[best, j] = x
-        x = room[p, p]
-        for j in range(2 * m):
-            room[p, j] = room[p, j] / x
-        for i in range(m):
-            if i != p:
-                x = room[i, p]
-                for j in range(2 * m):
-                    room[i, j] -= x * room[p, j]
-    for i in range(m):
-        for j in range(m):
-            E[k + i, j] = room[i, m + j]
-
-
-@primitive
-def lu(W, order):
-    """Factors in place. False where a pivot is zero or not a number."""
-    n = order.size
-    for i in range(n):
-        order[i] = i
+def invert(M, order):
+    """In place: Gauss and Jordan, with row pivoting. False where a pivot is zero or not a number."""
+    n = M.shape[0]
     for k in range(n):
         best = k
         for i in range(k + 1, n):
-            if abs(W[i, k]) > abs(W[best, k]):
+            if abs(M[i, k]) > abs(M[best, k]):
                 best = i
-        if not (abs(W[best, k]) > 0.0 and abs(W[best, k]) < np.inf):
+        order[k], pivot = best, M[best, k]
+        if not 0.0 < abs(pivot) < np.inf:
             return False
-        if best != k:
-            i = order[k]
-            order[k] = order[best]
-            order[best] = i
-            for j in range(n):
-                x = W[k, j]
-                W[k, j] = W[best, j]
-                W[best, j] = x
-        for i in range(k + 1, n):
-            x = W[i, k]
-            if x != 0.0:
-                x = x / W[k, k]
-                W[i, k] = x
-                for j in range(k + 1, n):
-                    W[i, j] -= x * W[k, j]
+        for j in range(n):
+            x = M[best, j]
+            M[best, j] = M[k, j]
+            M[k, j] = x / pivot
+        M[k, k] = 1.0 / pivot
+        for i in range(n):
+            x = M[i, k]
+            if i != k and x != 0.0:
+                M[i, k] = 0.0
+                for j in range(n):
+                    M[i, j] -= x * M[k, j]
+    for k in range(n - 1, -1, -1):
+        for i in range(n):
+            x = M[i, k]
+            M[i, k] = M[i, order[k]]
+            M[i, order[k]] = x
     return True
 
 
 @primitive
-def solve_stage(g, room, U):
-    """(g - J) U = room.right, by the factors."""
-    J, W, right, z, nv = room.J, room.W, room.right, room.swap, room.W.shape[0]
-    full, n = room.full, room.full.shape[0]
-    for k in range(nv):
-        U[k] = right[k] / g
-    eliminate_blocks(room, right, U)                       # (g - X)^-1 r_x
-    for r in range(nv):
-        x = right[nv + r]
-        for c in range(nv):
-            x += J[nv + r, c] * U[c]
-        for c in range(2 * nv, n - 1):
-            x += full[nv + r, c] * right[c] / g
-        z[r] = x
-    for k in range(nv):
-        x = z[room.order[k]]
-        for j in range(k):
-            x -= W[k, j] * U[nv + j]
-        U[nv + k] = x
-    for i in range(nv):
-        k = nv - 1 - i
-        x = U[nv + k]
-        for j in range(k + 1, nv):
-            x -= W[k, j] * U[nv + j]
-        U[nv + k] = x / W[k, k]
-    for k in range(nv):
-        U[k] = (right[k] + J[k, nv + k] * U[nv + k]) / g
+def solve_stage(room, U):
+    """(g - J) U = room.right, which is overwritten. U of the work stays zero."""
+    J, W, right, nv, m = room.J, room.W, room.right, room.E.shape[0], room.W.shape[0]
+    eliminate_positions(room, U)
+    for r in range(m):
+        U[nv + r] = 0.0
+    for c in range(nv):
+        for r in range(m):
+            right[nv + r] += J[c, nv + r] * U[c]
+    for c in range(m):
+        for r in range(m):
+            U[nv + r] += W[c, r] * right[nv + c]
     for b in range(room.block.shape[0]):
-        k, m = room.block[b, 0], room.block[b, 1]
-        for i in range(m):
-            for c in range(m):
-                right[k + i] += J[k + i, nv + k + c] * U[nv + k + c]
-    eliminate_blocks(room, right, U)
-    for k in range(2 * nv, n):
-        x = right[k]
-        if k < n - 1:
-            for c in range(2 * nv):
-                x += full[k, c] * U[c]
-        U[k] = x / g
+        k, n = room.block[b, 0], room.block[b, 1]
+        for c in range(nv + k, nv + k + n):
+            for i in range(k, k + n):
+                right[i] += J[c, i] * U[c]
+    eliminate_positions(room, U)
 
 
 @primitive
-def eliminate_blocks(room, right, U):
+def eliminate_positions(room, U):
+    """x of U = (g - X)^-1 x of room.right."""
     for b in range(room.block.shape[0]):
-        k, m = room.block[b, 0], room.block[b, 1]
-        for i in range(m):
+        k, n = room.block[b, 0], room.block[b, 1]
+        for i in range(n):
             x = 0.0
-            for j in range(m):
-                x += room.E[k + i, j] * right[k + j]
+            for j in range(n):
+                x += room.E[k + i, j] * room.right[k + j]
             U[k + i] = x
 
 
@@ -312,14 +232,14 @@ class RosenbrockSolver:
         self.run, self.fun, self.jacobian, self.t, self.y, self.t_bound = run, fun, jac, t0, y0, t_bound
         self.method, model = METHODS[run.options.method](), run.model
         self.rtol, self.most, self.status, self.t_old, self.step_size = rtol, max_step, "running", None, None
-        n, nv, blocks = len(y0), model.nv, [joint for joint in model.joints if joint.kind != SCREW]
-        block = np.array([(j.v.start, j.v.stop - j.v.start) for j in blocks], dtype=np.int64).reshape(-1, 2)
+        n, nv = len(y0), model.nv
+        m, block = n - 1 - nv, [part for joint in model.joints for part in _blocks(joint)]
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
-        self.room = Room(np.zeros((n, n)), np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block,
-                         np.zeros((nv, 6)), np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
-                         np.zeros(nv), np.zeros(4), size, np.asarray(atol, dtype=float))
-        self.K, self.lone = np.zeros((3, n)), Lone(np.zeros((1, 1)), np.zeros(1))
+        self.room = Room(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)), np.zeros(max(m, 6), dtype=np.int64),
+                         np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
+                         np.zeros(4), size, np.asarray(atol, dtype=float))
+        self.K = np.zeros((3, n))
         self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 
     def _first_step(self) -> float:
@@ -334,8 +254,7 @@ class RosenbrockSolver:
     def step(self) -> None:
         """As `OdeSolver.step`."""
         t, y, run, room = self.t, self.y, self.run, self.room
-        room.full[:] = self.jacobian(t, y)
-        room.J[:] = room.full
+        room.J[:] = self.jacobian(t, y)[:-1, :-1].T
         run.check(run.jacobian.code)
         self.K[1] = run.jacobian.rates
         smallest, rejected, refused = SMALLEST_STEP * np.spacing(self.t_bound), False, 0
@@ -370,8 +289,8 @@ class RosenbrockSolver:
     def _try(self, t, h, y):
         run = self.run
         sides = run.sides
-        code, error = try_step(sides.line, sides.loops, self.lone, self.method, t, h, run.ceiling, run.state.q, y, self.K,
-                               run.stages.y, self.room, self.rtol, run.work)
+        code, error = try_step(sides.line, sides.loops, self.method, t, h, run.ceiling, run.state.q, y, self.K, self.room,
+                               self.rtol, run.work)
         run.evaluations += len(self.method.b)
         if code not in (RUNNING, NOT_FINITE, SINGULAR, REFUSED):
             run.check(code)
@@ -387,3 +306,9 @@ class RosenbrockSolver:
             out[-1] = y[-1] + s**np.arange(1, 5) @ work
             return out
         return at
+
+
+def _blocks(joint) -> list[tuple[int, int]]:
+    """First coordinate and size."""
+    first, last = joint.v.start, joint.v.stop
+    return [(k, 1) for k in range(first, last)] if joint.kind == SCREW else [(first, last - first)]

@@ -3,8 +3,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
-from liedyn.kernels.loops.loop_motion import LoopPlant
+from liedyn.jit import kernel, primitive
+from liedyn.kernels.loops.by_parts import copy
+from liedyn.kernels.loops.desk import desk_of
+from liedyn.kernels.loops.loop_motion import LoopPlant, measure
 from liedyn.kernels.simulation.right_hand_side import Plant
 from liedyn.kernels.simulation.signals import Schedule, Signals
 
@@ -22,17 +24,18 @@ class Method(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """What the loop over a run knows of its schedule."""
+    """What the loop over a run knows of its schedule and its constraints."""
 
     breaks: np.ndarray     # Schedule.breaks, before, q_of_v
     before: np.ndarray
     q_of_v: np.ndarray
     held: np.ndarray       # of the switches of the state: Signals.held of this run
+    desk: np.ndarray       # of the constraints, see `kernels.loops.desk`; empty without
     halts: bool            # whether the loop returns at each break
 
 
 class Loops(NamedTuple):
-    """What `stages.evaluate` takes."""
+    """What `by_loops.rates_by_loops` takes."""
 
     index: np.ndarray
     constants: np.ndarray
@@ -58,6 +61,7 @@ class Stages(NamedTuple):
     end: np.ndarray        # (n,) after the step
     output: np.ndarray     # (n,) between steps
     q: np.ndarray          # (nv,) what errors of x are relative to
+    back: np.ndarray       # (nq,) of a state that has been brought back onto the constraints
     next_q: np.ndarray     # (nq,) at the end of the step
     next_v: np.ndarray     # (nv,)
 
@@ -78,12 +82,6 @@ class Record(NamedTuple):
 
 
 @primitive
-def copy(x, to):
-    for k in range(x.size):
-        to[k] = x[k]
-
-
-@primitive
 def next_break(walls, state, last):
     """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
     while state.count[1] < walls.breaks.size and walls.breaks[state.count[1]] <= state.clock[0]:
@@ -95,7 +93,32 @@ def next_break(walls, state, last):
 
 
 @primitive
-def next_goal(wall, record, state):
-    """The end of the way that fixed steps share: the next output, or the wall where that is no later but for rounding."""
-    due = record.t[state.count[0]]
-    return wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due
+def next_part(walls, state, record, step):
+    """One of equal parts of the way to the next output or break, no longer than `step`: its length and its end; the wall that it
+    must not pass, the last time before that, and the goal of the way: the output, or the wall where that is no later but for
+    rounding."""
+    t, due = state.clock[0], record.t[state.count[0]]
+    wall, before = next_break(walls, state, record.t[record.t.size - 1])
+    goal = wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due
+    parts = max(1.0, np.ceil((goal - t) / step * (1.0 - 1e-9)))
+    h = (goal - t) / parts
+    return h, goal if parts == 1.0 else t + h, wall, before, goal
+
+
+@primitive
+def keep_evaluated(work, supplied, record, i):
+    """Output i: the evaluation in work, and the work that has been supplied."""
+    copy(work.q, record.q[i])
+    copy(work.v, record.v[i])
+    copy(work.a, record.a[i])
+    copy(work.tau, record.tau[i])
+    copy(work.wrench, record.wrench[i])
+    record.work[i] = supplied
+
+
+@kernel
+def keep_constraints(desk, record, i, work):
+    d = desk_of(desk)
+    copy(d.multipliers, record.multipliers[i])
+    copy(d.drive, record.drive[i])
+    measure(desk, work.q, work.v, record.residual[i])

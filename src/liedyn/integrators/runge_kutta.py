@@ -8,20 +8,18 @@ A step ends with its state in the chart about its beginning. The rates there, wh
 configuration, prescribed values included: it is the origin of the next chart. A step of a constrained system ends with the
 projection of position and velocity onto the constraints, by less than the step's error, so that the order is kept.
 
-Right-hand sides are a `line` (machine code of one scenario: one compilation of this file serves all), or `loops`; the other is
-None, and Numba prunes at typing what belongs to it. So it does where loops.ties is None.
+Of `line` and `loops` one is None: see `rates`.
 """
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
-from liedyn.integrators.constraint_steps import bring_back, copy_constraints, copy_desk
 from liedyn.integrators.passed import none_loose, passed_within
-from liedyn.integrators.run_state import SMALLEST_STEP, copy, next_break, next_goal
+from liedyn.integrators.rates import bring_back, rates_at, rates_inline, rates_of_stages
+from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints, keep_evaluated, next_break, next_part
 from liedyn.integrators.step_size import LEAST_FACTOR, MOST_FACTOR, SAFETY, chart_origin, error_norm, first_step
 from liedyn.jit import kernel, pasted, primitive
-from liedyn.kernels.simulation.line_stages import back_by_line, evaluate_line
+from liedyn.kernels.loops.by_parts import copy
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
-from liedyn.kernels.simulation.stages import evaluate
 
 
 # Two loops, so that a run compiles only the one it needs.
@@ -29,7 +27,7 @@ from liedyn.kernels.simulation.stages import evaluate
 def run_fixed(line, loops, walls, method, state, stages, record, work, most_steps):
     """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
     for _ in range(most_steps):
-        code = keep_what_is_due(line, loops, method, state, stages, record, work)
+        code = keep_what_is_due(line, loops, walls, state, stages, record, work)
         if code == RUNNING:
             code = fixed_step(line, loops, walls, method, state, stages, record, work)
         if code != RUNNING:
@@ -41,7 +39,7 @@ def run_fixed(line, loops, walls, method, state, stages, record, work, most_step
 def run_adaptive(line, loops, walls, method, state, stages, record, work, most_steps):
     """The same with the step chosen by the error."""
     for _ in range(most_steps):
-        code = keep_what_is_due(line, loops, method, state, stages, record, work)
+        code = keep_what_is_due(line, loops, walls, state, stages, record, work)
         if code == RUNNING:
             code = adaptive_step(line, loops, walls, method, state, stages, record, work)
         if code != RUNNING:
@@ -50,21 +48,9 @@ def run_adaptive(line, loops, walls, method, state, stages, record, work, most_s
 
 
 @primitive
-def rates_at(line, loops, method, t, h, ceiling, q0, y0, stages, first, last, row, work):
-    """`evaluate` by the line or the loops."""
-    code = RUNNING
-    if line is not None:                                      # Numba prunes a branch where it knows an argument to be None
-        code = evaluate_line(line, method.A, method.c, t, h, ceiling, q0, y0, stages.K, stages.y, first, last, row, work)
-    if loops is not None:
-        code = evaluate(loops.index, loops.constants, loops.plant, loops.schedule, loops.signals, loops.ties, method.A, method.c,
-                        t, h, ceiling, q0, y0, stages.K, stages.y, first, last, row, work)
-    return code
-
-
-@kernel
-def begin_step(line, loops, method, now, state, stages, work):
+def begin_step(line, loops, now, state, stages, work):
     """The rates at the present state, whose configuration becomes the origin of the chart: there dx/dt is v. Returns a code."""
-    code = rates_at(line, loops, method, now, 0.0, now, state.q, state.y, stages, int64(0), int64(1), int64(0), work)
+    code = rates_at(line, loops, now, state.q, state.y, stages.K, int64(0), work)
     if code == RUNNING:
         move_origin(work.q, work.v, state, stages.K[0])
         state.count[4], state.count[5] = state.count[4] + 1, 1
@@ -80,39 +66,31 @@ def move_origin(q, v, state, rates):
 
 
 @pasted
-def keep_what_is_due(line, loops, method, state, stages, record, work):
+def keep_what_is_due(line, loops, walls, state, stages, record, work):
     """An output at the present time, once its rates are known. FINISHED after the last."""
     count, now = state.count, state.clock[0]
     if count[0] < record.t.size and now >= record.t[count[0]] and count[5] == 0:
         if now > 0.0 and now == record.t[record.t.size - 1]:
             now = np.nextafter(now, -np.inf)                  # the last instant belongs to what came before it
-        code = begin_step(line, loops, method, now, state, stages, work)
+        code = begin_step(line, loops, now, state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(line, loops, record, count[0], work, state.y)
+        copy_record(walls, record, count[0], work, state.y)
         count[0] += 1
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
 @kernel
-def keep_now(line, loops, method, state, stages, record, work):
-    return keep_what_is_due(line, loops, method, state, stages, record, work)
+def keep_now(line, loops, walls, state, stages, record, work):
+    return keep_what_is_due(line, loops, walls, state, stages, record, work)
 
 
 @primitive
-def copy_record(line, loops, record, i, work, y):
-    """Output i: work and ties hold the evaluation at its time."""
-    copy(work.q, record.q[i])
-    copy(work.v, record.v[i])
-    copy(work.a, record.a[i])
-    copy(work.tau, record.tau[i])
-    copy(work.wrench, record.wrench[i])
-    record.work[i] = y[y.size - 1]
-    if line is not None:                                      # noqa: SIM102 - Numba prunes what asks for None alone
-        if line.desk.size:
-            copy_desk(line.desk, record, i, work)
-    if loops is not None:
-        copy_constraints(loops.ties, record, i, work)
+def copy_record(walls, record, i, work, y):
+    """Output i: work and the desk hold the evaluation at its time."""
+    keep_evaluated(work, y[y.size - 1], record, i)
+    if walls.desk.size:
+        keep_constraints(walls.desk, record, i, work)
 
 
 @primitive
@@ -127,18 +105,12 @@ def end_of_step(method, state, stages, h):
 
 
 @primitive
-def accept(line, loops, state, stages, t, work):
+def accept(line, loops, walls, state, stages, t, work):
     """Move to the end of the step, back onto the constraints. Returns a code."""
     copy(stages.end, state.y)
     state.clock[0] = t
     state.count[2], state.count[5] = state.count[2] + 1, 0
-    code = RUNNING
-    if line is not None:
-        code = back_by_line(line, t, True, state.q, state.y, state.q, work)
-    if loops is not None:
-        code = bring_back(loops.index, loops.constants, loops.schedule, loops.signals, loops.ties, t, True, state.q, state.y,
-                          state.q, work)
-    return code
+    return bring_back(line, loops, t, True, state.q, state.y, state.q, work) if walls.desk.size else RUNNING
 
 
 @primitive
@@ -147,57 +119,52 @@ def copy_trial(state, h, end, wall, before):
 
 
 @kernel
-def end_step_here(line, loops, method, state, stages, record, h, work):
+def end_step_here(line, loops, walls, method, state, stages, record, h, work):
     """Keep the step of length h in stages, with its outputs. Returns a code."""
     before = state.clock[5]
     end = min(state.clock[0] + h, state.clock[3]) if h < state.clock[2] else state.clock[3]
     if method.dense.size:
-        code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
+        code = outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work)
         if code != RUNNING:
             return code
-    return accept(line, loops, state, stages, end, work)
+    return accept(line, loops, walls, state, stages, end, work)
 
 
 @pasted
 def fixed_step(line, loops, walls, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[0]
-    wall, before = next_break(walls, state, record.t[record.t.size - 1])
-    goal = next_goal(wall, record, state)
-    parts = max(1.0, np.ceil((goal - t) / method.control[0] * (1.0 - 1e-9)))
-    h = (goal - t) / parts
-    end = goal if parts == 1.0 else t + h
+    h, end, wall, before, goal = next_part(walls, state, record, method.control[0])
     ceiling = before if end == wall else wall
     code = RUNNING
     if state.count[5] == 0:
-        code = begin_step(line, loops, method, t, state, stages, work)
+        code = begin_step(line, loops, t, state, stages, work)
     if code == RUNNING:
-        code = rates_at(line, loops, method, t, h, ceiling, state.q, state.y, stages, int64(1), method.b.size, int64(0), work)
+        code = rates_of_stages(line, loops, method, t, h, ceiling, state, stages, int64(1), method.b.size, work)
     if code != RUNNING:
         return code
     state.count[4] += method.b.size - 1
     end_of_step(method, state, stages, h)
     if walls.held.size:
-        code = rates_at(line, loops, method, min(end, before), 0.0, before, state.q, stages.end, stages, int64(0), int64(1),
-                        method.b.size, work)
+        code = rates_at(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
         if code == RUNNING and passed_within(walls.held, method, stages):
             copy_trial(state, h, end, wall, before)
             code = PASSED
         if code != RUNNING:
             state.count[5] = 0 if code != PASSED else 1
             return code
-    code = accept(line, loops, state, stages, end, work)
+    code = accept(line, loops, walls, state, stages, end, work)
     if walls.halts and end == wall and code == RUNNING:
         return WALL
     if walls.held.size and code == RUNNING:
         if end == wall:
             return WALL
-        if not constrained(line, loops) and none_loose(walls.held):      # first same as last
+        if not walls.desk.size and none_loose(walls.held):      # first same as last
             copy(stages.K[method.b.size], stages.K[0])
             move_origin(work.q, work.v, state, stages.K[0])
             state.count[5] = 1
             if end == goal:
-                copy_record(line, loops, record, state.count[0], work, state.y)
+                copy_record(walls, record, state.count[0], work, state.y)
                 state.count[0] += 1
     return code
 
@@ -208,7 +175,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     t = state.clock[0]
     wall, before = next_break(walls, state, record.t[record.t.size - 1])
     if state.count[5] == 0:
-        code = begin_step(line, loops, method, t, state, stages, work)
+        code = begin_step(line, loops, t, state, stages, work)
         if code != RUNNING:
             return code
     chart_origin(walls.q_of_v, state, stages)
@@ -224,11 +191,10 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
         if end + 0.01 * h >= wall:                            # rather a slightly longer step than a sliver
             end = wall
             h = wall - t
-        code = rates_at(line, loops, method, t, h, before, state.q, state.y, stages, int64(1), method.b.size, int64(0), work)
+        code = rates_of_stages(line, loops, method, t, h, before, state, stages, int64(1), method.b.size, work)
         if code == RUNNING:
             end_of_step(method, state, stages, h)
-            code = rates_at(line, loops, method, min(end, before), 0.0, before, state.q, stages.end, stages, int64(0), int64(1),
-                            method.b.size, work)
+            code = rates_inline(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
             state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h
@@ -251,40 +217,25 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
         return PASSED
     copy(work.q, stages.next_q)
     copy(work.v, stages.next_v)
-    code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
+    code = outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work)
     if code == RUNNING:
-        code = accept(line, loops, state, stages, end, work)
+        code = accept(line, loops, walls, state, stages, end, work)
     if (walls.held.size or walls.halts) and code == RUNNING and end == wall:
         return WALL
-    if code == RUNNING and end != wall and not constrained(line, loops) and none_loose(walls.held):     # first same as last
+    if code == RUNNING and end != wall and not walls.desk.size and none_loose(walls.held):     # first same as last
         copy(stages.K[method.b.size], stages.K[0])
         move_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[5] = 1
     return code
 
 
-@primitive
-def constrained(line, loops):
-    if line is not None:
-        return line.desk.size > 0
-    if loops is not None:
-        return is_given(loops.ties)
-    return False
-
-
-@primitive
-def is_given(ties):
-    return ties is not None
-
-
 @pasted
-def outputs_within(line, loops, method, state, stages, record, h, end, before, work):
+def outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[0], state.count, state.y.size
     final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
     if further > 0 and count[0] < record.t.size and (record.t[count[0]] < end or final):
-        code = rates_at(line, loops, method, t, h, before, state.q, state.y, stages, method.b.size + 1, method.c.size, int64(0),
-                        work)
+        code = rates_of_stages(line, loops, method, t, h, before, state, stages, method.b.size + 1, method.c.size, work)
         count[4] += further
         if code != RUNNING:
             return code
@@ -298,38 +249,21 @@ def outputs_within(line, loops, method, state, stages, record, h, end, before, w
             for k in range(n):
                 stages.y[k] += h * w * stages.K[r, k]
         copy(stages.y, stages.output)
-        code = evaluate_output(line, loops, method, min(record.t[count[0]], before), state, stages, work)
+        code = evaluate_output(line, loops, walls, min(record.t[count[0]], before), state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(line, loops, record, count[0], work, stages.output)
+        copy_record(walls, record, count[0], work, stages.output)
         count[0] += 1
     return RUNNING
 
 
 @kernel
-def evaluate_output(line, loops, method, now, state, stages, work):
-    """Rates at stages.output, which goes back onto the constraints before."""
-    code = RUNNING
-    if line is not None:
-        q, y = state.q, stages.output
-        if line.desk.size:
-            q, y = line.q, line.y
-            copy(stages.output, y)
-            code = back_by_line(line, now, False, state.q, y, q, work)
-        if code == RUNNING:
-            code = rates_at(line, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), stages.K.shape[0] - 1, work)
-    if loops is not None:
-        code = output_by_loops(loops, loops.ties, method, now, state, stages, work)
-    return code
-
-
-@primitive
-def output_by_loops(loops, ties, method, now, state, stages, work):
-    q, y, code = state.q, stages.output, RUNNING
-    if ties is not None:
-        q, y = ties.q, ties.y
-        copy(stages.output, y)
-        code = bring_back(loops.index, loops.constants, loops.schedule, loops.signals, ties, now, False, state.q, y, q, work)
+def evaluate_output(line, loops, walls, now, state, stages, work):
+    """Rates at stages.output, which goes back onto the constraints before. Returns a code."""
+    q, code = state.q, RUNNING
+    if walls.desk.size:
+        q = stages.back
+        code = bring_back(line, loops, now, False, state.q, stages.output, q, work)
     if code == RUNNING:
-        code = rates_at(None, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), stages.K.shape[0] - 1, work)
+        code = rates_at(line, loops, now, q, stages.output, stages.K, stages.K.shape[0] - 1, work)
     return code

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 _SHARED = "K_extended", "K", "room"          # arrays that others look into: written, not replaced
-_FIXED = "t_bound", "rtol", "atol", "method", "lone"
+_FIXED = "t_bound", "rtol", "atol", "method"
 _KINDS = (bool, int, float, np.number, np.bool_)
 
 

@@ -4,14 +4,9 @@ A run that goes on with the same numbers goes on bit for bit, so all arrays that
 """
 from __future__ import annotations
 
-import json
-from collections import deque
-
 import numpy as np
 
 from liedyn.kernels.loops.desk import HEADER
-
-TEXT = "text"             # the name of what is no array
 
 
 def numbers_of(**carried) -> dict[str, np.ndarray]:
@@ -37,22 +32,3 @@ def put_back_constraints(saved, ties) -> None:
         header = ties.desk[:HEADER].copy()
         put_back(saved, ties=ties)
         ties.desk[:HEADER] = header
-
-
-def text_of(sides, switches=None, **more) -> dict[str, np.ndarray]:
-    """What is no array: whether loops have taken over, cuts and notes of the switches, and `more`."""
-    text = {"loops": sides.line is None, **more}
-    if switches is not None:
-        text |= {"cuts": [list(one) for one in switches.cuts], "notes": list(switches.notes.items())}
-    return {TEXT: np.array(json.dumps(text))}
-
-
-def put_back_text(saved, sides, switches=None) -> dict:
-    """Returns the text."""
-    text = json.loads(str(saved[TEXT]))
-    if text["loops"] and sides.line is not None:
-        sides.turn_to_loops()
-    if switches is not None:
-        switches.cuts = [deque(one, maxlen=cuts.maxlen) for one, cuts in zip(text["cuts"], switches.cuts, strict=True)]
-        switches.notes = dict(map(tuple, text["notes"]))
-    return text

@@ -10,28 +10,13 @@ from math import isfinite
 import numpy as np
 
 from liedyn.dynamics.manifold import difference
-from liedyn.integrators.constraint_steps import copy_constraints
-from liedyn.integrators.held_torques import HeldTorques
-from liedyn.integrators.problem import (
-    Keeper,
-    Start,
-    Statistics,
-    Stretch,
-    begin,
-    failure,
-    integral_of,
-    kept_rows,
-    loop_figures,
-    stages_for,
-)
-from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, failure, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
-from liedyn.integrators.run_state import SMALLEST_STEP
+from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints
 from liedyn.integrators.saved_solver import set_solver, solver_numbers
-from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
-from liedyn.integrators.switching import LOOSE_STEPS, Switches
-from liedyn.jit import kernel
+from liedyn.integrators.switching import LOOSE_STEPS
+from liedyn.integrators.underway import Underway
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
@@ -39,11 +24,6 @@ IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LOOSE = 1e-8             # rad or m
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
-
-
-@kernel
-def keep_constraints(ties, record, i, work):
-    copy_constraints(ties, record, i, work)
 
 
 class _Stop(Exception):
@@ -77,20 +57,15 @@ def _notes(method: str, heard) -> tuple[str, ...]:
                                if not issubclass(one.category, ResourceWarning)))
 
 
-class _Run:
+class _Run(Underway):
     def __init__(self, problem, start, times, options, controller=None, keeper=None):
         import scipy.integrate
 
-        self.problem, self.model, self.options = problem, problem.model, options
+        super().__init__(problem, start, times, controller, 1, False)
+        self.model, self.options = problem.model, options
         ours = options.method in ROSENBROCK
         self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
-        self.record, self.work = problem.record(np.array(times)), problem.work()
-        self.state, self.stages, self.fired = begin(problem, start), stages_for(1, problem), ()
-        self.just_fired = start.fired
-        self.last = float(times[-1])
-        self.switches = Switches(problem)
-        self.sides = RightHandSide(problem, self.switches.signals)
-        self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
+        self.fired, self.just_fired, self.last = (), start.fired, float(times[-1])
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
@@ -100,24 +75,13 @@ class _Run:
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
         self.saved = self.keeper.saved
-        signals = self.switches.signals
-        self.carried = {"state": self.state, "stages": self.stages, "work": self.work, "held": signals.held,
-                        "measured": signals.measured}
-        self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
-
-    @property
-    def ties(self):
-        return self.sides.ties
+        self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != SCREW for k in range(3)]
 
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
         if self.saved is not None:
-            put_back_text(self.saved, self.sides, self.switches)
-            put_back(self.saved, **self.carried)
-            if self.torques:
-                put_back(self.saved, torques=self.torques.carried)
-                self.torques.show()
+            self.put_back(self.saved, {})
         self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
@@ -169,9 +133,9 @@ class _Run:
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
                              max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
         if self.saved is not None:
-            self.put_back(solver)
+            self.put_all_back(solver)
         while solver.status == "running":
-            self.keeper.between(float(solver.t), lambda: self.snapshot(solver))
+            self.keeper.between(float(solver.t), lambda: self.all_numbers(solver))
             try:
                 solver.step()
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
@@ -190,25 +154,25 @@ class _Run:
             progress(solver.t / max(self.last, 1e-300))
             if self.ties is not None and solver.status == "running" and self.back(solver):
                 break
-            if np.abs(solver.y[:self.model.nv][self.rotations]).max(initial=0.0) > _FAR:
+            if np.abs(solver.y[self.rotations]).max(initial=0.0) > _FAR:
                 break
         self.move_to(solver.t, solver.y)
         return solver.step_size if solver.step_size else None
 
-    def snapshot(self, solver) -> dict[str, np.ndarray]:
-        text = text_of(self.sides, self.switches, warned=[*self.warned, *_notes(self.options.method, self.heard)],
-                       evaluations=self.evaluations, trouble=self.trouble)
-        last = {"jacobian": self.jacobian.last} if self.extra else {}
-        last |= {"torques": self.torques.carried} if self.torques else {}
-        return numbers_of(**self.carried, ties=self.ties, **last) | solver_numbers(solver) | text
+    @property
+    def _own(self) -> dict:
+        return {"jacobian": self.jacobian.last} if self.extra else {}
 
-    def put_back(self, solver) -> None:
+    def all_numbers(self, solver) -> dict[str, np.ndarray]:
+        text = {"warned": [*self.warned, *_notes(self.options.method, self.heard)], "evaluations": self.evaluations,
+                "trouble": self.trouble}
+        return solver_numbers(solver) | self.snapshot(self._own, **text)
+
+    def put_all_back(self, solver) -> None:
         """Into a new solver, whose making has evaluated this and that."""
         saved, self.saved = self.saved, None
-        text = put_back_text(saved, self.sides, self.switches)
         set_solver(solver, saved)
-        put_back(saved, **self.carried, **({"jacobian": self.jacobian.last} if self.extra else {}))
-        put_back_constraints(saved, self.ties)
+        text = self.put_back(saved, self._own)
         self.evaluations, self.trouble, self.warned, self.now = text["evaluations"], text["trouble"], text["warned"], solver.t
         self.just_fired = ()
 
@@ -292,7 +256,7 @@ class _Run:
         return False
 
     def bring_back(self, t: float, y, counted: bool) -> None:
-        q, m = self.ties.q, self.model
+        q, m = self.stages.back, self.model
         self.check(self.sides.bring_back(t, counted, self.state.q, y, q, self.work))
         y[:m.nv] = difference(m, self.state.q, q)
 
@@ -308,15 +272,13 @@ class _Run:
     def keep_at(self, t: float, y, now: float) -> None:
         """An output at t, evaluated at `now`, which may be just before."""
         self.check(self.evaluate(now, y, now, 1))
-        self.keep(self.state.count[0], y)
-        self.state.count[0] += 1
-
-    def keep(self, i: int, y) -> None:
+        i = self.state.count[0]
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.work, name)
         self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
         if self.ties is not None:
-            keep_constraints(self.ties, self.record, i, self.work)
+            keep_constraints(self.ties.desk, self.record, i, self.work)
+        self.state.count[0] += 1
 
     @property
     def before_last(self) -> float:
@@ -325,7 +287,7 @@ class _Run:
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
-        return self.sides.at(t, ceiling, self.state.q, y, self.stages.K, self.stages.y, row, self.work)
+        return self.sides.at(min(t, ceiling), self.state.q, y, self.stages.K, row, self.work)
 
     def trial(self, t, y) -> tuple[int, np.ndarray]:
         self.evaluations += 1
@@ -333,18 +295,10 @@ class _Run:
         return code, self.stages.K[1].copy()
 
     def rates(self, t, y):
-        self.evaluations += 1
-        code = self.evaluate(t, np.array(y), self.ceiling, 1)
-        dy = self.stages.K[1].copy()
+        code, dy = self.trial(t, y)
         if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
             self.trouble = code
             dy[:] = np.nan
-        elif code != RUNNING:
-            raise _Stop(code)
+        else:
+            self.check(code)
         return dy
-
-
-def _rotations(joint) -> np.ndarray:
-    """Which velocity coordinates of a joint turn a ball or a free body."""
-    n = joint.v.stop - joint.v.start
-    return np.zeros(n, dtype=bool) if joint.kind == SCREW else np.arange(n) < 3

@@ -9,7 +9,6 @@ import numpy as np
 
 from liedyn.integrators.chunks import SECONDS, next_count
 from liedyn.integrators.cut_steps import CutSteps
-from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import (
     Keeper,
     Options,
@@ -17,21 +16,17 @@ from liedyn.integrators.problem import (
     Start,
     Statistics,
     Stretch,
-    begin,
     failure,
     integral_of,
     kept_rows,
     loop_figures,
-    stages_for,
 )
-from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
 from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed
-from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
-from liedyn.integrators.switching import Switches
 from liedyn.integrators.tableaux import METHODS, Tableau
-from liedyn.kernels.simulation.line_stages import REFUSED
+from liedyn.integrators.underway import Underway
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -46,6 +41,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options, progress: Calla
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
+    keeper = keeper or Keeper()
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress, keeper)
@@ -68,34 +64,22 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
-    tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
-    sides = RightHandSide(problem, switches.signals if switches else problem.signals)
-    record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-    stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem, len(switches) if switches else 0)
-    method = _method(tableau, options, bool(problem.prescribed.any()))
-    run = run_adaptive if tableau.adaptive else run_fixed
+    tableau = METHODS[options.method]()
+    run = Underway(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
+    sides, torques, record, work, state, stages = run.sides, run.torques, run.record, run.work, run.state, run.stages
+    method, advance = _method(tableau, options, bool(problem.prescribed.any())), run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    torques = None if controller is None else HeldTorques(problem, controller, sides, record.t)
     if torques and keeper.saved is None:
         torques.act(state)
-    cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired, torques) if switches else None
-    carried = {"state": state, "stages": stages, "work": work, "control": method.control, "held": sides.signals.held,
-               "measured": sides.signals.measured}
-
-    def held():
-        return {"torques": torques.carried} if torques else {}
-
+    cuts = CutSteps(run, method, start.fired) if len(run.switches) else None
+    own = {"control": method.control}
     if keeper.saved is not None:
-        put_back_text(keeper.saved, sides, switches)
-        put_back(keeper.saved, **carried, **held())
-        put_back_constraints(keeper.saved, sides.ties)
-        if torques:
-            torques.show()
+        run.put_back(keeper.saved, own)
     keeper.follow(record, state.count)
     chunk = began
     while code == RUNNING:
-        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, **held(), ties=sides.ties) | text_of(sides, switches))
-        code = run(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
+        keeper.between(float(state.clock[0]), lambda: run.snapshot(own))
+        code = advance(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         spent = time.perf_counter() - chunk
         if code != WALL or spent >= SECONDS:
             progress(state.clock[0] / max(times[-1], 1e-300))
@@ -118,13 +102,13 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     if code == EVENT:
         record.t[state.count[0]] = state.clock[0]
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
-        code = keep_now(sides.line, sides.loops, method, state, stages, record, work)
+        code = keep_now(sides.line, sides.loops, sides.walls, state, stages, record, work)
     if code != FINISHED:
         error = failure(problem, code, state.clock[0], work, sides.ties, options)
         error.at = float(state.clock[0])
         raise error
     statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
-                            loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
+                            loop_figures(sides.ties), tuple(run.switches.notes.values()))
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
                 float(state.clock[1]), integral_of(problem, state.y))
     return Stretch(record, statistics, end)

@@ -1,6 +1,6 @@
 """The step by the error: its norm, and a first step."""
-from liedyn.integrators.run_state import copy
 from liedyn.jit import primitive
+from liedyn.kernels.loops.by_parts import copy
 from liedyn.lie.lanes import sqrt
 
 # As in SciPy, but for the first: with 0.9 a fifth of dop853's steps are rejected where a humanoid tumbles. At the same error this

@@ -29,17 +29,19 @@ class Switches:
     """Of one run. signals: its own, with sides to be written. A method evaluates its right-hand side to renew the readings."""
 
     def __init__(self, problem):
-        held = np.tile([np.nan, 0.0, 0.0, 0.0], len(problem.signals.held) // SWITCH)
+        held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH))
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.side, self.reading, self.loose = (held[k::SWITCH] for k in (SIDE, READING, LOOSE))
+        self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
+        self.notes: dict[int, str] = {}
+        if not held.size:
+            return
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
         self.event = _events(problem, self.owner)
         self.inside = _guarded(problem, self.event)
         self.events = np.flatnonzero(self.event >= 0)
         held[KIND::SWITCH] = np.where(self.event >= 0, EVENT, np.where(self.floor, FLOOR, 0))
-        self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
-        self.notes: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self.side)

@@ -14,53 +14,43 @@ from liedyn.model.spatial import bracket, skew
 class Touch(NamedTuple):
     """m contacts at N states; vectors in the frames of the links a but for point_world.
 
-    normal, point, velocity, slip   (N, m, 3): out of what is touched, the point of contact, its velocity against what is touched,
-                                    that along the plane
-    depth, rate, force              (N, m): below zero, and d/dt, where nothing touches; normal force
+    normal, point, slip   (N, m, 3): out of what is touched, the point of contact, its velocity along the plane
+    depth, force          (N, m): depth is below zero where nothing touches; normal force
     """
 
     normal: np.ndarray
     point: np.ndarray
-    velocity: np.ndarray
     slip: np.ndarray
     depth: np.ndarray
-    rate: np.ndarray
     force: np.ndarray
     point_world: np.ndarray
 
 
 def touch(model, contacts: Contacts, q, v) -> Touch:
     """Of states q (N, nq), v (N, nv)."""
-    rows, seen = [], {}
-    for link in {*contacts.link, *contacts.other[contacts.kind != GROUND]}:
+    rows, seen, still = [], {}, (np.eye(4)[None], np.zeros((1, 6)))
+    for link in {*contacts.link, *contacts.other}:
         name = model.link_names[link]
         seen[link] = link_pose(model, q, name), link_twist(model, q, v, name)
     for j, (a, b) in enumerate(zip(contacts.link, contacts.other, strict=True)):
-        T, V = seen[a]
-        R, W = T[:, :3, :3], np.zeros((len(q), 6))
-        if contacts.kind[j] != GROUND:
-            Tb, Vb = seen[b]
-            turn = np.swapaxes(R, 1, 2) @ Tb[:, :3, :3]                    # from b to a
-            away = np.einsum("nji,nj->ni", R, Tb[:, :3, 3] - T[:, :3, 3])
-            w = np.einsum("nij,nj->ni", turn, Vb[:, :3])
-            W = np.hstack([w, np.einsum("nij,nj->ni", turn, Vb[:, 3:]) + np.cross(away, w)])
-        n, p, depth = _geometry(contacts, j, T, None if contacts.kind[j] == GROUND else (turn, away))
-        u = V[:, 3:] - W[:, 3:] + np.cross(V[:, :3] - W[:, :3], p)
+        (T, V), (Tb, Vb) = seen[a], still if contacts.kind[j] == GROUND else seen[b]
+        R = T[:, :3, :3]
+        turn = np.swapaxes(R, 1, 2) @ Tb[:, :3, :3]                    # from b to a
+        away = np.einsum("nji,nj->ni", R, Tb[:, :3, 3] - T[:, :3, 3])
+        w = np.einsum("nij,nj->ni", turn, Vb[:, :3])
+        u = np.einsum("nij,nj->ni", turn, Vb[:, 3:]) + np.cross(away, w)
+        n, p, depth = _geometry(contacts, j, turn, away)
+        u = V[:, 3:] - u + np.cross(V[:, :3] - w, p)
         rate = -(n * u).sum(axis=1)
         p_world = T[:, :3, 3] + np.einsum("nij,nj->ni", R, p)
-        rows.append((n, p, u, u + rate[:, None] * n, depth, rate, _force(contacts, j, depth, rate), p_world))
+        rows.append((n, p, u + rate[:, None] * n, depth, _force(contacts, j, depth, rate), p_world))
     return Touch(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
 
 
-def _geometry(contacts: Contacts, j: int, T, relative):
-    """Normal, point of contact, depth. relative: rotation and origin of b in a."""
-    x, centre, radius, height = contacts.normal[3 * j:3 * j + 3], contacts.centre[3 * j:3 * j + 3], contacts.radius[j], \
-        contacts.height[j]
-    if relative is None:
-        n = np.einsum("nji,j->ni", T[:, :3, :3], x)
-        p = centre - radius * n
-        return n, p, -height - (T[:, :3, 3] + np.einsum("nij,nj->ni", T[:, :3, :3], p)) @ x
-    turn, away = relative
+def _geometry(contacts: Contacts, j: int, turn, away):
+    """Normal, point of contact, depth. turn, away: rotation and origin of what is touched, in the frame of a."""
+    x, centre = contacts.normal[3 * j:3 * j + 3], contacts.centre[3 * j:3 * j + 3]
+    radius, height = contacts.radius[j], contacts.height[j]
     if contacts.kind[j] != SPHERE:
         n = turn @ x
         p = centre - radius * n

@@ -1,34 +1,29 @@
 """A variational integrator over a run: fixed steps, for long motion whose energy must not drift."""
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
-from liedyn.errors import ComputationError, Place, ScenarioError
-from liedyn.integrators.chunks import run_in_chunks
-from liedyn.integrators.problem import Keeper, Problem, Statistics, begin, failure
-from liedyn.integrators.run_state import copy, next_break, next_goal
-from liedyn.integrators.saved_state import put_back
+from liedyn.errors import Place, ScenarioError
+from liedyn.integrators.chunks import solve_in_chunks
+from liedyn.integrators.problem import Problem
+from liedyn.integrators.run_state import keep_evaluated, next_part
 from liedyn.jit import kernel, primitive
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.derivatives.inverse_derivatives import derivatives_memory, derivatives_work
+from liedyn.kernels.loops.by_parts import copy
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, solve_pivoted
 from liedyn.kernels.recursions.composite import CompositeWork, composite
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
-from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, NOT_FINITE, RUNNING, SINGULAR, act
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, NOT_CONVERGED, NOT_FINITE, RUNNING, SINGULAR, act
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.kernels.simulation.variational import VariationalWork, multiply, variational_step
-
-NOT_CONVERGED = 21            # beside the codes of `right_hand_side`
-_FIRST_CHUNK = 20
 
 
 @kernel
 def run_variational(index, constants, plant, schedule, signals, state, record, work, own, step, most_steps):
-    """Advance until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`, or NOT_CONVERGED."""
-    tree, nv, last = tree_of(index, constants), own.v.size, record.t[record.t.size - 1]
+    """Advance until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
+    tree, nv = tree_of(index, constants), own.v.size
     for _ in range(most_steps):
         if state.count[5] == 0:
             begin_momentum(tree, state, own)
@@ -38,14 +33,9 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
                 return code
         if state.count[0] == record.t.size:
             return FINISHED
-        t = state.clock[0]                              # equal parts of the way to the next output or break
-        wall, before = next_break(schedule, state, last)
-        goal = next_goal(wall, record, state)
-        parts = max(1.0, np.ceil((goal - t) / step * (1.0 - 1e-9)))
-        h = (goal - t) / parts
-        end = goal if parts == 1.0 else t + h
+        h, end, wall, before, _ = next_part(schedule, state, record, step)
         seen = before if end == wall else end
-        supplied, iterations = variational_step(tree, plant, schedule, signals, t, seen, h, state.q, work, own)
+        supplied, iterations = variational_step(tree, plant, schedule, signals, state.clock[0], seen, h, state.q, work, own)
         if iterations <= 0:
             return BAD_SIGNAL if work.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
         copy(own.q, state.q)
@@ -87,7 +77,7 @@ def velocity(tree, q, own):
 @primitive
 def keep_state(tree, plant, schedule, signals, state, record, work, own):
     """The state, and what acts there. Returns a code."""
-    i, nv = state.count[0], own.v.size
+    nv = own.v.size
     copy(state.q, work.q)
     for k in range(nv):
         work.v[k] = state.y[nv + k]
@@ -101,18 +91,13 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
         total += abs(work.a[k])
     if not total < np.inf:
         return NOT_FINITE
-    copy(work.q, record.q[i])
-    copy(work.v, record.v[i])
-    copy(work.a, record.a[i])
-    copy(work.tau, record.tau[i])
-    copy(work.wrench, record.wrench[i])
-    record.work[i] = state.y[2 * nv]
+    keep_evaluated(work, state.y[2 * nv], record, state.count[0])
     state.count[0] += 1
     return RUNNING
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_variational(problem: Problem, times: np.ndarray, options, progress=lambda fraction: None, keeper=None):
+def solve_variational(problem: Problem, times: np.ndarray, options, progress, keeper):
     """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
 
     Of second order. Without forces that depend on time or velocity the energy error stays bounded over exponentially many steps,
@@ -125,28 +110,14 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress=lam
     J. E. Marsden, M. West, Discrete mechanics and variational integrators, Acta Numerica 10, 2001.
     """
     refuse_what_is_given(problem)
-    model, began = problem.model, time.perf_counter()
-    record, work, plant, state, own = problem.record(times), problem.work(), problem.plant(), begin(problem), _work(problem.model)
-    keeper = keeper or Keeper()
-    carried = {"state": state, "work": work, "own": own}
-    if keeper.saved is not None:
-        put_back(keeper.saved, **carried)
-    keeper.follow(record, state.count)
+    model, plant, own = problem.model, problem.plant(), _work(problem.model)
 
-    def advance(steps):
+    def advance(state, record, work, steps):
         return run_variational(model.index, model.constants, plant, problem.schedule, problem.signals, state, record, work, own,
                                float(options.step), steps)
 
-    code = run_in_chunks(advance, _FIRST_CHUNK, state, times[-1], progress, keeper, carried)
-    t, count = float(state.clock[0]), state.count
-    if code == NOT_CONVERGED:
-        raise ComputationError(f"variational did not converge in the step from t = {t:.6g} s: try a smaller integrator.step, or "
-                               "integrator.method=rodas5p for stiff forces")
-    if code != FINISHED:
-        raise failure(problem, code, t, work, None, options)
-    uncut = ("variational does not locate switches of step, sign, abs, floor, min or max of the state: it is of first order "
-             "there",) if problem.signals.held.size else ()
-    return record, Statistics(int(count[2]), 0, int(count[4]), time.perf_counter() - began, None, uncut)
+    return solve_in_chunks(advance, problem, times, options, progress, keeper, own, None,
+                           "try a smaller integrator.step, or integrator.method=rodas5p for stiff forces")
 
 
 def refuse_what_is_given(problem: Problem, place: Place | None = None) -> None:

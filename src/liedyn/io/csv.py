@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import ComputationError, InputError, Place, TrajectoryError
+from liedyn.errors import ComputationError, Place, TrajectoryError
 from liedyn.io.output import STDIO, open_output
-from liedyn.io.text_file import read_whole, too_large
+from liedyn.io.text_file import number_in_cell, read_whole, too_large
 
 if TYPE_CHECKING:
     import pandas
@@ -333,16 +333,6 @@ def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
                               found=f"{len(cells)} values", expected=str(len(columns)), hint=hint)
     for name, cell in zip(columns, cells, strict=True):
         number_in_cell(cell, Place(source, line, name), TrajectoryError)
-
-
-def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
-    """The number that a cell holds; it may not be finite."""
-    try:
-        if "_" in cell or not cell.isascii():              # Python's float takes 1_000 and other scripts' digits
-            raise ValueError
-        return float(cell)
-    except ValueError:
-        raise error("not a number" if cell.strip() else "a value is missing", place=place, found=cell) from None
 
 
 def _check_finite(table: np.ndarray, numbers: np.ndarray, columns: list[str], source: str) -> None:

@@ -162,7 +162,8 @@ class Keys:
     """A mapping with known keys. It is an iterable of their names, as `Node.mapping` takes.
 
     title     names it in the schema and in tests
-    kind      the key whose value decides which others apply (`Key.kinds`); `what` is a kind in words, such as "the method {}"
+    kind      the key whose value decides which others apply (`Key.kinds`); `what` is a kind in words, such as "the method {}",
+              or `lacks` what is told of a key of other kinds, such as "a {} joint has no {}"
     one_of    groups of which exactly one key is given, in the kinds that a group belongs to
     empty     whether a key without a value counts as not given
     how       reads it; without, its value is a dict of the values that are given
@@ -174,6 +175,7 @@ class Keys:
     one_of: tuple[tuple[str, ...], ...] = ()
     empty: bool = False
     what: str = ""
+    lacks: str = ""
     how: Reader | None = None
     _by_name: dict[str, Key] = field(init=False, repr=False)
 
@@ -205,9 +207,9 @@ class Keys:
     def given(self, node: Node) -> dict[str, Node]:
         """What a mapping holds: keys that are known and apply to its kind; those that it needs are there."""
         kind = self._kind_of(node) if self.kind else None
-        given = node.mapping(self)
-        if self.what:
-            self._check_kind(given, kind)
+        if kind:
+            self._check_kind(node, kind)
+        given = node.mapping(self.of_kind(kind) if self.lacks else self)
         for key in self.keys:
             if key.required and (not key.kinds or kind in key.kinds):
                 node.require(key.name, key.missing)
@@ -217,14 +219,18 @@ class Keys:
 
     def _kind_of(self, node: Node) -> str:
         key = self[self.kind]
-        return self.required(node, key.name) if key.required else self.value(node.mapping(), key.name, key.default)
+        if key.required:
+            node.require(key.name, key.missing)
+        return self.value(node.mapping(), key.name, key.default)
 
-    def _check_kind(self, given: Mapping[str, Node], kind: str) -> None:
-        for name, node in given.items():
-            if name not in self.of_kind(kind):
+    def _check_kind(self, node: Node, kind: str) -> None:
+        for name, child in node.mapping().items():
+            if name in self._by_name and name not in self.of_kind(kind):
+                if self.lacks:
+                    raise child.problem(self.lacks.format(kind, name))
                 others = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
-                raise node.problem(f"{name} does not apply to {self.what.format(kind)}", expected=others or None,
-                                   hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
+                raise child.problem(f"{name} does not apply to {self.what.format(kind)}", expected=others or None,
+                                    hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
 
     def value(self, given: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
         """The value of one key, or `otherwise`; `bounds` are added to those declared."""
@@ -245,13 +251,6 @@ class Keys:
         """The only key of a mapping that takes one, and its value."""
         name, child = only(node, node.mapping(self), self, what)
         return name, self[name].value.read(child)
-
-    def require(self, node: Node, name: str) -> Node:
-        return node.require(name, self[name].missing)
-
-    def required(self, node: Node, name: str) -> Any:
-        """The value of a key that must be given."""
-        return self[name].value.read(self.require(node, name))
 
 
 Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | Either | Named | Keys

@@ -90,19 +90,13 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     for part in path[:-1]:
         replaced += _make_room(holder, part, exclusive)
         holder = _enter(holder, part, file)
-    holder, part = _entry(holder, path[-1])
-    if new.kind == "null" and holder.kind == "list":
-        del holder.value[_index(holder, part, file)]
-        return replaced
-    if new.kind == "null" and part in holder.value:
+    holder, part = _entry(holder, path[-1], file)
+    if new.kind == "null" and (holder.kind == "list" or part in holder.value):
         del holder.value[part]
         return replaced
     replaced += _make_room(holder, part, exclusive)
     _graft(new, file, _key(holder, part))
-    if holder.kind == "list":
-        holder.value[_index(holder, part, file)] = new
-    else:
-        holder.value[part] = new
+    holder.value[part] = new
     return replaced
 
 
@@ -115,9 +109,9 @@ def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) ->
 
 def _enter(node: Node, part: str, file: str) -> Node:
     """The child `part`, an empty mapping where there is none yet."""
-    node, part = _entry(node, part)
+    node, part = _entry(node, part, file)
     if node.kind == "list":
-        child = node.value[_index(node, part, file)]
+        child = node.value[part]
     else:
         child = node.value.setdefault(part, Node("mapping", {}, file, None, _key(node, part), node.error))
     if child.kind == "null":
@@ -127,24 +121,24 @@ def _enter(node: Node, part: str, file: str) -> Node:
     return child
 
 
-def _entry(node: Node, part: str) -> tuple[Node, str]:
-    """`external_forces[0]` as errors write it: the list and the number."""
+def _entry(node: Node, part: str, file: str) -> tuple[Node, str | int]:
+    """Where a part of a path leads: a mapping and its key, or a list and the number of its entry; `external_forces[0]`, as errors
+    write it, is a list and a number."""
     entry = re.fullmatch(r"(.+)\[(\d+)\]", part)
     if node.kind == "mapping" and entry and part not in node.value:
         child = node.value.get(entry[1])
         if child is not None and child.kind == "list":
-            return child, entry[2]
-    return node, part
-
-
-def _index(node: Node, part: str, file: str) -> int:
+            node, part = child, entry[2]
+    if node.kind != "list":
+        return node, part
     if not part.isdecimal() or int(part) >= len(node.value):
         raise node.error("no such entry", place=Place(file, None, node.key), found=part,
-                         expected=f"a number from 0 to {len(node.value) - 1}" if node.value else "another key: the list is empty")
-    return int(part)
+                         expected=f"a number from 0 to {len(node.value) - 1}" if node.value
+                         else "another key: the list is empty")
+    return node, int(part)
 
 
-def _key(node: Node, part: str) -> str:
+def _key(node: Node, part: str | int) -> str:
     if node.kind == "list":
         return f"{node.key}[{part}]"
     return f"{node.key}.{part}" if node.key else part
@@ -153,7 +147,6 @@ def _key(node: Node, part: str) -> str:
 def _graft(node: Node, file: str, key: str) -> None:
     """Give a parsed value the place of the override that it comes from."""
     node.file, node.line, node.key = file, None, key
-    for name, child in node.value.items() if node.kind == "mapping" else ():
-        _graft(child, file, _key(node, name))
-    for k, child in enumerate(node.value) if node.kind == "list" else ():
-        _graft(child, file, f"{key}[{k}]")
+    children = node.value.items() if node.kind == "mapping" else enumerate(node.value) if node.kind == "list" else ()
+    for part, child in children:
+        _graft(child, file, _key(node, part))

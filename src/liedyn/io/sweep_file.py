@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 from liedyn.errors import Place, ScenarioError, nearest
-from liedyn.io.csv import number_in_cell
 from liedyn.io.keys import (
     Boolean,
     Choice,
@@ -45,7 +44,7 @@ from liedyn.io.sweep import (
     Sweep,
     Varied,
 )
-from liedyn.io.text_file import read_text
+from liedyn.io.text_file import number_in_cell, read_text
 from liedyn.io.yaml_text import Node, read_yaml
 
 _IN_MEMORY = 100_000_000         # numbers of a Latin hypercube or of Sobol's sequence

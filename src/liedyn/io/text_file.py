@@ -65,3 +65,13 @@ def read_text(path: str | os.PathLike, error: type[InputError], largest: int = L
         raise error("a control character", place=Place(file, text.count("\n", 0, control.start()) + 1),
                     found=control.group(), expected="plain text")
     return text
+
+
+def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
+    """The number that a cell holds; it may not be finite."""
+    try:
+        if "_" in cell or not cell.isascii():              # Python's float takes 1_000 and other scripts' digits
+            raise ValueError
+        return float(cell)
+    except ValueError:
+        raise error("not a number" if cell.strip() else "a value is missing", place=place, found=cell) from None

@@ -275,7 +275,7 @@ class _TreeBuilder:
         kind, name = _resolve(event)
         if kind != "text" or not name:
             more = {"found": _Written(event.value), "hint": f'write "{event.value}"'} if event.value else {}
-            what = f"a key that is {f'a {kind}' if name else 'empty'}"
+            what = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
             raise self.refuse(event, mapping.key, what, expected="a name", **more)
         if name in mapping.value:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")

@@ -22,10 +22,10 @@ from liedyn.joints.kinds import (
     WELD,
 )
 from liedyn.lie.lanes import maximum, sqrt, where_less
-from liedyn.lie.se3 import compose, inverse
+from liedyn.lie.se3 import unit6
 from liedyn.lie.so3 import log3
 from liedyn.lie.vec3 import add3, cross, dot3, plus_cross, rotate_back, scale3, sub3
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 HEADER = 8
 FIELDS = 11                    # numbers of a constraint in `index`
@@ -59,12 +59,8 @@ KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENG
 @primitive
 def loops_of(index, constants):
     n, terms, chained = index[0], index[2], index[4]
-    x, c, pairs = span(index, HEADER, index.size - HEADER), constants, n * (n + 1) // 2 + 1
-    t = FIELDS * n
-    k = t + 2 * terms + chained
-    return Loops(span(x, 0, t).reshape(n, FIELDS), span(x, t, terms), span(x, t + terms, terms), span(x, t + 2 * terms, chained),
-                 span(x, k, pairs), span(x, k + pairs, x.size - k - pairs), span(c, 0, 24 * n), span(c, 24 * n, 2 * n),
-                 span(c, 26 * n, terms))
+    views = carve(index, (HEADER, FIELDS * n, terms, terms, chained, n * (n + 1) // 2 + 1))
+    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + carve(constants, (24 * n, 2 * n, terms))[:-1]))
 
 
 @primitive
@@ -72,13 +68,7 @@ def loop_parts(machine):
     """index and constants of the loops, from what follows those of the tree (`model.constraints.loop_machine`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    return span(index, 0, i), span(machine, i, 26 * index[0] + index[2])
-
-
-# poses ------------------------------------------------------------------------------------------------------------
-@primitive
-def relative_pose(T_a, T_b):
-    return compose(inverse(T_a), T_b)
+    return index[:i], carve(machine, (i, 26 * index[0] + index[2]))[1]
 
 
 # what turns -------------------------------------------------------------------------------------------------------
@@ -170,25 +160,17 @@ def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
 
 
 @primitive
-def unit_wrench(k, zero):
-    one = zero + 1.0
-    return ((one if k == 0 else zero, one if k == 1 else zero, one if k == 2 else zero),
-            (one if k == 3 else zero, one if k == 4 else zero, one if k == 5 else zero))
-
-
-@primitive
 def closure_row(kind, r, g):
     """Row r, a wrench in B."""
     zero = g[0] - g[0]
     rest = zero, zero, zero
     if kind <= BALL_CLOSURE:
-        return unit_wrench(axis_of(kind, r), zero)
+        return unit6(axis_of(kind, r), zero)
     if kind == UNIVERSAL:
-        x = unit_wrench(2 + max(r, 1), zero)
-        return (g, rest) if r == 0 else x
+        return (g, rest) if r == 0 else unit6(2 + r, zero)
     if kind == DISTANCE:
         return rest, g
-    e = unit_wrench(3 + r, zero)
+    e = unit6(3 + r, zero)
     return cross(g, e[1]), e[1]                                    # (w x g) . e = w . (g x e)
 
 
@@ -209,7 +191,7 @@ def row_rate(kind, r, dg):
     if kind == DISTANCE:
         return rest, dg
     if kind == ROLLING:
-        return cross(dg, unit_wrench(3 + r, zero)[1]), rest
+        return cross(dg, unit6(3 + r, zero)[1]), rest
     return rest, rest
 
 

@@ -1,10 +1,10 @@
 """What a joint does: its pose, twist, velocity product and force, for all kinds (K1 (35)-(40); PBP (23); PL (14))."""
 from liedyn.jit import primitive
-from liedyn.joints.kinds import BALL, SCREW
+from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.lie.lanes import load, sincos, store
-from liedyn.lie.rows import load3, load_pose, store3
+from liedyn.lie.rows import load3, load_pose, store_apart
 from liedyn.lie.screw import ad_screw, screw_add, screw_dot, screw_pose
-from liedyn.lie.se3 import ad, add
+from liedyn.lie.se3 import ad, add, unit6
 from liedyn.lie.so3 import quaternion_rotation
 from liedyn.lie.vec3 import plus_rotate, product
 
@@ -63,21 +63,24 @@ def joint_eta(tree, i, V, v):
 @primitive
 def store_joint_force(tree, i, F, tau):
     """tau = S^T F."""
-    o = tree.iv[i]
+    store_force_apart(tree, i, F, tau, tree.iv[i], 1)
+
+
+@primitive
+def store_force_apart(tree, i, F, x, o, step):
+    """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
     if tree.kind[i] == SCREW:
-        store(tau, o, screw_dot(screw(tree, i), F))
+        store(x, o, screw_dot(screw(tree, i), F))
     else:
-        store3(tau, o, F[0])
-        if tree.kind[i] != BALL:
-            store3(tau, o + 3, F[1])
+        store_apart(x, o, step, F[0])
+        if tree.kind[i] == FREE:
+            store_apart(x, o + 3 * step, step, F[1])
 
 
 @primitive
 def joint_column(tree, i, c, zero):
     """Column c of S in the body frame; `zero` gives the kind of number."""
-    one = zero + 1.0
     if tree.kind[i] == SCREW:
         S = screw(tree, i)
         return (zero, zero, zero + S[0]), (zero, zero, zero + S[1])
-    return ((one if c == 0 else zero, one if c == 1 else zero, one if c == 2 else zero),
-            (one if c == 3 else zero, one if c == 4 else zero, one if c == 5 else zero))
+    return unit6(c, zero)

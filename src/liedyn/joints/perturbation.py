@@ -17,7 +17,7 @@ from liedyn.joints.motion import joint_motion, screw
 from liedyn.lie.lanes import load, sqrt, store
 from liedyn.lie.rows import load_pose, load_twist
 from liedyn.lie.screw import ad_screw, screw_add
-from liedyn.lie.se3 import Ad, Ad_inv, ad, add, dexp, dot, minus_dad, scale, sub
+from liedyn.lie.se3 import Ad, Ad_inv, ad, add, dexp, dot, minus_dad, scale, sub, zero6
 
 
 class Changes(NamedTuple):
@@ -92,7 +92,7 @@ def screw_change(tree, i, changes, x, zero):
     """dS x of a screw joint; ball and free joints keep their S."""
     if tree.kind[i] == SCREW:
         return scale(load(x, tree.iv[i]), load_twist(changes.S, i))
-    return (zero, zero, zero), (zero, zero, zero)
+    return zero6(zero)
 
 
 @primitive

@@ -8,7 +8,7 @@ from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
 from liedyn.joints.motion import joint_motion, load_quaternion, screw
 from liedyn.lie.lanes import load, number_like, sincos, store
-from liedyn.lie.rows import load3, load9, store3, store9, store_pose
+from liedyn.lie.rows import load3, load9, load_apart, store3, store9, store_pose
 from liedyn.lie.so3 import quaternion_rotation
 from liedyn.lie.vec3 import (
     add3,
@@ -69,15 +69,16 @@ def turn(tree, i, q, v, m, way, T, M):
     """T exp(S q(t)): the columns x, y turn about z, and the origin moves along z."""
     b, o, nv = way * screw(tree, i)[1], tree.iv[i], tree.armature.shape[0]
     for k in range(m, -1, -1):
-        c, s, z = load(M, 0), way * load(M, m + 1), pose_column(T, k, 2)
-        x, y, p = pose_column(T, k, 0), pose_column(T, k, 1), add3(load3(T, 12 * k + 9), scale3(b * load(q, tree.iq[i]), z))
+        c, s, z = load(M, 0), way * load(M, m + 1), load_apart(T, 12 * k + 2, 3)
+        x, y = load_apart(T, 12 * k, 3), load_apart(T, 12 * k + 1, 3)
+        p = add3(load3(T, 12 * k + 9), scale3(b * load(q, tree.iq[i]), z))
         x, y = add3(scale3(c, x), scale3(s, y)), add3(scale3(c, y), scale3(-s, x))
         for j in range(1, k + 1):
             c, s, h = load(M, j), way * load(M, m + 1 + j), b * (1.0 / j) * load(v, (j - 1) * nv + o)
-            e, f = pose_column(T, k - j, 0), pose_column(T, k - j, 1)
+            e, f = load_apart(T, 12 * (k - j), 3), load_apart(T, 12 * (k - j) + 1, 3)
             x = add3(x, add3(scale3(c, e), scale3(s, f)))
             y = add3(y, add3(scale3(c, f), scale3(-s, e)))
-            p = add3(p, scale3(h, pose_column(T, k - j, 2)))
+            p = add3(p, scale3(h, load_apart(T, 12 * (k - j) + 2, 3)))
         store9(T, 12 * k, from_columns(x, y, z))
         store3(T, 12 * k + 9, p)
 
@@ -114,9 +115,3 @@ def invert(m, M):
         store3(M, 12 * k + 9, neg3(p))
     for k in range(m + 1):
         store9(M, 12 * k, transpose(load9(M, 12 * k)))
-
-
-@primitive
-def pose_column(T, k, c):
-    """Column c of coefficient k's rotation."""
-    return load(T, 12 * k + c), load(T, 12 * k + 3 + c), load(T, 12 * k + 6 + c)

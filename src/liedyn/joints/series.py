@@ -13,34 +13,30 @@ from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, FRICTION_SPEED, NV, SCREW, SLIDES, TURNS
 from liedyn.joints.motion import screw
 from liedyn.lie.lanes import load, number_like, sqrt, store
-from liedyn.lie.rows import load9, load_twist, store9
-from liedyn.lie.se3 import add
+from liedyn.lie.rows import clear, load3, load9, load_apart, load_twist, store3, store9
+from liedyn.lie.screw import screw_add
+from liedyn.lie.se3 import add, identity, zero6
 from liedyn.lie.vec3 import plus_cross, plus_rotate, plus_rotate_back, scale3
 
 MOTION = 18          # numbers of E a coefficient
 
 
 @primitive
-def series3(x, c, K, k): return load(x, c * K + k), load(x, (c + 1) * K + k), load(x, (c + 2) * K + k)
-
-
-@primitive
 def joint_series(tree, i, K, k, v):
     """Coefficient k of S v of a ball or free joint."""
     o = tree.iv[i]
-    w = series3(v, o, K, k)
+    w = load_apart(v, o * K + k, K)
     if tree.kind[i] == BALL:
         zero = w[0] - w[0]
         return w, (zero, zero, zero)
-    return w, series3(v, o + 3, K, k)
+    return w, load_apart(v, (o + 3) * K + k, K)
 
 
 @primitive
 def joint_add_series(tree, i, K, k, V, v):
     """V + coefficient k of S v."""
     if tree.kind[i] == SCREW:
-        S, x = screw(tree, i), load(v, tree.iv[i] * K + k)
-        return (V[0][0], V[0][1], V[0][2] + S[0] * x), (V[1][0], V[1][1], V[1][2] + S[1] * x)
+        return screw_add(V, screw(tree, i), load(v, tree.iv[i] * K + k))
     return add(V, joint_series(tree, i, K, k, v))
 
 
@@ -49,15 +45,13 @@ def joint_add_series(tree, i, K, k, V, v):
 def begin_motion(tree, i, K, E):
     """Coefficient 0 of E: the identity."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
-    one = zero + 1.0
     if tree.kind[i] == SCREW:
-        store(E, e, one)
-        store(E, e + K, zero)
-        store(E, e + 2 * K, zero)
-        store(E, e + 3 * K, zero)
+        store(E, e, 1.0)
+        for k in range(1, 4):
+            store(E, e + k * K, 0.0)
     else:
-        store9(E, e, (one, zero, zero, zero, one, zero, zero, zero, one))
-        store9(E, e + 9, (zero, zero, zero, zero, zero, zero, zero, zero, zero))
+        store9(E, e, identity(zero)[0])
+        clear(E[e + 9:e + 18])
 
 
 @primitive
@@ -110,8 +104,7 @@ def advance_matrix(tree, i, K, k, v, E, e, per):
     """R' = R [w], B' = B [w] + R [u]: row by row, x^T [w] = (x x w)^T."""
     for row in range(3):
         o = e + 3 * row
-        zero = number_like(E, 0.0)
-        r, b = (zero, zero, zero), (zero, zero, zero)
+        r, b = zero6(number_like(E, 0.0))
         for j in range(k):
             w, u = joint_series(tree, i, K, k - 1 - j, v)
             x, y = load_twist_row(E, o + MOTION * j)
@@ -121,14 +114,13 @@ def advance_matrix(tree, i, K, k, v, E, e, per):
 
 
 @primitive
-def load_twist_row(E, o): return (load(E, o), load(E, o + 1), load(E, o + 2)), (load(E, o + 9), load(E, o + 10), load(E, o + 11))
+def load_twist_row(E, o): return load3(E, o), load3(E, o + 9)
 
 
 @primitive
 def store_twist_row(E, o, r, b):
-    for c in range(3):
-        store(E, o + c, r[c])
-        store(E, o + 9 + c, b[c])
+    store3(E, o, r)
+    store3(E, o + 9, b)
 
 
 # what it carries --------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
-from liedyn.seam.views import span
+from liedyn.jit import everywhere, primitive
+from liedyn.seam.views import carve
 
 HEADER = 8
 
@@ -42,17 +42,18 @@ class Tree(NamedTuple):
     floor: np.ndarray       # (nv,) a pivot below it is rounding
 
 
+@everywhere
+def index_sizes(n, nv, nl): return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
+
+
+@everywhere
+def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
+
+
 @primitive
 def tree_of(index, constants):
     n, nv, nl = index[0], index[2], index[3]
-    h, c, k = index, constants, 6 + 24 * n + 12 * nl
-    j = HEADER + 6 * n + nl
-    return Tree(span(h, HEADER, n), span(h, HEADER + n, n), span(h, HEADER + 2 * n, n), span(h, HEADER + 3 * n, n),
-                span(h, HEADER + 4 * n, n), span(h, HEADER + 5 * n, n), span(h, HEADER + 6 * n, nl),
-                span(h, j, nv), span(h, j + nv, nv), span(h, j + 2 * nv, nv),
-                span(c, 0, 6), span(c, 6, 2 * n), span(c, 6 + 2 * n, 12 * n), span(c, 6 + 14 * n, 10 * n),
-                span(c, 6 + 24 * n, 12 * nl), span(c, k, nv), span(c, k + nv, nv), span(c, k + 2 * nv, nv),
-                span(c, k + 3 * nv, nv), span(c, k + 4 * nv, nv), span(c, k + 5 * nv, nv))
+    return Tree(*(carve(index, index_sizes(n, nv, nl))[1:-1] + carve(constants, constants_sizes(n, nv, nl))[:-1]))
 
 
 @primitive
@@ -60,6 +61,6 @@ def parts(machine):
     """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
     index = machine.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
-    i = HEADER + 6 * n + nl + 3 * nv
-    c = i + 6 + 24 * n + 12 * nl + 6 * nv
-    return span(index, 0, i), span(machine, i, c - i), span(machine, c, machine.size - c)
+    i = sum(index_sizes(n, nv, nl))
+    _, constants, scratch = carve(machine, (i, sum(constants_sizes(n, nv, nl))))
+    return index[:i], constants, scratch

@@ -1,6 +1,7 @@
-"""What an entry returns, and the checks that it makes on the way: cheaper here than in Python."""
+"""What an entry takes, gives and returns, and the checks that it makes on the way: cheaper here than in Python."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
+from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.lanes import absolute, all_less, load, number_like
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
@@ -14,9 +15,9 @@ def within(x, bound): return all_less(x, bound)
 
 
 @primitive
-def finite(x, n):
-    """Whether the first n numbers are neither NaN nor infinite."""
-    total = number_like(x, 0.0)
+def finite(x):
+    """Whether no number is NaN or infinite."""
+    n, total = x.shape[0], number_like(x, 0.0)
     a, b, c, d = total, total, total, total          # four sums: one waits for itself
     for k in range(0, n - 3, 4):
         a, b = a + load(x, k) * 0.0, b + load(x, k + 1) * 0.0
@@ -27,19 +28,19 @@ def finite(x, n):
 
 
 @primitive
-def finite_where(x, mask, wanted, n):
+def finite_where(x, mask, wanted):
     """The same for the entries whose mask is `wanted`."""
     total = number_like(x, 0.0)
-    for k in range(n):
+    for k in range(x.shape[0]):
         if mask[k] == wanted:
             total = total + load(x, k) * 0.0
     return all_less(absolute(total), 1.0)            # 0, or NaN
 
 
 @primitive
-def bad_configuration(tree, q, nq):
+def bad_configuration(tree, q):
     """BAD_Q, BAD_QUATERNION or OK."""
-    return bad_quaternions(tree, q) if finite(q, nq) else BAD_Q
+    return bad_quaternions(tree, q) if finite(q) else BAD_Q
 
 
 @primitive
@@ -54,14 +55,41 @@ def bad_quaternions(tree, q):
 
 
 @primitive
-def bad_motion(tree, q, v, a, nq, nv):
-    code = bad_configuration(tree, q, nq)
-    if code == OK and not finite(v, nv):
-        code = BAD_V
-    if code == OK and not finite(a, nv):
-        code = BAD_A
-    return code
+def bad_state(tree, q, v):
+    code = bad_configuration(tree, q)
+    return BAD_V if code == OK and not finite(v) else code
 
 
 @primitive
-def fits(x, rows, columns): return x.shape[0] == rows and x.shape[1] == columns
+def bad_motion(tree, q, v, a):
+    code = bad_state(tree, q, v)
+    return BAD_A if code == OK and not finite(a) else code
+
+
+# States of a batch from k on, as many as blocks Q, V, A hold.
+@primitive
+def take_configuration(tree, q, k, Q):
+    pack(q, k, Q)
+    return bad_configuration(tree, Q)
+
+
+@primitive
+def take_state(tree, q, v, k, Q, V):
+    pack(q, k, Q)
+    pack(v, k, V)
+    return bad_state(tree, Q, V)
+
+
+@primitive
+def take_motion(tree, q, v, a, k, Q, V, A):
+    pack(q, k, Q)
+    pack(v, k, V)
+    pack(a, k, A)
+    return bad_motion(tree, Q, V, A)
+
+
+@primitive
+def give(block, out, k):
+    """Results to the rows of a batch from k on; whether all are finite."""
+    unpack(block, out, k)
+    return finite(block)

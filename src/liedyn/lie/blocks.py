@@ -1,9 +1,10 @@
 """Numbers in memory: states of a batch to and from blocks: (n,) of one state, (n, 8) of eight."""
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from liedyn.jit import callee
+from liedyn.jit import callee, primitive
 from liedyn.lie.lanes import WIDTH, lanes
 
 _VEC = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -68,60 +69,42 @@ def _indices(values):
 
 
 @callee
-def _pack_lanes(batch, first, block):
-    """Rows first … first + 7 of a batch (N, n) into a block (n, 8); rows beyond the end repeat the last one."""
+def pack(batch, first, block):
+    """Rows of a batch (N, n) from `first` on into a block; those beyond the end repeat the last one."""
     last = batch.shape[0] - 1
     for j in range(batch.shape[1]):
-        for k in range(WIDTH):
-            block[j, k] = batch[min(first + k, last), j]
+        if block.ndim == 1:
+            block[j] = batch[first, j]
+        else:
+            for k in range(WIDTH):
+                block[j, k] = batch[min(first + k, last), j]
 
 
 @callee
-def _unpack_lanes(block, batch, first):
-    """A block (n, 8) into rows first … first + 7 of a batch (N, n); lanes beyond the end are dropped."""
-    rows, n = min(WIDTH, batch.shape[0] - first), batch.shape[1]
-    whole = n - n % WIDTH if rows == WIDTH else 0
-    for j in range(0, whole, WIDTH):
-        set_rows(batch, first, j, _transposed_lanes(block, j))
-    for j in range(whole, n):
-        for k in range(rows):
-            batch[first + k, j] = block[j, k]
-
-
-@callee
-def _pack_row(batch, first, block):
-    for j in range(batch.shape[1]):
-        block[j] = batch[first, j]
-
-
-@callee
-def _unpack_row(block, batch, first):
-    for j in range(batch.shape[1]):
-        batch[first, j] = block[j]
-
-
-def pack(batch, first, block): ...
-def unpack(block, batch, first): ...
-def states_in(block): ...
-
-
-@overload(pack, inline="always")
-def _pack(batch, first, block):
-    """One row of a batch into a block (n,), or eight into a block (n, 8)."""
+def unpack(block, batch, first):
+    """A block into rows of a batch (N, n) from `first` on; states beyond the end are dropped."""
+    n = batch.shape[1]
     if block.ndim == 1:
-        return lambda batch, first, block: _pack_row(batch, first, block)
-    return lambda batch, first, block: _pack_lanes(batch, first, block)
+        for j in range(n):
+            batch[first, j] = block[j]
+    else:
+        rows = min(WIDTH, batch.shape[0] - first)
+        whole = n - n % WIDTH if rows == WIDTH else 0
+        for j in range(0, whole, WIDTH):
+            set_rows(batch, first, j, _transposed_lanes(block, j))
+        for j in range(whole, n):
+            for k in range(rows):
+                batch[first + k, j] = block[j, k]
 
 
-@overload(unpack, inline="always")
-def _unpack(block, batch, first):
-    if block.ndim == 1:
-        return lambda block, batch, first: _unpack_row(block, batch, first)
-    return lambda block, batch, first: _unpack_lanes(block, batch, first)
-
-
-@overload(states_in, inline="always")
-def _states_in(block):
+@primitive
+def states_in(block):
     """How many states a block holds."""
-    n = 1 if block.ndim == 1 else WIDTH
-    return lambda block: n
+    return 1 if block.ndim == 1 else WIDTH
+
+
+@primitive
+def integers(block):
+    """(block as int64,): as many as it has numbers, or more. A tuple, since compiled functions without reference counts cannot
+    return a view alone."""
+    return (block.reshape(block.size).view(np.int64),)

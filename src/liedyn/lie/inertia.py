@@ -29,6 +29,12 @@ def momentum(I, V):
 
 
 @primitive
+def rigid_like(I, zero):
+    """I as numbers of the kind of `zero`."""
+    return I[0] + zero, add3(I[1], (zero, zero, zero)), add6(I[2], (zero, zero, zero, zero, zero, zero))
+
+
+@primitive
 def rigid(I, zero):
     """The rigid body I as a symmetric 6x6 (K1 (20)); `zero` gives the kind of number."""
     m, h, A = I

@@ -134,21 +134,6 @@ def all_less(typing_context, x, bound):
 
 
 @intrinsic
-def largest(typing_context, x):
-    """The largest of the eight lanes, as a float64; x itself for a float64. NaN if any lane is NaN."""
-    def codegen(context, builder, sig, args):
-        if not isinstance(sig.args[0], Lanes):
-            return args[0]
-        result = builder.extract_element(args[0], ir.Constant(_I32, 0))
-        for k in range(1, WIDTH):
-            y = builder.extract_element(args[0], ir.Constant(_I32, k))
-            keep = builder.or_(builder.fcmp_ordered("<=", y, result), builder.fcmp_unordered("uno", result, result))
-            result = builder.select(keep, result, y)
-        return result
-    return types.float64(_kind(x)), codegen
-
-
-@intrinsic
 def lane(typing_context, x, k):
     """Lane k of x; x itself for a float64."""
     def codegen(context, builder, sig, args):
@@ -206,30 +191,12 @@ def atan2(y, x):
 _sincos_less_turns = primitive(sincos_less_turns)
 
 
-@intrinsic
-def _quadrant(typing_context, k, s, c):
+@primitive
+def _quadrant(k, s, c):
     """(sin, cos) of r + k pi/2 from s = sin r, c = cos r and a whole number k."""
-    kind = _kind(k)
-
-    def codegen(context, builder, sig, args):
-        k, s, c = args
-        i64 = ir.IntType(64)
-        vector = isinstance(sig.args[0], Lanes)
-        t = ir.VectorType(i64, WIDTH) if vector else i64
-
-        def const(n):
-            return ir.Constant(t, [n] * WIDTH) if vector else ir.Constant(t, n)
-
-        f = _VEC if vector else _F64
-        n = builder.fptosi(k, t)
-        odd = builder.icmp_signed("!=", builder.and_(n, const(1)), const(0))
-        x, y = builder.select(odd, c, s), builder.select(odd, s, c)
-        flip_x = builder.shl(builder.and_(n, const(2)), const(62))                       # sign bit: quadrants 2, 3
-        flip_y = builder.shl(builder.and_(builder.add(n, const(1)), const(2)), const(62))    # quadrants 1, 2
-        x = builder.bitcast(builder.xor(builder.bitcast(x, t), flip_x), f)
-        y = builder.bitcast(builder.xor(builder.bitcast(y, t), flip_y), f)
-        return context.make_tuple(builder, sig.return_type, (x, y))
-    return types.UniTuple(kind, 2)(kind, kind, kind), codegen
+    j = k - 4.0 * nearest(0.25 * k - 0.375)                          # k modulo 4
+    return (where_less(j, 1.5, where_less(j, 0.5, s, c), where_less(j, 2.5, -s, -c)),
+            where_less(j, 1.5, where_less(j, 0.5, c, -s), where_less(j, 2.5, -c, s)))
 
 
 @callee

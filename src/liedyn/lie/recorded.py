@@ -211,9 +211,6 @@ def absolute(x): return x.tape.record("fabs", x.k) if isinstance(x, Recorded) el
 def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Recorded) else math.sqrt(x)
 
 
-def largest(x): return x           # of the lanes of a number: left to the line
-
-
 def all_less(x, bound) -> bool:
     return x < bound               # of a recorded number: NotALine
 
@@ -230,12 +227,12 @@ def within(x, bound) -> bool:
     return True
 
 
-def finite(x, count: int) -> bool:
-    return all(_finite(y) for y in x[:count])
+def finite(x) -> bool:
+    return all(map(_finite, x))
 
 
-def finite_where(x, mask, wanted, count: int) -> bool:
-    return all(_finite(y) for y, chosen in zip(x[:count], mask, strict=False) if chosen == wanted)
+def finite_where(x, mask, wanted) -> bool:
+    return all(_finite(y) for y, chosen in zip(x, mask, strict=True) if chosen == wanted)
 
 
 def _finite(x) -> bool:

@@ -4,6 +4,13 @@ from liedyn.lie.lanes import load, store
 
 
 @primitive
+def clear(x):
+    """Zeros everywhere."""
+    for k in range(x.shape[0]):
+        store(x, k, 0.0)
+
+
+@primitive
 def load3(x, o): return (load(x, o), load(x, o + 1), load(x, o + 2))
 
 
@@ -19,6 +26,10 @@ def load9(x, o):
 
 @primitive
 def store3(x, o, y): store(x, o, y[0]); store(x, o + 1, y[1]); store(x, o + 2, y[2])
+
+
+@primitive
+def load_apart(x, o, step): return load(x, o), load(x, o + step), load(x, o + 2 * step)
 
 
 @primitive

@@ -42,7 +42,25 @@ def scale(s, V): return scale3(s, V[0]), scale3(s, V[1])
 def dot(F, V): return dot3(F[0], V[0]) + dot3(F[1], V[1])
 
 
+@primitive
+def zero6(zero): return (zero, zero, zero), (zero, zero, zero)
+
+
+@primitive
+def unit6(c, zero):
+    """Unit twist or wrench c; `zero` gives the kind of number."""
+    one = zero + 1.0
+    return ((one if c == 0 else zero, one if c == 1 else zero, one if c == 2 else zero),
+            (one if c == 3 else zero, one if c == 4 else zero, one if c == 5 else zero))
+
+
 # poses ------------------------------------------------------------------------------------------------------------
+@primitive
+def identity(zero):
+    one = zero + 1.0
+    return (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
+
+
 @primitive
 def compose(T, U): return product(T[0], U[0]), plus_rotate(T[1], T[0], U[1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.joints.kinds import FREE, NV, SCREW, SINGULAR
-from liedyn.model.spatial import adjoint, inverse, rigid_matrix
+from liedyn.model.spatial import adjoint, exp_screw, inverse, rigid_matrix, unit_screws
 
 _VANISHING = 1e-12      # of the inertia that it is made of: rounding leaves 1e-16 to 1e-14
 _TRIES = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
@@ -52,16 +52,13 @@ def _vanishing(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndar
 
 def _joint(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
     """S (6, k) in the body frame and a random motion (4, 4)."""
-    T = np.eye(4)
+    columns, T = unit_screws(kind, S), np.eye(4)
     if kind == SCREW:
-        x = rng.uniform(-2, 2)
-        c, s = np.cos(S[0] * x), np.sin(S[0] * x)
-        T[:2, :2], T[2, 3] = [[c, -s], [s, c]], S[1] * x
-        return np.array([[0, 0, S[0], 0, 0, S[1]]]).T, T
+        return columns, exp_screw(columns[:, 0], rng.uniform(-2, 2))
     T[:3, :3] = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     T[:3, :3] *= np.linalg.det(T[:3, :3])
     if kind == FREE:
         T[:3, 3] = rng.standard_normal(3)
-    return np.eye(6)[:, :NV[kind]], T
+    return columns, T
 
 

@@ -185,14 +185,12 @@ def joint_screws(joint: Joint) -> np.ndarray:
     """(k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
     axes = [np.array(a, dtype=float) for a in joint.axes]
     zero = np.zeros(3)
-    if joint.type in ("revolute", "continuous"):
-        rows = [(axes[0], zero)]
+    if joint.type in ("revolute", "continuous", "universal"):
+        rows = [(axis, zero) for axis in axes]
     elif joint.type == "prismatic":
         rows = [(zero, axes[0])]
     elif joint.type == "helical":
         rows = [(axes[0], joint.pitch * axes[0])]
-    elif joint.type == "universal":
-        rows = [(axes[0], zero), (axes[1], zero)]
     elif joint.type == "cylindrical":
         rows = [(axes[0], zero), (zero, axes[0])]
     elif joint.type == "planar":

@@ -109,6 +109,11 @@ class Model:
         return self.constraints[-1].rows.stop if self.constraints else 0
 
     @cached_property
+    def driven(self) -> int:
+        """How many loops are driven."""
+        return sum(one.driven for one in self.constraints)
+
+    @cached_property
     def row_names(self) -> tuple[str, ...]:
         """A name a row: "tip.vx", …; that of the constraint alone where it has one row."""
         return tuple(name for one in self.constraints for name in one.row_names)

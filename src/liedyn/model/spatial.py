@@ -1,14 +1,18 @@
-"""SE(3) in plain NumPy, for the builder, which runs once a robot: (4, 4) poses, (6, 6) matrices, ten-number bodies."""
+"""SE(3) in plain NumPy, for what is not a matter of speed: (…, 4, 4) poses, (…, 6, 6) matrices, ten-number bodies."""
 from __future__ import annotations
 
 import numpy as np
 
+from liedyn.joints.kinds import NV, SCREW
 from liedyn.model.description import Link, Pose
 
 
 def skew(x) -> np.ndarray:
-    """[x], the matrix of a cross product (K1 (5))."""
-    return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0.0]])
+    """[x], the matrices (…, 3, 3) of cross products (K1 (5))."""
+    x = np.asarray(x, dtype=float)
+    half = np.zeros((*x.shape, 3))
+    half[..., 2, 1], half[..., 0, 2], half[..., 1, 0] = x[..., 0], x[..., 1], x[..., 2]
+    return half - np.swapaxes(half, -1, -2)
 
 
 def pose(origin: Pose) -> np.ndarray:
@@ -19,25 +23,34 @@ def pose(origin: Pose) -> np.ndarray:
 
 def inverse(T: np.ndarray) -> np.ndarray:
     """T^-1 (K1 (4))."""
-    out = np.eye(4)
-    out[:3, :3], out[:3, 3] = T[:3, :3].T, -T[:3, :3].T @ T[:3, 3]
+    out, Rt = np.zeros(T.shape), np.swapaxes(T[..., :3, :3], -1, -2)
+    out[..., :3, :3], out[..., :3, 3:], out[..., 3, 3] = Rt, -Rt @ T[..., :3, 3:], 1.0
     return out
 
 
 def adjoint(T: np.ndarray) -> np.ndarray:
     """Ad_T (K1 (7); PBP (3); PL (4), (5); AGF (3)); its transpose is the dual."""
-    R, out = T[:3, :3], np.zeros((6, 6))
-    out[:3, :3] = out[3:, 3:] = R
-    out[3:, :3] = skew(T[:3, 3]) @ R
+    R, out = T[..., :3, :3], np.zeros((*T.shape[:-2], 6, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = R
+    out[..., 3:, :3] = skew(T[..., :3, 3]) @ R
     return out
 
 
 def bracket(V: np.ndarray) -> np.ndarray:
     """ad_V (K1 (27); PBP (6); PL (6), (7); AGF (4), (5)); its transpose is the dual."""
-    out = np.zeros((6, 6))
-    out[:3, :3] = out[3:, 3:] = skew(V[:3])
-    out[3:, :3] = skew(V[3:])
+    out = np.zeros((*V.shape, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = skew(V[..., :3])
+    out[..., 3:, :3] = skew(V[..., 3:])
     return out
+
+
+def rotation(u) -> np.ndarray:
+    """(…, 3, 3) of unit quaternions x y z w."""
+    x, y, z, w = np.moveaxis(np.asarray(u, dtype=float), -1, 0)
+    rows = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
 
 
 def exp_screw(screw: np.ndarray, x: float) -> np.ndarray:
@@ -87,9 +100,9 @@ def transform_rigid(T: np.ndarray, I: np.ndarray) -> np.ndarray:
 
 
 def rigid_matrix(I: np.ndarray) -> np.ndarray:
-    """(6, 6) generalized inertia (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
-    h = skew(I[1:4])
-    return np.block([[full(I[4:]), h], [h.T, I[0] * np.eye(3)]])
+    """(…, 6, 6) generalized inertia (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
+    h = skew(I[..., 1:4])
+    return np.block([[full(I[..., 4:]), h], [-h, I[..., 0, None, None] * np.eye(3)]])
 
 
 def flat(T: np.ndarray) -> np.ndarray:
@@ -97,6 +110,19 @@ def flat(T: np.ndarray) -> np.ndarray:
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
 
 
+def unflat(numbers: np.ndarray) -> np.ndarray:
+    """(…, 4, 4) poses of twelve numbers (…, 12): the inverse of `flat`."""
+    T = np.zeros((*numbers.shape[:-1], 4, 4))
+    T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = numbers[..., :9].reshape(*T.shape[:-2], 3, 3), numbers[..., 9:], 1.0
+    return T
+
+
+def unit_screws(kind: int, S) -> np.ndarray:
+    """(6, k) screws of a body's joint in the body's frame; S: of a screw along z, its turn and slide."""
+    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == SCREW else np.eye(6)[:, :NV[kind]]
+
+
 def full(A) -> np.ndarray:
-    """(3, 3) of xx, xy, xz, yy, yz, zz."""
-    return np.array([[A[0], A[1], A[2]], [A[1], A[3], A[4]], [A[2], A[4], A[5]]])
+    """(…, 3, 3) of xx, xy, xz, yy, yz, zz."""
+    A = np.asarray(A, dtype=float)
+    return A[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(*A.shape[:-1], 3, 3)

@@ -14,8 +14,8 @@ from liedyn.errors import LiedynError, UsageError
 from liedyn.io.output import told
 from liedyn.report.pictures.all_pictures import save_sheets
 from liedyn.report.pictures.batch_panels import (
+    Columns,
     Envelope,
-    Quantity,
     Swing,
     draw_envelopes,
     draw_histograms,
@@ -33,21 +33,25 @@ _LONGEST = 120.0         # s of runs for a tornado
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[Written, tuple[str, ...]]:
     """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
     source, about = Path(source), Store(source).about() or {}
-    varied, outputs, notes = _quantities(source, about)
-    subtitle = f"{source.name}: {len(varied[0].values) if varied else len(outputs[0].values) if outputs else 0} runs"
-    shown, sheets = outputs[:_PANELS], {}
+    runs, notes = _complete_runs(source, about)
+    count = len(runs["number"])
+    varied = {one["name"]: runs[one["name"]] for one in about.get("vary", [])}
+    varied = {name: x for name, x in varied.items() if x.dtype.kind == "f" and len(np.unique(x)) > 1}
+    outputs = {name: runs[name].astype(float) for name in about.get("outputs", {})}
+    outputs = {name: x for name, x in outputs.items() if np.isfinite(x).any()}
+    subtitle, sheets = f"{source.name}: {count} runs", {}
+    shown, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
     if varied and outputs:
-        sheets["scatter"] = lambda: draw_scatter(varied[:_PANELS], shown, subtitle)
-        if about.get("combine") == "sample" and len(outputs[0].values) >= _ENOUGH:
+        sheets["scatter"] = lambda: draw_scatter(scattered, shown, subtitle)
+        if about.get("combine") == "sample" and count >= _ENOUGH:
             sheets["indices"] = lambda: draw_indices(varied, shown, subtitle)
     if outputs:
         sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
     if varied and outputs:
-        names = [one.name for one in varied]
-        swings, more = _swings(source, about, names, [one.name for one in shown])
+        swings, more = _swings(about, runs, varied, list(shown))
         notes += more
         if swings:
-            sheets["tornado"] = lambda: draw_tornado(names, swings, subtitle)
+            sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle)
     envelopes = _envelopes(source)
     if envelopes:
         sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
@@ -57,33 +61,24 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
 
 
-def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:
-    """Of the complete runs: what varied, as numbers, and outputs; what is one value or none is left out."""
-    names = [one["name"] for one in about.get("vary", [])]
-    outputs = [*about.get("outputs", {})]
-    table = Store(source).read([*names, *outputs, "status"])
+def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
+    """The table of the batch without the runs that are not complete, and notes about these and about outputs without a value."""
+    table = Store(source).read()
     complete = np.array(table["status"].to_pylist()) == "complete"
-    lost = np.count_nonzero(~complete)
-    notes = (f"{lost} of {len(complete)} runs are not complete and not drawn",) if lost else ()
-    columns = {name: table[name].to_numpy()[complete] for name in (*names, *outputs)}
-    numbers = [name for name in names if columns[name].dtype.kind == "f" and len(np.unique(columns[name])) > 1]
-    values = {name: columns[name].astype(float) for name in outputs}
-    empty = {name: np.count_nonzero(~np.isfinite(x)) for name, x in values.items()}
-    if complete.any():
-        notes += tuple(f"{name} is empty in {n} of {np.count_nonzero(complete)} runs" for name, n in empty.items() if n)
-    return ([Quantity(name, columns[name]) for name in numbers],
-            [Quantity(name, x) for name, x in values.items() if empty[name] < len(x)], notes)
+    runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
+    count = np.count_nonzero(complete)
+    notes = [f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn"] if count < len(complete) else []
+    empty = {name: np.count_nonzero(~np.isfinite(runs[name].astype(float))) for name in about.get("outputs", {})}
+    return runs, (*notes, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
 
 
-def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:
+def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:
     """For a tornado, from derivatives that are computed now; and a note where that cannot be."""
     from liedyn.batch.run_batch import Batch
     from liedyn.batch.sensitivities import RUNS as EACH
     from liedyn.batch.sensitivities import sensitivities
     from liedyn.io.sweep_file import read_sweep
-    table = Store(source).read(["number", "status", "seconds", *varied]).to_pydict()
-    complete = np.array(table["status"]) == "complete"
-    seconds = (EACH * len(varied) + 1) * float(np.mean(np.array(table["seconds"])[complete]))
+    seconds = (EACH * len(varied) + 1) * float(np.mean(runs["seconds"]))
     if seconds > _LONGEST:
         return [], (f"no tornado: the runs beside the medians would take {seconds:.0f} s",)
     try:
@@ -92,12 +87,11 @@ def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) ->
         batch = Batch(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
         if batch.identity != about["identity"]:
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
-        number = table["number"][int(np.argmax(complete))]
+        number = int(runs["number"][0])
         centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.vary))
         for k, one in enumerate(batch.sweep.vary):
             if one.name in varied:
-                x = np.array(table[one.name])[complete]
-                centre[k], spreads[k] = float(np.median(x)), float(np.std(x))
+                centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
         found = sensitivities(batch.bench, centre, spreads)
     except LiedynError as error:
         return [], (f"no tornado: {error}",)

@@ -5,7 +5,6 @@ import csv
 import json
 import math
 import os
-import zipfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -41,7 +40,7 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         for name, (matrix, rows, columns) in tables.items():
             _write_matrix(part / f"{name}.csv", name, matrix, rows, columns)
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
-        _write_npz(part / "system.npz", {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step})
+        np.savez(part / "system.npz", **{name: matrix for name, (matrix, _, _) in tables.items()}, **names, step=result.step)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
     written = Written([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
     return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written
@@ -127,8 +126,7 @@ def check(result: Linearization) -> None:
     if bad:
         shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
         raise CheckFailed(f"the linearization differs from extrapolated finite differences by {shown} (relative), more than "
-                          f"{BOUND:g}: "
-                          "a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
+                          f"{BOUND:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
 
 
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
@@ -136,14 +134,6 @@ def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], co
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([name, *map(cell, columns)])
         writer.writerows([cell(row), *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
-
-
-def _write_npz(path: Path, arrays: dict) -> None:
-    """As np.savez, but without the time of day: the same system gives the same bytes."""
-    with zipfile.ZipFile(path, "w") as file:
-        for name, x in arrays.items():
-            with file.open(zipfile.ZipInfo(f"{name}.npy"), "w") as entry:
-                np.lib.format.write_array(entry, np.asarray(x), allow_pickle=False)
 
 
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> Written:

@@ -1,4 +1,5 @@
-"""The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/ and replay.html."""
+"""The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/ and replay.html; and its
+pictures one by one."""
 from __future__ import annotations
 
 import csv
@@ -9,10 +10,12 @@ import platform
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn import __version__
+from liedyn.errors import NameLookupError
 from liedyn.io.csv import Trajectory, column_title, write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.scenarios.plain_scenario import to_plain
@@ -25,6 +28,9 @@ from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import shown_result
 from liedyn.simulation.records.motion_columns import header_of, reaction_comment
 from liedyn.simulation.run import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MARK = "run.json"                       # what tells a run folder from others
 _MOST = 100_000                         # rows that are drawn: of longer runs every second, third, … one
@@ -79,6 +85,37 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     draw = (draughtsman or Draughtsman(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
     return written + page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
+
+
+def figure_of(result: Result, what: str = "positions") -> Figure:
+    """A Matplotlib figure of a simulated motion.
+
+    Parameters
+    ----------
+    result : Result
+    what : str
+        replay, positions, velocities, torques, energy, … as the files in the folder `plots` of a run are called.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    NameLookupError
+        For a picture that the motion does not have.
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> ld.figure_of(run, "velocities").savefig("velocities.png")
+    """
+    from liedyn.report.pictures.all_pictures import figures
+
+    found = figures(recording_of(result))
+    if what not in found:
+        raise NameLookupError(f"there is no picture {what!r} of this motion; there are {', '.join(found)}")
+    return found[what]
 
 
 def status_of(folder: str | Path) -> str | None:

@@ -3,7 +3,7 @@ find what it needs, and always where LIEDYN_SEAM=plain (unset or auto: no).
 
 | piece         | leans on (Numba 0.60 to 0.62)                                    | without it                               |
 |---------------|------------------------------------------------------------------|------------------------------------------|
-| `views`       | numba.np.arrayobj: `make_array`, `populate_array`                | slices, pasted in: compiles much longer   |
+| `views`       | numba.np.arrayobj: `make_array`, `populate_array`                | slices, a function each: compiles longer |
 | `stack`       | the pass `NativeLowering`, `Lower.setup_function`, and llvmlite's | loops of eight states take 9% (AVX2) to  |
 |               | `attributes.alignstack`                                          | 29% (AVX-512) longer                     |
 | `dispatchers` | `_insert`, `_compile_for_args` of dispatchers, and the options   | 2.5 times as long to compile             |

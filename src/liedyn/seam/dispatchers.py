@@ -1,5 +1,5 @@
 """Compiled functions that only compiled code calls."""
-from functools import cache, partial
+from functools import partial
 
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
@@ -25,7 +25,7 @@ def without_wrappers(function, **options):
     dispatcher._insert = lambda *overload: None          # no wrapper is there to be called
     dispatcher._compile_for_args = partial(_refuse, function.__name__)
     if LINKED:
-        dispatcher._compiler.pipeline_class = _into_callers(options.get("pipeline_class", _Nopython))
+        dispatcher._compiler.pipeline_class = _IntoCallers
     return dispatcher
 
 
@@ -80,18 +80,11 @@ class _IntoLinked(FunctionPass):
         return False
 
 
-class _Nopython(CompilerBase):
+class _IntoCallers(CompilerBase):
+    """Numba's passes, into a library that callers link."""
+
     def define_pipelines(self):
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
-
-
-@cache
-def _into_callers(compiler):
-    """Numba's passes as `compiler` has them, into a library that callers link."""
-    class IntoCallers(compiler):
-        def define_pipelines(self):
-            passes, = super().define_pipelines()
-            passes.add_pass_after(_IntoLinked, FixupArgs)
-            passes.finalize()
-            return [passes]
-    return IntoCallers
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_IntoLinked, FixupArgs)
+        passes.finalize()
+        return [passes]

@@ -1,12 +1,8 @@
-"""Views of arrays in compiled code.
-
-Compiled functions without reference counts may not return a slice, and Python's rules for the ends of one cost 2 ns each, of
-which a kernel makes dozens: a view is made at once instead, of what lies inside. Numba's own reshape calls a function that finds
-strides: 10 ns each."""
-from numba import njit, types
+"""Views of parts of an array in compiled code, made at once: slices are each a call, which takes longer to compile."""
+from numba import types
 from numba.core import cgutils
 from numba.core.typing import signature
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin, overload, type_callable
 
 from liedyn.seam.choice import PLAIN
 
@@ -18,65 +14,41 @@ else:
     FOUND = not PLAIN
 
 
-def span(x, first, count):
-    """x[first:first + count] of a C-contiguous array, by its first axis. Not checked: it must lie inside."""
-    return x[first:first + count]
-
-
-def flat(x):
-    """All numbers of a C-contiguous array, in a row."""
-    return x.reshape(x.size)
-
-
-def table(x, rows, columns):
-    """The first numbers of a C-contiguous array, as (rows, columns). Not checked: it must have as many."""
-    return x.reshape(x.size)[:rows * columns].reshape(rows, columns)
-
-
-def _is_contiguous(x): return isinstance(x, types.Array) and x.layout == "C"
+def carve(memory, sizes):
+    """Views of a C-contiguous array, by its first axis: of so many numbers each, one after the other, and of the rest. Not
+    checked: there must be as many."""
+    views, first = (), 0
+    for size in sizes:
+        views, first = (*views, memory[first:first + size]), first + size
+    return (*views, memory[first:])
 
 
 if FOUND:
-    @type_callable(span)
-    def _typed_span(context):
-        def typer(x, first, count):
-            if _is_contiguous(x):
-                return signature(x, x, types.intp, types.intp)
+    @type_callable(carve)
+    def _typed(context):
+        def typer(memory, sizes):
+            if isinstance(memory, types.Array) and memory.layout == "C":
+                return signature(types.UniTuple(memory, len(sizes) + 1), memory, types.UniTuple(types.intp, len(sizes)))
         return typer
 
-    @type_callable(flat)
-    def _typed_flat(context):
-        def typer(x):
-            if _is_contiguous(x):
-                return signature(x.copy(ndim=1), x)
-        return typer
-
-    @type_callable(table)
-    def _typed_table(context):
-        def typer(x, rows, columns):
-            if _is_contiguous(x):
-                return signature(x.copy(ndim=2), x, types.intp, types.intp)
-        return typer
-
-    @lower_builtin(span, types.Array, types.intp, types.intp)
-    def _span(context, builder, sig, args):
-        whole, result = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
+    @lower_builtin(carve, types.Array, types.UniTuple)
+    def _carve(context, builder, sig, args):
+        whole = make_array(sig.args[0])(context, builder, args[0])
         shape, strides = (cgutils.unpack_tuple(builder, numbers) for numbers in (whole.shape, whole.strides))
-        offset = args[1]
-        for n in shape[1:]:
-            offset = builder.mul(offset, n)
-        populate_array(result, data=builder.gep(whole.data, [offset]), shape=[args[2], *shape[1:]], strides=strides,
-                       itemsize=whole.itemsize, meminfo=whole.meminfo, parent=whole.parent)
-        return result._getvalue()
-
-    @lower_builtin(flat, types.Array)
-    @lower_builtin(table, types.Array, types.intp, types.intp)
-    def _reshaped(context, builder, sig, args):
-        whole, result = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
-        shape, size = args[1:] or [whole.nitems], whole.itemsize
-        strides = [builder.mul(size, n) for n in shape[1:]] + [size]
-        populate_array(result, data=whole.data, shape=shape, strides=strides, itemsize=size, meminfo=whole.meminfo,
-                       parent=whole.parent)
-        return result._getvalue()
+        data, left, views = whole.data, shape[0], []
+        for count in [*cgutils.unpack_tuple(builder, args[1]), None]:
+            count = left if count is None else count
+            view, numbers = make_array(sig.args[0])(context, builder), count
+            for n in shape[1:]:
+                numbers = builder.mul(numbers, n)
+            populate_array(view, data=data, shape=[count, *shape[1:]], strides=strides, itemsize=whole.itemsize,
+                           meminfo=whole.meminfo, parent=whole.parent)
+            views.append(view._getvalue())
+            data, left = builder.gep(data, [numbers]), builder.sub(left, count)
+        return context.make_tuple(builder, sig.return_type, views)
 else:
-    span, flat, table = map(njit(inline="always"), (span, flat, table))        # pasted into the caller, which may slice
+    @overload(carve)
+    def _carve(memory, sizes):
+        if not len(sizes):
+            return lambda memory, sizes: (memory,)
+        return lambda memory, sizes: (memory[:sizes[0]], *carve(memory[sizes[0]:], sizes[1:]))

@@ -17,7 +17,7 @@ from liedyn.io.scenarios.events import Event
 from liedyn.kernels.simulation.contact import GROUND, PLANE, SPHERE, Contacts
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
-from liedyn.simulation.measured import path_to
+from liedyn.simulation.measured import joined, path_to
 from liedyn.simulation.names import bind, find, matching, unknown
 
 _STANDARD = 9.81         # m/s^2: for the weight of a robot without gravity
@@ -60,7 +60,7 @@ def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) 
                                 found=waiting[0].when.text, expected="the key contacts")
         return None, ()
     rows, share = _rows(contact, model)
-    group, member = _joined([_contacts_of(event, rows, model) for event in waiting])
+    group, member = joined([_contacts_of(event, rows, model) for event in waiting])
     return _arrays(rows, model, share)._replace(group=group, member=member), tuple(row.name for row in rows)
 
 
@@ -210,7 +210,7 @@ def _arrays(rows, model, share: float) -> Contacts:
     _, link, centre, radius, kind, other, _, normal, height, material = zip(*rows, strict=True)
     links, others = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, others, kind, strict=True)]
-    first, path, other_first, other_path = (x for side in zip(*paths, strict=True) for x in _joined(side))
+    first, path, other_first, other_path = (x for side in zip(*paths, strict=True) for x in joined(side))
     numbers, m = [np.array(x, dtype=float).reshape(-1) for x in (centre, radius, normal, height)], len(links)
     return Contacts(
         links, np.zeros(m, dtype=np.int64), first, path, numbers[0], numbers[1], np.array(kind, dtype=np.int64), others,
@@ -220,10 +220,6 @@ def _arrays(rows, model, share: float) -> Contacts:
         np.array([(one.stiffness, one.damping, one.friction, one.creep, one.smooth or 1.0) for one in material],
                  dtype=float).reshape(-1),
         np.full(m, share), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
-
-
-def _joined(paths) -> tuple[np.ndarray, np.ndarray]:
-    return np.cumsum([0, *map(len, paths)]).astype(np.int64), np.concatenate([[], *paths]).astype(np.int64)
 
 
 def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:

@@ -14,10 +14,11 @@ from liedyn.dynamics.loops.constraints import (
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
-from liedyn.io.scenarios.scenario import Constant, Motion, Scenario
+from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.simulation.names import bind
-from liedyn.simulation.signals.signal_table import SignalTable, Use
+from liedyn.simulation.prescribed_poses import motion_signals
+from liedyn.simulation.signals.signal_table import SignalTable
 
 _ROUNDING = 1e-9            # a state that is moved less is not worth a word
 _CLOSED = 1e-9              # of velocities, relative to the largest and to one unit
@@ -41,13 +42,8 @@ def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
                                 expected="loops, couplings or a mimic in its file")
         return None
     rules = bind(scenario.drives, driven, "driven loop")
-    zero = (Constant(0.0),) * 3
-    signals = [table.add(signal, Use(f"{axis} of closure {name}", state=False, unit="m" if axis in "xyz" else "rad",
-                                     interpolate="quintic", derivatives=2))
-               for name in driven
-               for motion in [rules[name].value if name in rules else Motion()]
-               for axis, signal in zip(("x", "y", "z", "roll", "pitch", "yaw"), (*(motion.xyz or zero), *(motion.rpy or zero)),
-                                       strict=True)]
+    signals = [k for name in driven
+               for k in motion_signals(table, f"closure {name}", rules[name].value if name in rules else Motion())]
     kept = scenario.stabilization
     return Ties(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
                 kept.frequency if kept.method == "baumgarte" else 0.0)

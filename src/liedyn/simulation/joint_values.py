@@ -21,6 +21,11 @@ def coordinates(model) -> np.ndarray:
     return q_of_v
 
 
+def coordinates_of(names, model) -> np.ndarray:
+    """(nv,) bool: those of these joints."""
+    return np.array([joint.name in names for joint in model.joints for _ in range(joint.v.start, joint.v.stop)], dtype=bool)
+
+
 def of_coordinate(given, k: int, n: int, name: str, place: Place, what: str):
     """What is given for coordinate k of the n of joint `name`: one for all, or a tuple of n. what: these are, for messages."""
     if not isinstance(given, tuple):

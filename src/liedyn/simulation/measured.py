@@ -20,12 +20,15 @@ def path_to(model, link: int) -> list[int]:
     return path[::-1]
 
 
+def joined(paths) -> tuple[np.ndarray, np.ndarray]:
+    """Where each begins in all of them, one after the other; and these."""
+    return np.cumsum([0, *map(len, paths)]).astype(np.int64), np.concatenate([[], *paths]).astype(np.int64)
+
+
 def points_of(model, keys) -> Points:
     """keys: link and place on it, of each point."""
     links = np.array([link for link, _ in keys], dtype=np.int64)
-    paths = [path_to(model, link) for link in links]
-    return Points(links, np.cumsum([0, *map(len, paths)]).astype(np.int64),
-                  np.array([body for path in paths for body in path], dtype=np.int64),
+    return Points(links, *joined([path_to(model, link) for link in links]),
                   np.array([at for _, at in keys], dtype=float).reshape(-1))
 
 

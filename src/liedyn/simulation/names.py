@@ -73,12 +73,12 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
-def unknown(name: str, names: Sequence[str], what: str, place: Place) -> ScenarioError:
+def unknown(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:
     """The error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
     hint, shown = nearest(name, names, 3, 0.5), [*names[:8], *(["…"] if len(names) > 8 else [])]
-    return ScenarioError(f"no such {what}", place=place, found=name, expected=None if hint else f"one of {', '.join(shown)}",
+    return ScenarioError(f"{problem} {what}", place=place, found=name, expected=None if hint else f"one of {', '.join(shown)}",
                          hint=hint)
 
 
@@ -93,8 +93,5 @@ def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) 
         return hits
     if rule.pattern in fixed:
         raise ScenarioError(f"joint {rule.pattern} is fixed: it has no coordinates", place=rule.place)
-    if any(sign in rule.pattern for sign in "*?["):
-        error = unknown(rule.pattern, names, what, rule.place)
-        raise ScenarioError(f"the pattern matches no {what}", place=error.place, found=error.found, expected=error.expected,
-                            hint=error.hint)
-    raise unknown(rule.pattern, names, what, rule.place)
+    is_pattern = any(sign in rule.pattern for sign in "*?[")
+    raise unknown(rule.pattern, names, what, rule.place, "the pattern matches no" if is_pattern else "no such")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike, Controller
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.errors import NameLookupError, ShapeError, UsageError
 from liedyn.loading import load
 from liedyn.model.model import Model

@@ -43,7 +43,9 @@ class PoseTable:
         if isinstance(given, Waypoints):
             numbers = self._waypoints(name, given, free)
         elif isinstance(given, Motion):
-            numbers = self._motion(name, given, free)
+            if given.xyz and not free:
+                raise _no_position(name, given.xyz[0].place)
+            numbers = motion_signals(self.table, name, given)
         elif isinstance(given, Column) and given.name is None:
             numbers = self._recorded(name, given, free)
         else:
@@ -55,8 +57,8 @@ class PoseTable:
 
     def add_target(self, name: str, given: Motion | Waypoints) -> None:
         """A pose that is no joint's."""
-        read = self._waypoints if isinstance(given, Waypoints) else self._motion
-        self._append(0, 0, True, read(name, given, True))
+        waypoints = isinstance(given, Waypoints)
+        self._append(0, 0, True, self._waypoints(name, given, True) if waypoints else motion_signals(self.table, name, given))
 
     def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
         self.rows.append((q, v, free, len(numbers) == 10))
@@ -65,16 +67,6 @@ class PoseTable:
     @property
     def poses(self) -> Poses:
         return Poses(*np.array(self.rows, dtype=np.int64).reshape(-1, 4).T.copy(), np.array(self.signals, dtype=np.int64))
-
-    def _motion(self, name: str, given: Motion, free: bool) -> list[int]:
-        zero = (Constant(0.0, given.place),) * 3
-        if given.xyz and not free:
-            raise _no_position(name, given.xyz[0].place)
-        for signal in (*given.xyz, *given.rpy):
-            if isinstance(signal, Column) and signal.name is None:
-                raise ScenarioError("the key column is missing", place=signal.place, expected="the name of a column")
-        return [self.table.add(signal, self._use(axis, name))
-                for axis, signal in zip(_AXES, (*(given.xyz or zero), *(given.rpy or zero)), strict=True)]
 
     def _waypoints(self, name: str, given: Waypoints, free: bool) -> list[int]:
         points = given.points
@@ -85,7 +77,7 @@ class PoseTable:
         t = np.array([one.t for one in points])
         turn = _turning(name, given.place, t, turns, held=True)
         position = [finite(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
-        return [self._put(curve, self._use(axis, name), given)
+        return [self._put(curve, _use(axis, name), given)
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
 
     def _recorded(self, name: str, given: Column, free: bool) -> list[int]:
@@ -94,7 +86,7 @@ class PoseTable:
         names = self.model.q_names[q]
         t, turns = np.empty(0), []
         for column in names[-4:]:
-            t, x, _ = self.table.samples(replace(given, name=f"q.{column}"), self._use("quaternion", name))
+            t, x, _ = self.table.samples(replace(given, name=f"q.{column}"), _use("quaternion", name))
             turns.append(x)
         u = np.column_stack(turns)
         norm = np.linalg.norm(u, axis=1)
@@ -103,9 +95,9 @@ class PoseTable:
             raise ScenarioError(f"the quaternion of {name} in {given.file} is not of unit norm at t = {t[k]:g} s",
                                 place=given.place, found=float(norm[k]), expected="norm 1")
         turn = _turning(name, given.place, t, u / norm[:, None], held=False)
-        position = [self.table.add(replace(given, name=f"q.{column}"), self._use(axis, name))
+        position = [self.table.add(replace(given, name=f"q.{column}"), _use(axis, name))
                     for axis, column in zip(_AXES, names[:3], strict=False)] if free else [_UNUSED] * 3
-        return [*position, *(self._put(curve, self._use(axis, name), given)
+        return [*position, *(self._put(curve, _use(axis, name), given)
                              for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
 
     def _put(self, curve: Curve, use: Use, given) -> int:
@@ -113,9 +105,20 @@ class PoseTable:
             raise ScenarioError("the curve is not finite", place=given.place, expected="smaller values, or times farther apart")
         return self.table.put(curve, use, given.place)
 
-    def _use(self, axis: str, name: str) -> Use:
-        unit = "m" if axis in "xyz" else "rad" if axis in _AXES else ""
-        return Use(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
+
+def motion_signals(table: SignalTable, name: str, given: Motion) -> list[int]:
+    """x y z roll pitch yaw of what has this name."""
+    zero = (Constant(0.0, given.place),) * 3
+    for signal in (*given.xyz, *given.rpy):
+        if isinstance(signal, Column) and signal.name is None:
+            raise ScenarioError("the key column is missing", place=signal.place, expected="the name of a column")
+    return [table.add(signal, _use(axis, name))
+            for axis, signal in zip(_AXES, (*(given.xyz or zero), *(given.rpy or zero)), strict=True)]
+
+
+def _use(axis: str, name: str) -> Use:
+    unit = "m" if axis in "xyz" else "rad" if axis in _AXES else ""
+    return Use(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
 
 
 def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
@@ -195,7 +198,7 @@ def prescribed_at(problem: Problem, t: float, q, v) -> tuple[np.ndarray, np.ndar
     for k in poses.signal[poses.signal >= 0]:
         _finite(problem, k, t, work, 3)
     with np.errstate(all="ignore"):
-        plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
+        plain("kernels.simulation.poses").prescribe_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
     return q, v
 
 

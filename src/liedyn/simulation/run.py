@@ -292,7 +292,7 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
         start = time.perf_counter()
-        motion = prepared.timeline or OneStretch(prepared.model, problem)
+        motion = prepared.timeline or OneStretch(problem)
         rows = Rows(prepared.model, problem, disk)
         before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
         rows.about = lambda: own | motion.about() | {"seconds": before + time.perf_counter() - start}
@@ -315,12 +315,12 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
 class OneStretch:
     """The motion of a scenario without events, with the methods of a `Timeline`."""
 
-    def __init__(self, model, problem):
-        self.model, self.problem = model, problem
+    def __init__(self, problem):
+        self.problem = problem
 
     def run(self, times: np.ndarray, options, progress, rows: Rows) -> Statistics:
         from liedyn.integrators.solve import solve
-        rows.begin(self.model, self.problem)
+        rows.begin(self.problem)
         record, statistics = solve(self.problem, times, options, progress, rows)
         rows.end(record)
         return statistics

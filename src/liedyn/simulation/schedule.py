@@ -36,7 +36,7 @@ from liedyn.simulation.control_laws.laws import bind_laws
 from liedyn.simulation.control_laws.sampled_laws import compile_sampled
 from liedyn.simulation.driven_loops import closed_state, tie
 from liedyn.simulation.joint_limits.stops import Stop, bind_stops, stops_of
-from liedyn.simulation.joint_values import coordinates, of_coordinate, unit_quaternions, write_values
+from liedyn.simulation.joint_values import coordinates, coordinates_of, of_coordinate, unit_quaternions, write_values
 from liedyn.simulation.names import bind, find, phase_rules
 from liedyn.simulation.prescribed_poses import PoseTable, following, prescribed_at
 from liedyn.simulation.records.ended_state import ended_state
@@ -257,7 +257,7 @@ def _begun(scenario: Scenario, problem: Problem) -> tuple[Problem, list[str]]:
                                     expected=f"{one.told(begins[part])}, or no value")
             x[part] = begins[part]
     if problem.ties is not None:
-        q, v, more = closed_state(scenario, problem, *(_coordinates_of(rules, model) for rules in (rules_q, rules_v)))
+        q, v, more = closed_state(scenario, problem, *(coordinates_of(rules, model) for rules in (rules_q, rules_v)))
         notes += more
     return replace(problem, q=q, v=v), notes
 
@@ -271,11 +271,6 @@ def _start_on_motions(problem: Problem, q, v) -> None:
             raise ScenarioError(f"the {problem.signal_names[laws.signal[k]]} does not have two finite derivatives at t = 0",
                                 place=problem.signal_places[laws.signal[k]])
         q[problem.schedule.q_of_v[k]], v[k] = x, dx
-
-
-def _coordinates_of(names, model) -> np.ndarray:
-    """(nv,) those of these joints."""
-    return np.array([name in names for name in model.joint_names for _ in model.v_names[model.v_index(name)]], dtype=bool)
 
 
 def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.analyse.along.derive import POINTS, derivatives, other_points, rates
 from liedyn.analyse.along.manifold_spline import continued, of_unit_norm, with_noise
-from liedyn.dynamics.calling.calls import as_array, wrenches
+from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
 from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.codegen.signals import read_signal
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics

@@ -16,7 +16,7 @@ from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangent_system
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
-from liedyn.dynamics.calling.calls import as_array, wrenches
+from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.override import Overrides

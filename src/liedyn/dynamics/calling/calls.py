@@ -1,4 +1,4 @@
-"""Between Python's arrays and the kernels' entries: shapes, batches, threads, and codes that become errors."""
+"""Between arrays of a batch and the kernels' entries: lines or loops, threads, and codes that become errors."""
 from __future__ import annotations
 
 import threading
@@ -10,102 +10,98 @@ from math import prod
 import numpy as np
 
 from liedyn.codegen.lines import Asked, asked_of, batch_of, one_of, wanted
+from liedyn.dynamics.calling.arguments import NONE, states
+from liedyn.dynamics.calling.results import hand_over, place_for, places_for
 from liedyn.dynamics.calling.threads import chunks, on_threads, require_lock
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.jit import prepare
-from liedyn.joints.kinds import BALL, FREE
+from liedyn.joints.kinds import SCREW
 from liedyn.kernels import checks
 from liedyn.model.cache_lines import on_cache_lines
 from liedyn.model.model import Model
 
-NONE = np.empty(0)              # no external wrench, one state
-NONE_BATCH = np.empty((0, 0))   # the same for a batch
 SCALAR = 0                      # which signature of an entry with two
-
-_array = np.ndarray             # looked up once: every 0.1 us of a call counts
+_TOO_LARGE = 1 << 19            # numbers of scratch for one state, from which on eight do not go side by side: 32 MB a thread
 
 require_lock()
 
 
-def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
-    """x as a C-contiguous float64 array whose last axes are `last`."""
-    if type(x) is not np.ndarray:
-        _refuse_masked(x, name)
+def computed(model, key, entry, memory: Callable[..., int], given: dict, *shapes: tuple[int, ...], before: tuple = (),
+             prescribed: np.ndarray | None = None, options: tuple = (), after: tuple = (), out=None):
+    """What an entry makes of states: an array (*lead, *shape) for each shape, in a tuple where there are several.
+
+    key: under which a call for one state leaves its line in the model's cache to those that differ in the numbers of states
+    alone; None: it leaves none. memory: numbers of scratch, by `Model.sizes`. given: states, as `states` takes them. The entry's
+    arguments are, in this order: before (or the mask prescribed), states, options, results, after."""
+    if given.get("f_ext") is given.get("drive") is None:
+        found = by_line(model, key, out if out is None or len(shapes) > 1 else (out,),
+                        *[x for x in given.values() if x is not None and x is not NONE])
+        if found is not None:
+            return found if out is None else out
+    else:
+        key = None
+    lead, arrays = states(model, given)
+    count, places = prod(lead), places_for([(*lead, *shape) for shape in shapes], out, arrays.values())
+    if lead:
+        given, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
+    else:
+        results, count = places, None
+        given = [x.reshape(as_given.shape) if isinstance(as_given, np.ndarray) else x[0]
+                 for x, as_given in zip(arrays.values(), given.values(), strict=True)]
+    before = before if prescribed is None else (prescribed,)
+    code = run(entry, model, memory(*model.sizes), before, (*given, *options, *results, *after), count, key)
+    refuse(model, code, prescribed, **arrays)
+    return hand_over(tuple(places) if len(shapes) > 1 else places[0], out)
+
+
+def completed(model, key, entry, memory: Callable[..., int], given: dict, shape: tuple[int, ...], prescribed: np.ndarray,
+              before: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations and forces (*lead, *shape) of an entry that completes both in place: the third and fourth of its states, the
+    fifth being wrenches. Where nothing is prescribed the third is NONE, and out a place for it. The others as in `computed`."""
+    lead, arrays = states(model, given)
+    _, _, name, _, wrenches = given
+    q, v, a, tau, F = arrays.values()
+    a = place_for((*lead, *shape), out, arrays.values()) if given[name] is NONE else a.reshape(*lead, *shape).copy()
+    tau = tau.reshape(*lead, *shape).copy()
+    if lead:
+        rows, count = [x.reshape(len(q), prod(shape)) for x in (a, tau)], len(q)
+    else:
+        q, v, F, rows, count = q[0], v[0], F[0], (a, tau), None
+    key = key if given[wrenches] is None else None
+    code = run(entry, model, memory(*model.sizes), before, (q, v, *rows, F, *options), count, key)
+    refuse(model, code, prescribed, **arrays)
+    return a, tau
+
+
+def by_line(model, key, out, *numbers):
+    """Results of one state by the line that an earlier call has left for `key`, or None. numbers: arrays as they should be, of
+    which the line checks all; out: None, or so many arrays as there are results."""
     try:
-        array = np.asarray(x)
-    except (TypeError, ValueError):                       # ragged lists
-        array = None
-    if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
-        of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
-        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}{of}")
-    array = np.asarray(array, dtype=np.float64, order="C")
-    if array.shape[array.ndim - len(last):] != last or array.ndim < len(last):
-        expected = ", ".join(str(n) for n in last)
-        raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
-    return array if array.flags.behaved else array.copy()     # the entries know arrays only that are writable and aligned
-
-
-def _refuse_masked(x, name: str) -> None:
-    """What a masked array hides would come back as if it were given."""
-    if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
-        raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
-                         f"{name}.filled(value))")
-
-
-def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
-    """Common leading axes, and each array as (N, n), C-contiguous. `named`: name, array, how many last axes are its own."""
-    leads = [array.shape[:array.ndim - own] for _, array, own in named]
-    lead = leads[0]
-    if any(shape != lead for shape in leads):
-        try:
-            lead = np.broadcast_shapes(*leads)
-        except ValueError:
-            shapes = ", ".join(f"{name} {array.shape}" for name, array, _ in named)
-            raise ShapeError(f"leading axes do not match: {shapes}") from None
-    count = prod(lead)
-    out = []
-    for _, array, own in named:
-        if array.shape[:array.ndim - own] != lead:
-            array = np.broadcast_to(array, lead + array.shape[array.ndim - own:]).copy()     # writeable, as entries ask
-        out.append(np.ascontiguousarray(array).reshape(count, prod(array.shape[array.ndim - own:])))
-    return lead, out
-
-
-def wrenches(model, f_ext) -> np.ndarray | None:
-    """External wrenches as (…, n_links, 6), from an array or a dict by link name."""
-    n = len(model.link_names)
-    if f_ext is None:
+        line = model._cache[key]
+        if out is None:
+            return line(*numbers)
+        return out if line(*numbers, *out) == 0 else None
+    except (KeyError, TypeError):
         return None
-    if not isinstance(f_ext, dict):
-        return as_array(f_ext, "f_ext", (n, 6))
-    given = {model.link_index(name): as_array(F, f"f_ext[{name!r}]", (6,)) for name, F in f_ext.items()}
-    try:
-        lead = np.broadcast_shapes(*[F.shape[:-1] for F in given.values()])
-    except ValueError:
-        shapes = ", ".join(f"f_ext[{name!r}] {np.shape(F)}" for name, F in f_ext.items())
-        raise ShapeError(f"leading axes do not match: {shapes}") from None
-    out = np.zeros((*lead, n, 6))
-    for k, F in given.items():
-        out[..., k, :] = F
-    return out
 
 
-def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_by_one: bool = False) -> int:
+def run(entry, model, size: int, before: tuple, arrays: tuple, count: int | None, key=None) -> int:
     """Call an entry over `count` states: by a line, else by loops on Lanes; on all cores. Returns a code.
 
-    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; one_by_one: not eight
-    states side by side, whose scratch would be too large."""
+    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; count: None for one
+    state, whose arrays have no axis of the batch; key: under which its line is left in the model's cache."""
+    rows = arrays if count is not None else tuple(x.reshape(1, x.size) if isinstance(x, np.ndarray) else x for x in arrays)
     other = getattr(_thread, "run", None)
     if other is not None:
-        return other(model, entry, size, before, arrays, count)
-    if count == 0 or by_line(entry, model, size, before, arrays, count):
+        return other(model, entry, size, before, rows, count)
+    if count == 0 or (wanted() and _by_line(model, asked_of(entry, size, before, rows), with_numbers(arrays), count, key)):
         return checks.OK
-    return by_loops(entry, model, size, before, arrays, count, one_by_one)
+    return by_loops(entry, model, size, before, rows, 1 if count is None else count)
 
 
-def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_by_one: bool = False) -> int:
+def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> int:
     """`run` without lines."""
-    alone = (count == 1 or one_by_one) and len(entry.liedyn_signatures) == 2
+    alone = (count == 1 or size > _TOO_LARGE) and len(entry.liedyn_signatures) == 2
     prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
 
@@ -117,17 +113,19 @@ def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int, 
     return next((code for code in on_threads(part, edges) if code), checks.OK)
 
 
-def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
+def _by_line(model, asked: Asked, numbers, count: int | None, key) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    rows = with_numbers(arrays)
-    if not wanted() or not of_states(rows, count):
+    if count is not None and not of_states(numbers, count):
         return False
-    asked = asked_of(entry, size, before, arrays)
-    if count == 1:
-        one = one_of(model, asked, [x.shape for x in rows])
-        return one is not None and not one.call(*rows)
-    line = batch_of(model, asked)
-    return line is not None and run_line(line, model, rows, count)
+    if count is not None and count > 1:
+        line = batch_of(model, asked)
+        return line is not None and run_line(line, model, numbers, count)
+    line = one_of(model, asked, [x.shape for x in numbers])
+    if line is None:
+        return False
+    if key is not None:
+        model._cache[key] = line.call
+    return not line.call(*numbers)
 
 
 def of_states(rows, count: int) -> bool:
@@ -146,7 +144,7 @@ def run_line(line, model, rows, count: int) -> bool:
 
 
 def with_numbers(arrays) -> list[np.ndarray]:
-    return [x for x in arrays if isinstance(x, _array) and x.size]
+    return [x for x in arrays if isinstance(x, np.ndarray) and x.size]
 
 
 def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
@@ -181,39 +179,6 @@ def taken_over(run: Callable):
         _thread.run = before
 
 
-def run_one(model, key, entry, size: int, before: tuple, given: int, numbers: tuple, arrays: tuple) -> bool:
-    """One state that needs no help: whether it was done. Else all is as before, and the caller takes the long way, which
-    converts, compiles and names what is wrong.
-
-    key: of the line that the first call leaves; numbers: its arrays, of which the first `given` are q and then any of v, a, and
-    the others results; arrays: those of the entry, some of which may be empty, and scalars."""
-    try:
-        return not model._cache[key](*numbers)
-    except (KeyError, TypeError):
-        pass
-    states = zip(numbers[:given], (model.nq, *[model.nv] * (given - 1)), strict=True)
-    if not all(type(x) is _array and x.dtype == float and x.shape == (n,) and x.flags.carray for x, n in states):
-        return False
-    return single(model, key, entry, size, before, arrays) == checks.OK
-
-
-def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
-    """An entry for one state: by its line, which is left for `key`, else by loops. arrays: without an axis of the batch. Returns
-    a code."""
-    rows = tuple(x.reshape(1, -1) if isinstance(x, _array) else x for x in arrays)
-    other = getattr(_thread, "run", None)
-    if other is not None:
-        return other(model, entry, size, before, rows, None)
-    if wanted():
-        numbers = with_numbers(arrays)
-        line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])
-        if line is not None:
-            model._cache[key] = line.call
-            if not line.call(*numbers):
-                return checks.OK
-    return by_loops(entry, model, size, before, rows, 1)
-
-
 def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
     (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
@@ -240,37 +205,31 @@ def scratch_of_eight(size: int) -> np.ndarray:
 _thread = threading.local()
 
 
-def as_mask(prescribed, nv: int) -> np.ndarray:
-    """A mask over v, or a ShapeError."""
-    _refuse_masked(prescribed, "prescribed")
-    mask = np.ascontiguousarray(prescribed)
-    if mask.dtype != bool or mask.shape != (nv,):
-        raise ShapeError(f"prescribed is a mask over v; found {mask.dtype} of shape {mask.shape}, expected bool ({nv},)")
-    return mask if mask.flags.writeable else mask.copy()
-
-
-def where_read(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """x with the entries that are not read set to zero, for the message of an error."""
-    return np.where(mask, x, 0.0)
-
-
 # errors -----------------------------------------------------------------------------------------------------------
-_NAMES = {checks.BAD_Q: ("q", "q_names"), checks.BAD_V: ("v", "v_names"), checks.BAD_A: ("a", "v_names"),
-          checks.BAD_TAU: ("tau", "v_names")}
+_RATES = {checks.BAD_V: ("v", "dv", "v_derivatives"), checks.BAD_A: ("a", "a_derivatives"),
+          checks.BAD_TAU: ("tau", "tau_derivatives")}
 
 
-def refuse(model, code: int, names: dict[str, str] | None = None, **arrays) -> None:
-    """Turn an entry's code into an error that names the coordinate. arrays: q, v, a, tau as given; names: what the caller
-    calls them, where it calls them otherwise."""
+def refuse(model, code: int, prescribed: np.ndarray | None = None, **arrays) -> None:
+    """Turn an entry's code into an error that names the coordinate. arrays: of its arguments by name; prescribed: where a is
+    read, and tau is not."""
     if code == checks.OK:
         return
-    if code in _NAMES:
-        name, coordinates = _NAMES[code]
-        raise ConfigurationError(_not_finite((names or {}).get(name, name), arrays.get(name), getattr(model, coordinates)))
+    if code in (checks.BAD_Q, checks.BAD_QUATERNION):
+        for name in ("q", "q0", "q1"):
+            if name in arrays:
+                check_configuration(model, arrays[name], name)
+        raise ConfigurationError("a quaternion is not of unit norm")
+    if code in _RATES:
+        name = next(name for name in _RATES[code] if name in arrays)
+        x = arrays[name].reshape(len(arrays[name]), *(-1,) * name.endswith("_derivatives"), model.nv)
+        read = True if prescribed is None or code == checks.BAD_V else prescribed == (code == checks.BAD_A)
+        check_finite(name, np.where(read, x, 0.0), model.v_names)
+        raise ConfigurationError(f"{name} contains NaN or infinite values")
     if code == checks.BAD_F_EXT:
-        raise ConfigurationError("f_ext contains NaN or infinite values")
-    if code == checks.BAD_QUATERNION:
-        _refuse_quaternion(model, arrays["q"])
+        what = {"f_ext_derivatives": "f_ext_derivatives", "drive": "f_ext or the motion of a driven loop"}
+        what = next((text for name, text in what.items() if name in arrays), "f_ext")
+        raise ConfigurationError(f"{what} contains NaN or infinite values")
     if code == checks.SINGULAR:
         raise ComputationError("a joint's articulated inertia vanishes in this configuration: its acceleration is not defined "
                                "(a compound joint in a singular position, or a massless link at the end of the tree)")
@@ -279,28 +238,32 @@ def refuse(model, code: int, names: dict[str, str] | None = None, **arrays) -> N
     raise ShapeError("arguments have the wrong shape")
 
 
-def _not_finite(name: str, array, names) -> str:
-    rows = np.reshape(array, (-1, len(names)))
-    bad = np.argwhere(~np.isfinite(rows))
-    if not len(bad):
-        return f"{name} contains NaN or infinite values"
-    k, c = bad[0]
-    where = f" of state {k}" if len(rows) > 1 else ""
-    return f"{name}[{c}] ({names[c]}){where} is not finite; found {rows[k, c]}"
+def check_finite(name: str, x: np.ndarray, coordinates: tuple[str, ...]) -> None:
+    """ConfigurationError that names the first number of x that is not finite, if there is one. x: (…, coordinates), or
+    (…, rows, coordinates) of …_derivatives."""
+    if np.isfinite(x).all():
+        return
+    rows = x.reshape(-1, *x.shape[x.ndim - (2 if name.endswith("_derivatives") else 1):])
+    state, *at = first = tuple(np.argwhere(~np.isfinite(rows))[0])
+    where, place = f" of state {state}" if len(rows) > 1 else "", ", ".join(map(str, at))
+    raise ConfigurationError(f"{name}[{place}] ({coordinates[at[-1]]}){where} is not finite; found {rows[first]}")
 
 
-def _refuse_quaternion(model, q) -> None:
-    rows = np.reshape(q, (-1, model.nq))
+def check_configuration(model, q: np.ndarray, name: str = "q") -> None:
+    """ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
+    check_finite(name, q, model.q_names)
     for joint in model.joints:
-        if joint.kind in (BALL, FREE):
-            for k, u in enumerate(rows[:, joint.q.stop - 4:joint.q.stop]):
-                check_unit(joint.name, u, f" in state {k}" if len(rows) > 1 else "")
-    raise ConfigurationError("a quaternion is not of unit norm")
+        if joint.kind != SCREW:
+            check_unit(joint.name, q[..., joint.q.stop - 4:joint.q.stop])
 
 
-def check_unit(joint: str, u, where: str = "") -> None:
-    """ConfigurationError unless the quaternion u (4,) is of unit norm."""
-    norm = float(np.linalg.norm(u))
-    if not abs(norm**2 - 1) < checks.UNIT:
-        raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norm:.12g}, "
+@np.errstate(over="ignore")
+def check_unit(joint: str, u: np.ndarray) -> None:
+    """ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
+    norms = np.linalg.norm(u.reshape(-1, 4), axis=1)
+    bad = ~(np.abs(norms**2 - 1) < checks.UNIT)
+    if bad.any():
+        k = int(np.argmax(bad))
+        where = f" in state {k}" if len(bad) > 1 else ""
+        raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norms[k]:.12g}, "
                                  f"expected 1 within {checks.UNIT / 2:g} (normalize it first)")

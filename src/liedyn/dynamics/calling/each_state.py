@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from liedyn.dynamics.calling.arguments import motion_parts
 from liedyn.dynamics.calling.results import hand_over
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 
@@ -119,13 +120,9 @@ def _mapped(given: dict, change) -> dict:
         if x is None or (name not in _AXES and name != "drive"):
             return x
         if name == "drive":
-            return {closure: tuple(change(np.asarray(part), own) for part, own in zip(_motion(motion), _DRIVE, strict=False))
+            return {closure: tuple(change(np.asarray(part), own) for part, own in zip(motion_parts(motion), _DRIVE, strict=False))
                     for closure, motion in x.items()}
         if isinstance(x, dict):                        # wrenches by link, rates by parameter
             return {key: change(np.asarray(part), _AXES[name] - 1) for key, part in x.items()}
         return change(np.asarray(x), _AXES[name])
     return {name: of_states(name, x) for name, x in given.items()}
-
-
-def _motion(motion) -> tuple:
-    return tuple(motion) if isinstance(motion, (tuple, list)) else (motion,)

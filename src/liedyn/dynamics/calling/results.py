@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.calling.rooms import room_for
 from liedyn.errors import ShapeError
 
 
@@ -11,18 +12,21 @@ def place_for(shape: tuple[int, ...], out, given) -> np.ndarray:
     with what is `given`; then a new one, which `hand_over` copies.
 
     Raises ShapeError for an `out` that cannot take the result."""
-    if out is None:
-        return np.empty(shape)
-    _check(out, shape, "out")
-    return out if out.flags.carray and not any(np.may_share_memory(out, x) for x in given) else np.empty(shape)
+    if out is not None:
+        _check(out, shape, "out")
+        if out.flags.carray and not any(np.may_share_memory(out, x) for x in given):
+            return out
+    return room_for(shape)
 
 
-def places_for(shape: tuple[int, ...], count: int, out, given) -> tuple[np.ndarray, ...]:
-    """The same for several results; out: so many arrays."""
+def places_for(shapes: list[tuple[int, ...]], out, given) -> list[np.ndarray]:
+    """The same for several results; out: so many arrays, or one for one."""
     if out is None:
-        return tuple(np.empty(shape) for _ in range(count))
-    _check_count(out, count)
-    return tuple(place_for(shape, x, [*given, *out[:k]]) for k, x in enumerate(out))
+        return [room_for(shape) for shape in shapes]
+    if len(shapes) == 1:
+        return [place_for(shapes[0], out, given)]
+    _check_count(out, len(shapes))
+    return [place_for(shape, x, [*given, *out[:k]]) for k, (shape, x) in enumerate(zip(shapes, out, strict=True))]
 
 
 def hand_over(result, out):

@@ -15,12 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array, check_unit, refuse
+from liedyn.dynamics.calling.arguments import as_array
+from liedyn.dynamics.calling.calls import check_configuration
 from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
-from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
-from liedyn.kernels import checks
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, transform_rigid
 
@@ -52,11 +51,7 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:
         raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
-    if not np.isfinite(q).all():
-        refuse(model, checks.BAD_Q, q=q)
-    for joint in model.joints:
-        if joint.kind != SCREW:
-            check_unit(joint.name, q[joint.q.stop - 4:joint.q.stop])
+    check_configuration(model, q)
     tree = tree_of.py_func(model.index, model.constants)
     return ClosedForm.of(model, q, rigid=tree.I[10:].reshape(-1, 10).copy(), armature=tree.armature.copy(),
                          gravity=model.gravity.copy())
@@ -96,26 +91,25 @@ class ClosedForm(ProductOfExponentials):
         out = np.eye(6 * len(self.parent))
         for i in range(len(self.parent)):
             for j in self.path(i)[:-1]:
-                out[_block(i), _block(j)] = self.Ad(i, self.below(i, j))
+                out[block(i), block(j)] = self.Ad(i, self.below(i, j))
         return out
 
     @cached_property
     def D(self) -> Array:
         """(6N, 6N) block-diagonal inertias at home in the world (PBP (35), (36), (44), (45), Definition 1)."""
-        return _diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
+        return block_diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
 
     @cached_property
     def Q(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{M_i} (PBP (50)): A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1."""
-        return _diagonal([adjoint(M) for M in self.home])
+        return block_diagonal(adjoint(self.home))
 
     @cached_property
     def body_jacobians(self) -> Array:
         """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame.
 
         Source: PBP (18)-(20), (33), (34), (38)."""
-        moved = (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
-        return np.array([adjoint(inverse(M)) @ X for M, X in zip(self.home, moved, strict=True)]).reshape(moved.shape)
+        return adjoint(inverse(self.home)) @ (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
 
     # the factors of Ploen §3 ------------------------------------------------------------------------------------
     @cached_property
@@ -126,12 +120,12 @@ class ClosedForm(ProductOfExponentials):
     @cached_property
     def J(self) -> Array:
         """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48); PL (12), (21))."""
-        return _diagonal([rigid_matrix(I) for I in self.rigid])
+        return block_diagonal(rigid_matrix(self.rigid))
 
     @cached_property
     def steps(self) -> Array:
         """(N, 6, 6) Ad of f_{parent,i}^-1: twists of the parent seen from body i."""
-        return np.array([adjoint(inverse(T)) for T in self.offset @ self.motion]).reshape(-1, 6, 6)
+        return adjoint(inverse(self.offset @ self.motion))
 
     @cached_property
     def Gamma(self) -> Array:
@@ -139,7 +133,7 @@ class ClosedForm(ProductOfExponentials):
         out = np.zeros((6 * len(self.parent),) * 2)
         for i, p in enumerate(self.parent):
             if p >= 0:
-                out[_block(i), _block(p)] = self.steps[i]
+                out[block(i), block(p)] = self.steps[i]
         return out
 
     @cached_property
@@ -153,7 +147,7 @@ class ClosedForm(ProductOfExponentials):
         out = np.eye(6 * len(self.parent))
         for i, p in enumerate(self.parent):
             if p >= 0:
-                out[_block(i)] += self.steps[i] @ out[_block(p)]
+                out[block(i)] += self.steps[i] @ out[block(p)]
         return out
 
     # the mass matrix --------------------------------------------------------------------------------------------
@@ -169,8 +163,7 @@ class ClosedForm(ProductOfExponentials):
 
     def ad_of_joints(self, v: ArrayLike) -> Array:
         """(6N, 6N) diag(-ad of S_i v_i), by which dG/dt = G ad Gamma G (PL (27))."""
-        v = self._velocity(v)
-        return _diagonal([-bracket(S @ v[columns]) for S, columns in zip(self.screws, self.columns, strict=True)])
+        return block_diagonal(-bracket((self.S @ self._velocity(v)).reshape(-1, 6)))
 
     def mass_matrix_rate(self, v: ArrayLike) -> Array:
         """(nv, nv) dM/dt along v (PL (28))."""
@@ -190,7 +183,7 @@ class ClosedForm(ProductOfExponentials):
         With ad*_V J in place of C~ it would not be skew (PL (25), (29))."""
         G_S = self.G @ self.S
         twists = (G_S @ self._velocity(v)).reshape(-1, 6)
-        C = _diagonal([skew_form(I, V) for I, V in zip(self.rigid, twists, strict=True)])
+        C = block_diagonal(skew_form(self.rigid, twists))
         return G_S.T @ (self.J @ self.G @ self.ad_of_joints(v) @ self.Gamma + C) @ G_S
 
     @property
@@ -203,7 +196,7 @@ class ClosedForm(ProductOfExponentials):
         triple = np.zeros((nv, nv, nv))
         for l, columns in enumerate((self.L @ self.A).reshape(len(self.parent), 6, nv)):
             brackets = np.array([bracket(X) @ columns for X in columns.T]).reshape(nv, 6, nv)
-            triple += np.einsum("amb,mn,nc->abc", brackets, self.D[_block(l), _block(l)], columns)
+            triple += np.einsum("amb,mn,nc->abc", brackets, self.D[block(l), block(l)], columns)
         lower = triple.transpose(1, 2, 0) + triple.transpose(2, 1, 0)              # <ki|j> + <kj|i> at [i, j, k]
         ordered = self.above[np.ix_(self.block_of, self.block_of)]                 # i above j, or of one joint
         sign = np.where(ordered, 1.0, -1.0)[:, :, None]
@@ -228,39 +221,44 @@ class ClosedForm(ProductOfExponentials):
 
     def _spread(self, blocks) -> Array:
         out = np.zeros((6 * len(self.parent), len(self.armature)))
-        for i, (block, columns) in enumerate(zip(blocks, self.columns, strict=True)):
-            out[_block(i), columns] = block
+        for i, (screws, columns) in enumerate(zip(blocks, self.columns, strict=True)):
+            out[block(i), columns] = screws
         return out
 
     def _velocity(self, v) -> Array:
-        v = as_array(v, "v", self.armature.shape)
-        if v.ndim != 1:
-            raise ShapeError(f"the closed form is computed for one state; found v of shape {v.shape}, expected "
-                             f"{self.armature.shape}")
-        if not np.isfinite(v).all():
-            raise ConfigurationError("v contains NaN or infinite values")
-        return v
+        return of_one_state("v", v, *self.armature.shape)
+
+
+def of_one_state(name: str, x, *shape: int) -> Array:
+    """x as an array of this shape, or a ShapeError or ConfigurationError."""
+    x = as_array(x, name, shape)
+    if x.shape != shape:
+        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected {shape}")
+    if not np.isfinite(x).all():
+        raise ConfigurationError(f"{name} contains NaN or infinite values")
+    return x
 
 
 def skew_form(I, V) -> Array:
-    """(6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of a body I (10,) at the twist V (PL (30)-(34), Proposition 1)."""
+    """(…, 6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of bodies I (…, 10) at twists V (…, 6) (PL (30)-(34), Proposition 1)."""
     J = rigid_matrix(I)
-    w, A, h = skew(V[:3]), J[:3, :3], J[:3, 3:]
-    return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[0] * w]])
+    w, A, h = skew(V[..., :3]), J[..., :3, :3], J[..., :3, 3:]
+    return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[..., 0, None, None] * w]])
 
 
 def _hat(V) -> Array:
     """(4, 4) matrix of a twist."""
     out = np.zeros((4, 4))
-    out[:3, :3], out[:3, 3] = skew(V), V[3:]
+    out[:3, :3], out[:3, 3] = skew(V[:3]), V[3:]
     return out
 
 
-def _block(i) -> slice: return slice(6 * i, 6 * i + 6)
+def block(i) -> slice: return slice(6 * i, 6 * i + 6)
 
 
-def _diagonal(blocks) -> np.ndarray:
+def block_diagonal(blocks) -> np.ndarray:
+    """(6N, 6N) of N blocks (6, 6)."""
     out = np.zeros((6 * len(blocks),) * 2)
-    for i, block in enumerate(blocks):
-        out[_block(i), _block(i)] = block
+    for i, x in enumerate(blocks):
+        out[block(i), block(i)] = x
     return out

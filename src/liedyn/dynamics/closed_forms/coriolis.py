@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Coriolis, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.calling.arguments import states
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.closed_forms.closed_form import closed_form
 from liedyn.errors import ShapeError
 from liedyn.kernels.recursions.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
@@ -58,19 +58,13 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
     if on_error != "raise":
         return each_state(coriolis_matrix, locals())
     if method in _PLOEN:
-        C, size, how = np.empty((model.nv, model.nv)), coriolis_memory(*model.sizes), (_PLOEN[method],)
-        if run_one(model, ("coriolis_matrix", method), coriolis_matrices, size, how, 2, (q, v, C), (q, v, C)):
-            return C
-    elif method != "factorized":
+        return computed(model, ("coriolis_matrix", method), coriolis_matrices, coriolis_memory, {"q": q, "v": v},
+                        (model.nv, model.nv), before=(_PLOEN[method],))
+    if method != "factorized":
         raise ShapeError(f"method must be one of {', '.join(_PLOEN)}, factorized; found {method!r}")
-    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
-    out, C = room_for((*lead, model.nv, model.nv), len(rows[0]))
-    if method == "factorized":
-        for k, (q1, v1) in enumerate(zip(*rows, strict=True)):
-            C[k] = closed_form(model, q1).coriolis_matrix(v1).ravel()
-    else:
-        refuse(model, run(coriolis_matrices, model, size, how, (*rows, C), len(C)), q=rows[0], v=rows[1])
-    return out
+    lead, given = states(model, {"q": q, "v": v})
+    matrices = [closed_form(model, x).coriolis_matrix(y) for x, y in zip(given["q"], given["v"], strict=True)]
+    return np.reshape(matrices, (*lead, model.nv, model.nv))
 
 
 def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -177,11 +171,5 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
 
 
 def _christoffels(model, q, what):
-    nv, size, how = model.nv, christoffel_memory(*model.sizes), (what,)
-    out = np.empty((nv, nv, nv))
-    if run_one(model, ("christoffel_symbols", what), christoffels, size, how, 1, (q, out), (q, out)):
-        return out
-    lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    out, lines = room_for((*lead, nv, nv, nv), len(rows))
-    refuse(model, run(christoffels, model, size, how, (rows, lines), len(rows)), q=rows)
-    return out
+    return computed(model, ("christoffel_symbols", what), christoffels, christoffel_memory, {"q": q}, (model.nv,) * 3,
+                    before=(what,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.closed_forms.closed_form import closed_form
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.model.model import Model

@@ -14,7 +14,7 @@ from liedyn.errors import ShapeError
 from liedyn.joints.kinds import FREE, NQ, NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, skew
+from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation, unflat, unit_screws
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,12 +33,11 @@ class ProductOfExponentials:
         tree = tree_of.py_func(model.index, model.constants)
         bodies = range(1, tree.parent.size)
         motion = [_motion(tree.kind[i], tree.S[2 * i:2 * i + 2], q[tree.iq[i]:tree.iq[i] + NQ[tree.kind[i]]]) for i in bodies]
-        offset = [_pose(tree.T0[12 * i:12 * i + 12]) for i in bodies]
         return cls(
             parent=tree.parent[1:] - 1,
             columns=tuple(slice(int(tree.iv[i]), int(tree.iv[i] + NV[tree.kind[i]])) for i in bodies),
-            screws=tuple(_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
-            offset=np.reshape(offset, (-1, 4, 4)), motion=np.reshape(motion, (-1, 4, 4)), **more)
+            screws=tuple(unit_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
+            offset=unflat(tree.T0.reshape(-1, 12))[1:], motion=np.reshape(motion, (-1, 4, 4)), **more)
 
     # the tree ---------------------------------------------------------------------------------------------------
     def path(self, i: int) -> list[int]:
@@ -141,21 +140,11 @@ class ProductOfExponentials:
 def _motion(kind, S, x) -> Array:
     """(4, 4) motion of a joint: exp(S x), or the pose that x holds."""
     if kind == SCREW:
-        return exp_screw(np.r_[0, 0, S[0], 0, 0, S[1]], x[0])
-    T, u = np.eye(4), x[-4:]
-    T[:3, :3] = np.eye(3) + 2 * u[3] * skew(u) + 2 * skew(u) @ skew(u)
+        return exp_screw(unit_screws(kind, S)[:, 0], x[0])
+    T = np.eye(4)
+    T[:3, :3] = rotation(x[-4:])
     if kind == FREE:
         T[:3, 3] = x[:3]
-    return T
-
-
-def _screws(kind, S) -> np.ndarray:
-    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == SCREW else np.eye(6)[:, :NV[kind]]
-
-
-def _pose(numbers) -> np.ndarray:
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = numbers[:9].reshape(3, 3), numbers[9:]
     return T
 
 

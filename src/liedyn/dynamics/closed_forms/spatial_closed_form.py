@@ -23,10 +23,9 @@ import numpy as np
 
 from liedyn.arrays import Integers, Mask
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
-from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
-from liedyn.dynamics.closed_forms.closed_form import closed_form, skew_form
-from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_form
+from liedyn.errors import ShapeError
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
 
@@ -115,7 +114,7 @@ class SpatialClosedForm:
         out = np.eye(len(self.P))
         for i, p in enumerate(self.parent):
             if p >= 0:
-                out[_block(i)] += out[_block(p)]
+                out[block(i)] += out[block(p)]
         return out
 
     @cached_property
@@ -123,7 +122,7 @@ class SpatialClosedForm:
         """(6N, nv) block-diagonal screws."""
         out = np.zeros((6 * len(self.parent), len(self.armature)))
         for i, (screws, columns) in enumerate(zip(self.screws, self.columns, strict=True)):
-            out[_block(i), columns] = screws
+            out[block(i), columns] = screws
         return out
 
     @cached_property
@@ -134,13 +133,13 @@ class SpatialClosedForm:
     @cached_property
     def B(self) -> Array:
         """(6N, 6N) block-diagonal spatial inertias (AGF (60))."""
-        back = [adjoint(inverse(T)) for T in self.poses]
-        return _diagonal([X.T @ rigid_matrix(I) @ X for X, I in zip(back, self.rigid, strict=True)])
+        back = adjoint(inverse(self.poses))
+        return block_diagonal(np.swapaxes(back, -1, -2) @ rigid_matrix(self.rigid) @ back)
 
     @cached_property
     def X(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{T_i}: from body coordinates to spatial ones."""
-        return _diagonal([adjoint(T) for T in self.poses])
+        return block_diagonal(adjoint(self.poses))
 
     @property
     def G(self) -> Array:
@@ -201,9 +200,8 @@ class SpatialClosedForm:
         -ad*_V I V for the twist V itself. The floating base's coordinates must be the body ones."""
         if self.constant.any():
             raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base_frame='world'")
-        back = _diagonal([adjoint(inverse(T)) for T in self.poses])
-        twists = (back @ self.twists(v)).reshape(-1, 6)
-        form = back.T @ _diagonal([skew_form(I, V) for I, V in zip(self.rigid, twists, strict=True)]) @ back
+        back = block_diagonal(adjoint(inverse(self.poses)))
+        form = back.T @ block_diagonal(skew_form(self.rigid, (back @ self.twists(v)).reshape(-1, 6))) @ back
         return self.J.T @ (self.B @ (self.J_rate(v) - self.A(v) @ self.J) + form @ self.J)
 
     @property
@@ -261,33 +259,14 @@ class SpatialClosedForm:
 
     def _on_bodies(self, name, wrenches) -> Array:
         """(6N,) W: those of the links that each body carries, summed."""
-        wrenches = _finite(name, as_array(wrenches, name, (len(self.link_block), 6)), 2)
+        wrenches = of_one_state(name, wrenches, len(self.link_block), 6)
         out = np.zeros((len(self.parent), 6))
         on = self.link_block >= 0
         np.add.at(out, self.link_block[on], wrenches[on])
         return out.ravel()
 
     def _rates(self, name, x) -> Array:
-        return _finite(name, as_array(x, name, self.armature.shape), 1)
+        return of_one_state(name, x, *self.armature.shape)
 
 
-def _finite(name, x, axes) -> Array:
-    if x.ndim != axes:
-        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected "
-                         f"{x.shape[-axes:]}")
-    if not np.isfinite(x).all():
-        raise ConfigurationError(f"{name} contains NaN or infinite values")
-    return x
-
-
-def _brackets(twists) -> Array: return _diagonal([bracket(V) for V in twists.reshape(-1, 6)])
-
-
-def _block(i) -> slice: return slice(6 * i, 6 * i + 6)
-
-
-def _diagonal(blocks) -> Array:
-    out = np.zeros((6 * len(blocks),) * 2)
-    for i, block in enumerate(blocks):
-        out[_block(i), _block(i)] = block
-    return out
+def _brackets(twists) -> Array: return block_diagonal(bracket(twists.reshape(-1, 6)))

@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, refuse, run, wrenches
+from liedyn.dynamics.calling.arguments import NONE, as_array, as_mask, common_lead, states, wrenches
+from liedyn.dynamics.calling.calls import check_finite, refuse, run
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.model_parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
-from liedyn.kernels import checks
 from liedyn.kernels.derivatives.directional_hybrid import hybrid_directions, hybrid_directions_memory
 from liedyn.kernels.derivatives.directional_inverse import inverse_directions, inverse_directions_memory
 from liedyn.model.model import Model
@@ -94,8 +94,8 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         return _of_state(each_state(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
     if model.nc:
         refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
-    given = _arrange(model, {"q": q, "v": v, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau}, df_ext,
-                     parameters)
+    given = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
+                     df_ext, parameters)
     a, _, out = _hybrid(model, given, np.zeros(model.nv, dtype=bool), passive)
     return _shaped(a, given), np.ascontiguousarray(out[..., :model.nv]).reshape(*given.lead, model.nv)
 
@@ -236,29 +236,32 @@ class _Given(NamedTuple):
 
 
 def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
-    state = {name: as_array(x, name, ((model.nq,) if name == "q" else (model.nv,))) for name, x in state.items()}
-    F, dF = wrenches(model, f_ext), _wrench_rates(model, df_ext)
-    one = all(x.ndim == 1 for x in state.values()) and (F is None or F.ndim == 2)
-    rates = [(name, _finite(model, name, x), 1) for name, x in moved.items() if x is not None]
+    own, state = states(model, {**state, "f_ext": f_ext})
     changes, twists = _changes(model, parameters)
-    if F is not None and twists is not None:                        # a moved link carries its wrench along
-        dF = _carried(twists, F) + (0.0 if dF is None else dF)
-    own = [(name, x, 1) for name, x in state.items()] + ([("f_ext", F, 2)] if F is not None else [])
-    more = ([("df_ext", dF, 2)] if dF is not None else []) + ([("parameters", changes, 1)] if changes is not None else [])
-    lead = _lead([*rates, *more] if one else [*own, *rates, *more])
+    dF = wrenches(model, df_ext, "df_ext")
+    if dF is not None and not np.isfinite(dF).all():
+        raise ConfigurationError("df_ext contains NaN or infinite values")
+    if f_ext is not None and twists is not None:                        # a moved link carries its wrench along
+        dF = _carried(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
+    rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
+    for name, x in rates.items():
+        check_finite(name, x, model.v_names)
+    named = [(name, x, 1) for name, x in rates.items()] + [("df_ext", dF, 2)] * (dF is not None)
+    named += [("parameters", changes, 1)] * (changes is not None) + [("q", state["q"].reshape(*own, model.nq), 1)] * bool(own)
+    lead = common_lead(*named)
     count = math.prod(lead)
 
     def spread(x, last):
         """(1, N, …): one row where it is the same for all."""
         return (_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
 
-    motion = np.zeros((1, count if any(x.ndim > 1 for _, x, _ in rates) else 1, len(moved) * model.nv))
-    order = list(moved)
-    for name, x, _ in rates:
-        at = order.index(name) * model.nv
-        motion[..., at:at + model.nv] = spread(x, 1)
-    flat = {name: x.reshape(1, -1) if one else _rows(x, last, lead, count) for name, x, last in own}
-    return _Given(one, lead, flat, *_size(one, count), motion, _NONE if dF is None else spread(dF, 2),
+    motion = np.zeros((1, count if any(x.ndim > 1 for x in rates.values()) else 1, len(moved) * model.nv))
+    for k, name in enumerate(moved):
+        if name in rates:
+            motion[..., k * model.nv:(k + 1) * model.nv] = spread(rates[name], 1)
+    if own:
+        state = {name: _rows(x.reshape(*own, x.shape[1]), 1, lead, count) for name, x in state.items()}
+    return _Given(not own, lead, state, *_size(not own, count), motion, _NONE if dF is None else spread(dF, 2),
                   _NONE if changes is None else spread(changes, 1))
 
 
@@ -271,7 +274,7 @@ def _by_parameter(model, given: _Given, rows: np.ndarray) -> _Given:
     """The same state with one direction for each row of rates (K, …), and no other."""
     size = rates_size(model)[0]
     changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], given.df_ext
-    if "f_ext" in given.state and twists.any():
+    if given.state["f_ext"].size and twists.any():
         n = len(model.link_names)
         df_ext = _carried(twists.reshape(-1, 1, n, 6), given.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
     if not given.one:
@@ -291,7 +294,7 @@ def _changes(model, parameters):
         if not np.isfinite(x).all():
             raise ConfigurationError(f"parameters[{name!r}] contains NaN or infinite values")
     size, twists = rates_size(model)
-    out = np.zeros((*_lead([(f"parameters[{name!r}]", x, 0) for name, x in given.items()]), size + twists))
+    out = np.zeros((*common_lead(*((f"parameters[{name!r}]", x, 0) for name, x in given.items())), size + twists))
     for name, x in given.items():
         rates = rates_of(model, name)
         out[..., rates.at] += x[..., None] * rates.values
@@ -299,38 +302,10 @@ def _changes(model, parameters):
     return np.ascontiguousarray(out[..., :size]), links if links.any() else None
 
 
-def _finite(model, name: str, x) -> np.ndarray:
-    x = as_array(x, name, (model.nv,))
-    if not np.isfinite(x).all():
-        refuse(model, checks.BAD_V, {"v": name}, v=x)
-    return x
-
-
-def _wrench_rates(model, df_ext):
-    try:
-        dF = wrenches(model, df_ext)
-    except ShapeError as error:
-        raise ShapeError(str(error).replace("f_ext", "df_ext")) from None
-    if dF is not None and not np.isfinite(dF).all():
-        raise ConfigurationError("df_ext contains NaN or infinite values")
-    return dF
-
-
 def _carried(x: np.ndarray, F: np.ndarray) -> np.ndarray:
     """-ad*_x F: what the twist x of a link in its body does to its wrench, seen from the body (K1 (60))."""
     return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
                           axis=-1)
-
-
-def _lead(named) -> tuple[int, ...]:
-    leads = {x.shape[:x.ndim - own] for _, x, own in named} - {()}
-    if len(leads) < 2:
-        return next(iter(leads), ())
-    try:
-        return np.broadcast_shapes(*leads)
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
-        raise ShapeError(f"leading axes do not match: {shapes}") from None
 
 
 def _rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
@@ -355,23 +330,19 @@ def _shaped(x: np.ndarray, given: _Given) -> np.ndarray:
 # kernels ----------------------------------------------------------------------------------------------------------
 def _inverse(model, given: _Given, passive):
     """tau (N, nv) or (1, nv), dtau (K, N, nv)."""
-    q, v, a = (given.state[name] for name in ("q", "v", "a"))
-    f_ext, directions = given.state.get("f_ext", NONE_BATCH), (given.motion, given.df_ext, given.changes)
-    tau, dtau = np.empty(v.shape), np.empty((given.planes, given.count, model.nv))
+    tau, dtau = np.empty(given.state["v"].shape), np.empty((given.planes, given.count, model.nv))
     code = run(inverse_directions, model, inverse_directions_memory(*model.sizes), (),
-               (q, v, a, f_ext, bool(passive), *directions, tau, dtau), given.count)
-    refuse(model, code, q=q, v=v, a=a)
+               (*given.state.values(), bool(passive), given.motion, given.df_ext, given.changes, tau, dtau), given.count)
+    refuse(model, code, **given.state)
     return tau, dtau
 
 
 def _hybrid(model, given: _Given, prescribed: np.ndarray, passive):
     """a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
-    q, v, tau = given.state["q"], given.state["v"], given.state["tau"].copy()
-    a = given.state["a"].copy() if "a" in given.state else np.zeros(tau.shape)
-    f_ext, directions = given.state.get("f_ext", NONE_BATCH), (given.motion, given.df_ext, given.changes)
+    q, v, a, tau, F = given.state.values()
+    a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
     out = np.empty((given.planes, given.count, 2 * model.nv))
     code = run(hybrid_directions, model, hybrid_directions_memory(*model.sizes), (prescribed,),
-               (q, v, a, tau, f_ext, bool(passive), *directions, out), given.count)
-    if code:
-        refuse(model, code, q=q, v=v, a=np.where(prescribed, given.state.get("a", 0.0), 0.0), tau=given.state["tau"])
+               (q, v, a, tau, F, bool(passive), given.motion, given.df_ext, given.changes, out), given.count)
+    refuse(model, code, prescribed, **given.state)
     return a, tau, out

@@ -2,20 +2,9 @@
 from __future__ import annotations
 
 from liedyn.dynamics.calling.annotations import ArrayLike, Matrices, OnError, Wrenches
-from liedyn.dynamics.calling.calls import (
-    NONE_BATCH,
-    as_array,
-    as_mask,
-    batched,
-    refuse,
-    run,
-    single,
-    where_read,
-    wrenches,
-)
+from liedyn.dynamics.calling.arguments import NONE, as_mask
+from liedyn.dynamics.calling.calls import by_line, computed
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.results import hand_over, places_for
-from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.dynamics.hybrid import none_prescribed
 from liedyn.dynamics.open_tree import refuse_constraints
@@ -68,12 +57,11 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     if on_error != "raise":
         return each_state(inverse_dynamics_derivatives, locals())
     key = "inverse_dynamics_derivatives", bool(passive)
-    matrices = _by_line(model, key, out, q, v, a) if f_ext is None else None
+    matrices = by_line(model, key, out, q, v, a) if f_ext is None else None
     if matrices is None:
-        given, matrices, code = _matrices(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory, (),
-                                          {"q": q, "v": v, "a": a}, f_ext, passive, out)
-        refuse(model, code, q=given["q"], v=given["v"], a=given["a"])
-    return hand_over(InverseDerivatives(*matrices), out)
+        matrices = computed(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory,
+                            {"q": q, "v": v, "a": a, "f_ext": f_ext}, *_shapes(model), options=(bool(passive),), out=out)
+    return InverseDerivatives(*matrices)
 
 
 def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -118,10 +106,11 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     if on_error != "raise":
         return each_state(forward_dynamics_derivatives, locals())
     key = "forward_dynamics_derivatives", bool(passive)
-    matrices = _by_line(model, key, out, q, v, tau) if f_ext is None else None
+    matrices = by_line(model, key, out, q, v, tau) if f_ext is None else None
     if matrices is None:
-        matrices = _solved(model, key, {"q": q, "v": v, "a": NONE_BATCH, "tau": tau}, none_prescribed(model), f_ext, passive, out)
-    return hand_over(ForwardDerivatives(*matrices), out)
+        given = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
+        matrices = _solved(model, key, given, none_prescribed(model), passive, out)
+    return ForwardDerivatives(*matrices)
 
 
 def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -166,54 +155,17 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
         return each_state(hybrid_dynamics_derivatives, locals())
     mask = as_mask(prescribed, model.nv).copy()
     key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
-    matrices = _by_line(model, key, out, q, v, a, tau) if f_ext is None else None
+    matrices = by_line(model, key, out, q, v, a, tau) if f_ext is None else None
     if matrices is None:
-        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau}, mask, f_ext, passive, out)
+        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}, mask, passive, out)
     mask.flags.writeable = False
-    return hand_over(HybridDerivatives(*matrices, mask), out)
+    return HybridDerivatives(*matrices, mask)
 
 
-def _by_line(model, key, out, *arrays):
-    """Three matrices of one state by the line that an earlier call has left for `key`; or None."""
-    try:                                                       # arrays as they should be, of which the line checks all
-        line = model._cache[key]
-        if not out:
-            return line(*arrays)
-        return out if line(*arrays, *out) == 0 else None
-    except (KeyError, TypeError):
-        return None
+def _solved(model, key, given, prescribed, passive, out):
+    return computed(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, given, *_shapes(model),
+                    prescribed=prescribed, options=(bool(passive),), out=out)
 
 
-def _solved(model, key, arguments, prescribed, f_ext, passive, out):
-    given, matrices, code = _matrices(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, (prescribed,),
-                                      arguments, f_ext, passive, out)
-    if code:
-        read = {"q": given["q"], "v": given["v"], "tau": where_read(given["tau"], ~prescribed)}
-        if given["a"].size:
-            read["a"] = where_read(given["a"], prescribed)
-        refuse(model, code, **read)
-    return matrices
-
-
-def _matrices(model, key, entry, memory, before, arguments, f_ext, passive, out):
-    """What an entry makes of the arguments: (arrays by name, three matrices (..., nv, nv), code)."""
-    nv = model.nv
-    named = [(name, as_array(x, name, (model.nq if name == "q" else nv,)), 1) for name, x in arguments.items()
-             if x is not NONE_BATCH]
-    F = wrenches(model, f_ext)
-    if F is not None:
-        named.append(("f_ext", F, 2))
-    lead, rows = batched(*named)
-    given = dict.fromkeys((*arguments, "f_ext"), NONE_BATCH) | dict(zip([name for name, _, _ in named], rows, strict=True))
-    count, size, passive = len(rows[0]), memory(*model.sizes), bool(passive)
-    if out is None and lead:
-        matrices = tuple(room_for((3, *lead, nv, nv), 3 * count)[0])
-    else:
-        matrices = places_for((*lead, nv, nv), 3, out, rows)
-    if lead:
-        arrays = (*given.values(), passive, *(x.reshape(count, nv * nv) for x in matrices))
-        code = run(entry, model, size, before, arrays, count)
-    else:
-        arrays = (*(x.reshape(x.size) for x in given.values()), passive, *matrices)
-        code = single(model, key if F is None else (*key, "f_ext"), entry, size, before, arrays)
-    return given, matrices, code
+def _shapes(model) -> tuple[tuple[int, int], ...]:
+    return ((model.nv, model.nv),) * 3

@@ -2,10 +2,8 @@
 from __future__ import annotations
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.rooms import room_for
-from liedyn.dynamics.manifold import refuse_either
 from liedyn.kernels.derivatives.manifold_derivatives import (
     differences_derivatives,
     manifold_derivatives_memory,
@@ -48,10 +46,7 @@ def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError
     """
     if on_error != "raise":
         return each_state(d_integrate, locals())
-    lead, rows = batched(("q0", as_array(q0, "q0", (model.nq,)), 1), ("dv", as_array(dv, "dv", (model.nv,)), 1))
-    matrices, code = _matrices(model, retractions_derivatives, lead, rows)
-    refuse(model, code, {"q": "q0", "v": "dv"}, q=rows[0], v=rows[1])
-    return matrices
+    return _matrices(model, "d_integrate", retractions_derivatives, {"q0": q0, "dv": dv})
 
 
 def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
@@ -88,16 +83,8 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
     """
     if on_error != "raise":
         return each_state(d_difference, locals())
-    q0, q1 = as_array(q0, "q0", (model.nq,)), as_array(q1, "q1", (model.nq,))
-    lead, rows = batched(("q0", q0, 1), ("q1", q1, 1))
-    matrices, code = _matrices(model, differences_derivatives, lead, rows)
-    refuse_either(model, code, rows)
-    return matrices
+    return _matrices(model, "d_difference", differences_derivatives, {"q0": q0, "q1": q1})
 
 
-def _matrices(model, entry, lead, rows):
-    """Two matrices (*lead, nv, nv), and a code of the kernels."""
-    nv, count = model.nv, len(rows[0])
-    (A, a), (B, b) = room_for((*lead, nv, nv), count), room_for((*lead, nv, nv), count)
-    size = manifold_derivatives_memory(model.n_bodies, model.nq, nv, 0)
-    return (A, B), run(entry, model, size, (), (*rows, a, b), count)
+def _matrices(model, key, entry, given):
+    return computed(model, key, entry, manifold_derivatives_memory, given, *((model.nv, model.nv),) * 2)

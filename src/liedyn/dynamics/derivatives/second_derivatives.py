@@ -3,18 +3,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.derivatives.second_derivatives import second_derivatives, second_derivatives_memory
 from liedyn.model.model import Model
-
-# Coordinates up to which eight states go side by side: their block takes 32 MB a thread then, and grows as the third power.
-_MOST_OF_EIGHT = 50
 
 
 class SecondDerivatives(NamedTuple):
@@ -71,15 +65,7 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
         refuse_constraints(model, "inverse_dynamics_second_derivatives")
     if on_error != "raise":
         return each_state(inverse_dynamics_second_derivatives, locals())
-    n, size = model.nv, second_derivatives_memory(*model.sizes)
-    if isinstance(q, np.ndarray) and q.ndim == 1:
-        out = np.empty((4, n, n, n))
-        key, passive = ("second_derivatives", bool(passive)), bool(passive)
-        if run_one(model, key, second_derivatives, size, (), 3, (q, v, a, out), (q, v, a, passive, out)):
-            return SecondDerivatives(*out)
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
-    lead, rows = batched(*named)
-    out, lines = room_for((*lead, 4, n, n, n), len(rows[0]))
-    code = run(second_derivatives, model, size, (), (*rows, bool(passive), lines), len(lines), one_by_one=n > _MOST_OF_EIGHT)
-    refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
-    return SecondDerivatives(*(out[..., k, :, :, :] for k in range(4)))
+    n = model.nv
+    tensors = computed(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_memory,
+                       {"q": q, "v": v, "a": a}, (4, n, n, n), options=(bool(passive),))
+    return SecondDerivatives(*(tensors[..., k, :, :, :] for k in range(4)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.arrays import short
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.closing import Search
 from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.dynamics.loops.mobility import Mobility, mobility

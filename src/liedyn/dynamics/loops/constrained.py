@@ -11,17 +11,12 @@ import numpy as np
 from liedyn.arrays import Mask
 from liedyn.codegen.lines import wanted
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
-from liedyn.dynamics.calling.calls import as_array, as_mask, batched, where_read, wrenches
+from liedyn.dynamics.calling.arguments import NONE, as_array, as_mask, states
+from liedyn.dynamics.calling.calls import refuse
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.threads import chunks, on_threads
 from liedyn.dynamics.hybrid import hybrid_dynamics
-from liedyn.dynamics.loops.constraints import (
-    code_of,
-    constraint_jacobian,
-    drive_array,
-    refuse_constrained,
-    require_constraints,
-)
+from liedyn.dynamics.loops.constraints import check_states, constraint_jacobian, require_constraints
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
@@ -30,9 +25,9 @@ from liedyn.kernels.checks import OK
 from liedyn.kernels.loops.by_parts import CONTRADICTS, FAR, move_states
 from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint
+from liedyn.model.spatial import adjoint, inverse
 
-_empty = np.empty          # looked up once: every 0.1 us of a call counts
+_empty, _blank = np.empty, object.__new__         # looked up once: every 0.1 us of a call counts
 
 _OF_MOTION = EQUATIONS, COMPLETED
 _NONE = np.empty(0)
@@ -72,15 +67,14 @@ class ConstrainedMotion:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
-class _OneState:
+class _OneState(ConstrainedMotion):
     """The same of one state, with `out`, all that the kernel wrote: further views are made when asked for, since together
     they take as long as the computation. No __init__: it would cost 0.1 us."""
 
-    __slots__ = ("a", "out", "tau")
+    __slots__ = ("out",)
 
     multipliers = property(lambda self: self.out[:self.out.size // 3])
     independent = property(lambda self: self.out[self.out.size // 3:self.out.size // 3 * 2] != 0.0)
-    __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
 def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -138,19 +132,16 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
             address, nv, size = model._cache[key]
             a, out = _empty(nv), _empty(size)
             if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
-                motion = _OneState()
+                motion = _blank(_OneState)
                 motion.a, motion.tau, motion.out = a, tau, out
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
-            if model.nc and getattr(q, "ndim", 1) == 1 and not any(one.driven for one in model.constraints):
+            if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
                 prepare(move_states)
                 none = np.zeros(model.nv, dtype=bool)
                 address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
                 model._cache["moving", get_ident(), passive, baumgarte > 0.0] = address, model.nv, 3 * model.nc
-    none = np.zeros(model.nv, dtype=bool)
-    if pfaffian is not None:
-        return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
-    return _constrained(model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
+    return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, drive, baumgarte, pfaffian)
 
 
 def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -183,10 +174,7 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_dynamics, locals())
-    prescribed, a = as_mask(prescribed, model.nv), as_array(a, "a", (model.nv,))
-    if pfaffian is not None:
-        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
-    return _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
+    return _constrained(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive, drive, baumgarte, pfaffian)
 
 
 def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -228,41 +216,30 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, dri
     return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
 
 
-def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
+def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency, pfaffian=None):
+    """a: NONE where nothing is prescribed."""
+    if pfaffian is not None:
+        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency)
     require_constraints(model)
-    frequency = float(frequency)
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
-             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
-    if a is not None:
-        named.append(("a", a, 1))
-    F, D = wrenches(model, f_ext), drive_array(model, drive)
-    if F is not None:
-        named.append(("f_ext", F, 2))
-    if D.size:
-        named.append(("drive", D, 1))
-    lead, rows = batched(*named)
-    given = dict(zip([name for name, _, _ in named], rows, strict=True))
-    count, m = len(rows[0]), model.nc
-    a = given["a"].copy() if "a" in given else np.zeros((count, model.nv))
+    lead, given = states(model, {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "drive": drive})
+    count, m = len(given["q"]), model.nc
+    a = np.zeros((count, model.nv)) if a is NONE else given["a"].copy()
     tau, out = given["tau"].copy(), np.empty((count, 3 * m))
-    code = _move(model, given, prescribed, frequency, bool(passive), a, tau, out) if count else OK
-    if code:
-        refuse_constrained(model, code, q=given["q"], v=given["v"], a=where_read(given.get("a", a), prescribed),
-                           tau=where_read(given["tau"], ~prescribed))
+    code = _move(model, given, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
+    if code:                                                     # what goes in not finite comes out so
+        read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, given["tau"])}
+        check_states(model, **{**given, **read})
+        refuse(model, code, **given)
     keep = out[:, m:2 * m] != 0.0
-    if prescribed.any() or D.size:
+    if prescribed.any() or model.driven:
         _refuse_contradiction(model, given["q"], prescribed, a, keep, out[:, 2 * m:])
     shape = (*lead, model.nv)
     return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
 
 
 def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
-             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
-    if a is not None:
-        named.append(("a", a, 1))
-    lead, (q, v, given, *rest) = batched(*named)
-    a = rest[0] if rest else np.zeros(v.shape)
+    lead, given = states(model, {"q": q, "v": v, "tau": tau, "a": np.zeros(model.nv) if a is NONE else a})
+    q, v, tau, a = given.values()
 
     def solve(force):
         if model.nc:
@@ -270,13 +247,12 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
         return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=f_ext, passive=passive),
                                  np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
 
-    given = np.where(prescribed, 0.0, given)
+    tau = np.where(prescribed, 0.0, tau)
     P, gamma = rows_and_bias(pfaffian, model, q, v)
-    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, given)
+    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, tau)
     motion = solve(force)
-    tau = np.where(prescribed, motion.tau - (force - given), given)
     shape = (*lead, model.nv)
-    return ConstrainedMotion(motion.a.reshape(shape), tau.reshape(shape),
+    return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),
                              np.concatenate([motion.multipliers, mu], axis=1).reshape(*lead, -1),
                              np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
 
@@ -284,20 +260,16 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
     """`move_states` on all cores; by loops where lines do not hold. Returns a code."""
     prepare(move_states)
-    count, none = len(given["q"]), np.empty(0)
-    F = wrenches_on_bodies(model, given["f_ext"]) if "f_ext" in given else none
-    drive = given["drive"] if "drive" in given else np.tile(drive_array(model, None), count)
-    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, drive, a, tau, out)]
+    count, forced = len(given["q"]), given["f_ext"].size > 0
+    F = wrenches_on_bodies(model, given["f_ext"]) if forced else given["f_ext"]
+    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["drive"], a, tau, out)]
     for loops in (False, True):
         def part(first, last, loops=loops):
-            address = _desk(model, prescribed, passive, frequency > 0.0, "f_ext" in given, loops)
+            address = _desk(model, prescribed, passive, frequency > 0.0, forced, loops)
             return move_states(address, frequency, *numbers, count, first, last)
         code = next((code for code in on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != FAR:
             break
-    if code:                                                     # what goes in not finite comes out so
-        read = {"a": where_read(a, prescribed), "tau": where_read(given["tau"], ~prescribed)}
-        code = code_of(model, **{**given, **read}) or code
     return code
 
 
@@ -313,9 +285,8 @@ def _desk(model, prescribed, passive, stabilized, forced, loops) -> int:
 
 def wrenches_on_bodies(model, f_ext) -> np.ndarray:
     """(N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
-    F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 6)
-    for k, (T, body) in enumerate(zip(model.link_pose, model.link_body, strict=True)):
-        F[:, body] += on_links[:, k] @ adjoint(np.linalg.inv(T))            # Ad*_{T^-1}
+    F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 1, 6)
+    np.add.at(F, (slice(None), model.link_body), (on_links @ adjoint(inverse(model.link_pose)))[:, :, 0])       # Ad*_{T^-1}
     return F
 
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from liedyn.arrays import Mask
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calling.calls import as_array, as_mask, batched, run, wrenches
+from liedyn.dynamics.calling.arguments import NONE, as_mask
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.derivatives.derivative_results import HybridDerivatives, SplitDerivatives
 from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.loops.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.errors import ComputationError
 from liedyn.kernels.loops.constrained_derivatives import balance_rates_batch, balance_rates_memory, rates_size
 from liedyn.model.model import Model
@@ -121,9 +122,9 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     """
     if on_error != "raise":
         return each_state(constrained_forward_derivatives, locals())
-    motion = constrained_forward_dynamics(model, q, v, tau, f_ext=f_ext, passive=passive, drive=drive)
-    none = np.zeros(model.nv, dtype=bool)
-    return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, none, f_ext, passive, drive))
+    options = {"f_ext": f_ext, "passive": passive, "drive": drive}
+    motion = constrained_forward_dynamics(model, q, v, tau, **options)
+    return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, np.zeros(model.nv, dtype=bool), options))
 
 
 def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
@@ -151,9 +152,9 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_derivatives, locals())
-    prescribed = as_mask(prescribed, model.nv)
-    motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
-    return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, f_ext, passive, drive), prescribed.copy())
+    prescribed, options = as_mask(prescribed, model.nv), {"f_ext": f_ext, "passive": passive, "drive": drive}
+    motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, **options)
+    return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, options), prescribed.copy())
 
 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
@@ -195,25 +196,30 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     """
     if on_error != "raise":
         return each_state(balance_derivatives, locals())
+    require_constraints(model)
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
-    lead, given = _given(model, q, v, a, multipliers, f_ext, drive, [("x", as_array(x, "x", (nv,)), 1)])
-    rates = _rates(model, given, passive)
-    return BalanceDerivatives(*(x.reshape(*lead, *x.shape[1:]) for x in rates))
+    out = computed(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
+                   lambda *sizes: balance_rates_memory(*sizes, len(model.constraints), m, model.driven),
+                   {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext, "drive": drive},
+                   (rates_size(nv, m),), before=(model.loop_index, model.loop_constants), options=(bool(passive),))
+    R1, R2 = np.split(out, [3 * nv * nv], axis=-1)
+    R1, R2 = R1.reshape(*out.shape[:-1], 3, nv, nv), R2.reshape(*out.shape[:-1], 4, m, nv)
+    return BalanceDerivatives(*(R1[..., k, :, :] for k in range(3)), *(R2[..., k, :, :] for k in range(4)))
 
 
-def _solved(model, q, v, motion, prescribed, f_ext, passive, drive):
-    lead, given = _given(model, q, v, motion.a, motion.multipliers, f_ext, drive)
-    keep, turned = motion.independent.reshape(-1, model.nc), None
-    if keep.all():
-        rates = _rates(model, given, passive)
-    else:
-        A = constraint_jacobian(model, q, drive=drive) * ~prescribed
-        inverse, null = pseudo_inverse(np.broadcast_to(A, (*lead, *A.shape[-2:])).reshape(-1, *A.shape[-2:]), keep.sum(axis=1))
-        given["x"] = np.einsum("nkr,nr->nk", inverse, given["multipliers"])
-        rates = _rates(model, given, passive)
-        driven = _rates(model, {**given, "x": 0.0 * given["x"]}, passive).dAx_dq if given["drive"].size else 0.0
-        turned = null, rates.dAx_dq - driven
+def _solved(model, q, v, motion, prescribed, options):
+    lead, keep, turned = motion.a.shape[:-1], motion.independent.reshape(-1, model.nc), None
+
+    def rates_with(x) -> BalanceDerivatives:
+        found = balance_derivatives(model, q, v, motion.a, motion.multipliers, x, **options)
+        return BalanceDerivatives(*(y.reshape(-1, *y.shape[-2:]) for y in found))
+
+    rates = rates_with(NONE if keep.all() else None)
+    if not keep.all():
+        inverse, null = pseudo_inverse(rates.A * ~prescribed, keep.sum(axis=1))
+        x = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
+        turned = null, rates_with(x.reshape(*lead, model.nv)).dAx_dq - rates.dAx_dq
     y, multipliers = response(rates, prescribed, keep, turned)
     return tuple(x.reshape(*lead, x.shape[1], 3, model.nv)[..., k, :] for x in (y, multipliers) for k in range(3))
 
@@ -258,33 +264,3 @@ def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray]:
     gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     inverse = np.swapaxes(Vt[:, :k], -1, -2) * gain[:, None] @ np.swapaxes(U[..., :k], -1, -2)
     return inverse, np.where(np.arange(A.shape[1]) < rank[:, None, None], 0.0, U)
-
-
-def _rates(model, given, passive) -> BalanceDerivatives:
-    """Of states (N, …)."""
-    count, (n, nq, nv, nl), m = len(given["q"]), model.sizes, model.nc
-    out = np.empty((count, rates_size(nv, m)))
-    size = balance_rates_memory(n, nq, nv, nl, len(model.constraints), m, given["drive"].shape[1] // DRIVE)
-    code = run(balance_rates_batch, model, size, (model.loop_index, model.loop_constants),
-               (*(given[name] for name in ("q", "v", "a", "multipliers", "x", "f_ext", "drive")), bool(passive), out), count)
-    refuse_constrained(model, code, q=given["q"], v=given["v"], a=given["a"])
-    R1, R2 = np.split(out, [3 * nv * nv], axis=1)
-    R1, R2 = R1.reshape(count, 3, nv, nv), R2.reshape(count, 4, m, nv)
-    return BalanceDerivatives(*(R1[:, k] for k in range(3)), *(R2[:, k] for k in range(4)))
-
-
-def _given(model, q, v, a, multipliers, f_ext, drive, more=()):
-    """Leading axes and arguments by name, as entries take them."""
-    require_constraints(model)
-    nv = model.nv
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("a", as_array(a, "a", (nv,)), 1),
-             ("multipliers", as_array(multipliers, "multipliers", (model.nc,)), 1), *more]
-    F, D = wrenches(model, f_ext), drive_array(model, drive)
-    if F is not None:
-        named.append(("f_ext", F, 2))
-    if D.size:
-        named.append(("drive", D, 1))
-    lead, rows = batched(*named)
-    given = dict(zip([name for name, _, _ in named], rows, strict=True))
-    none = np.empty((len(rows[0]), 0))
-    return lead, {"x": none, "f_ext": none, "drive": none, **given}

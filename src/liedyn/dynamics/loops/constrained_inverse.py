@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, require_constraints

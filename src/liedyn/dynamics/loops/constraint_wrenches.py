@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, run
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.dynamics.loops.constraints import DRIVE, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.kernels.loops import loop_wrenches
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
@@ -57,17 +57,16 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
     if on_error != "raise":
         return each_state(closure_wrenches, locals())
     check_frame(frame)
-    lead, on_bodies, q = _on_bodies(model, q, multipliers, drive)
-    loops, poses = model.description.loops, link_poses(model, q)
-    F, T = np.zeros((len(q), len(loops), 6)), np.zeros((len(q), len(loops), 4, 4))
+    on_bodies, loops, poses = _on_bodies(model, q, multipliers, drive), model.description.loops, link_poses(model, q)
+    F, T = np.zeros((*on_bodies.shape[:-3], len(loops), 6)), np.zeros((*poses.shape[:-3], len(loops), 4, 4))
     for k, loop in enumerate(loops):
         end, link = pose(loop.pose_b), np.eye(4)
-        T[:, k] = end
+        T[..., k, :, :] = end
         if loop.b in model.link_names:                           # else the ground
             i = model.link_index(loop.b)
-            T[:, k], link = poses[:, i] @ end, model.link_pose[i]
-        F[:, k] = on_bodies[:, k, 1] @ adjoint(link @ end)       # Ad*_T of each row
-    return wrenches_in(frame, T, F).reshape(*lead, len(loops), 6)
+            T[..., k, :, :], link = poses[..., i, :, :] @ end, model.link_pose[i]
+        F[..., k, :] = on_bodies[..., k, 1, :] @ adjoint(link @ end)       # Ad*_T of each row
+    return wrenches_in(frame, T, F)
 
 
 def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -108,28 +107,21 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
     """
     if on_error != "raise":
         return each_state(constraint_wrenches, locals())
-    lead, on_bodies, _ = _on_bodies(model, q, multipliers, drive)
-    out = np.zeros((len(on_bodies), len(model.link_names), 6))
+    on_bodies = _on_bodies(model, q, multipliers, drive)
+    out = np.zeros((*on_bodies.shape[:-3], len(model.link_names), 6))
     for c, loop in enumerate(model.description.loops):
         for side, name in enumerate((loop.a, loop.b)):
             if name in model.link_names:
                 link = model.link_index(name)
-                out[:, link] += on_bodies[:, c, side] @ adjoint(model.link_pose[link])       # Ad*_T of each row
-    return out.reshape(*lead, *out.shape[1:])
+                out[..., link, :] += on_bodies[..., c, side, :] @ adjoint(model.link_pose[link])       # Ad*_T of each row
+    return out
 
 
-def _on_bodies(model, q, multipliers, drive):
-    """Leading axes; the wrench of each constraint on the bodies of A and of B, in their frames, (N, constraints, 2, 6); q."""
+def _on_bodies(model, q, multipliers, drive) -> np.ndarray:
+    """The wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
     require_constraints(model)
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("multipliers", as_array(multipliers, "multipliers", (model.nc,)), 1),
-             ("drive", drive_array(model, drive), 1)]
-    lead, rows = batched(*(named if named[2][1].size else named[:2]))
-    D = rows[2] if len(rows) == 3 else np.empty((len(rows[0]), 0))
-    n, nq, nv, _ = model.sizes
     nc = len(model.constraints)
-    out = np.empty((len(rows[0]), 12 * nc))
-    size = loop_wrenches.closure_wrenches_memory(n, nq, nv, nc, model.nc, D.shape[1] // DRIVE)
-    code = run(loop_wrenches.closure_wrenches, model, size, (model.loop_index, model.loop_constants), (rows[0], D, rows[1], out),
-               len(out))
-    refuse_constrained(model, code, q=rows[0])
-    return lead, out.reshape(-1, nc, 2, 6), rows[0]
+    return computed(model, "closure_wrenches", loop_wrenches.closure_wrenches,
+                    lambda n, nq, nv, nl: loop_wrenches.closure_wrenches_memory(n, nq, nv, nc, model.nc, model.driven),
+                    {"q": q, "drive": drive, "multipliers": multipliers}, (nc, 2, 6),
+                    before=(model.loop_index, model.loop_constants))

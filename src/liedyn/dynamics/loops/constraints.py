@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, as_mask, batched, refuse, run
+from liedyn.dynamics.calling.arguments import as_mask, states
+from liedyn.dynamics.calling.calls import check_configuration, check_finite, computed, refuse
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.loops.desk_for import desk_for
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
+from liedyn.errors import ComputationError, ModelError
 from liedyn.jit import prepare
-from liedyn.joints.kinds import SCREW
-from liedyn.kernels.checks import BAD_A, BAD_F_EXT, BAD_Q, BAD_QUATERNION, BAD_TAU, BAD_V, OK, UNIT
+from liedyn.kernels.checks import BAD_F_EXT, OK
 from liedyn.kernels.loops.by_parts import CLOSE_POSITION, CLOSE_VELOCITY, CONTRADICTS, FAR, OPEN, mechanism
 from liedyn.kernels.loops.desk import LEFT, TOLERANCE
 from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
 from liedyn.kernels.loops.parts import CHANGED, HOLONOMIC, MOVED, RESIDUALS, ROWS
 from liedyn.model.model import Model
 
-DRIVE = 24          # numbers of a driven loop's motion
 _OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
 
 
@@ -57,7 +56,7 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     """
     if on_error != "raise":
         return each_state(constraint_residual, locals())
-    return _states(model, RESIDUAL, q, None, drive)
+    return _constraints(model, RESIDUAL, q, np.zeros(model.nv), drive)
 
 
 def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -94,7 +93,7 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
     """
     if on_error != "raise":
         return each_state(constraint_velocity, locals())
-    return _states(model, VELOCITY, q, v, drive)
+    return _constraints(model, VELOCITY, q, v, drive)
 
 
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -132,7 +131,7 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
     """
     if on_error != "raise":
         return each_state(constraint_bias, locals())
-    return _states(model, BIAS, q, v, drive)
+    return _constraints(model, BIAS, q, v, drive)
 
 
 def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -169,7 +168,7 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     """
     if on_error != "raise":
         return each_state(constraint_jacobian, locals())
-    return _states(model, JACOBIAN, q, None, drive)
+    return _constraints(model, JACOBIAN, q, np.zeros(model.nv), drive)
 
 
 def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
@@ -282,77 +281,30 @@ def require_constraints(model) -> None:
         raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
 
 
-def drive_array(model, drive) -> np.ndarray:
-    """(..., 24 driven): pose, twist and its rate of each driven loop's frame A, as kernels take it."""
-    driven = [one for one in model.constraints if one.driven]
-    given = dict(drive or {})
-    unknown = [name for name in given if name not in {one.name for one in driven}]
-    if unknown:
-        known = ", ".join(one.name for one in driven) or "none"
-        raise NameLookupError(f"no driven loop {unknown[0]!r}; the model has {known}")
-    parts = [_motion(one, given.get(one.name)) for one in driven]
-    if not parts:
-        return np.empty(0)
-    lead = np.broadcast_shapes(*[part.shape[:-1] for part in parts])
-    return np.ascontiguousarray(np.concatenate([np.broadcast_to(part, (*lead, DRIVE)) for part in parts], axis=-1))
-
-
-def _motion(closure, motion) -> np.ndarray:
-    """The 24 numbers of one frame, whose axes are turned from those of the file to those of the kernels."""
-    if motion is None:
-        motion = (np.eye(4),)
-    elif not isinstance(motion, (tuple, list)):
-        motion = (motion,)
-    T, V, dV = (*motion, *(np.zeros(6),) * (3 - len(motion)))
-    T, V, dV = as_array(T, "drive", (4, 4)), as_array(V, "drive", (6,)), as_array(dV, "drive", (6,))
-    turn = np.eye(3) if closure.turn is None else closure.turn           # from the kernels' frame to the file's
-    R = np.swapaxes(turn, -1, -2) @ T[..., :3, :3] @ turn
-    twists = [np.concatenate([x[..., :3] @ turn, x[..., 3:] @ turn], axis=-1) for x in (V, dV)]
-    parts = [R.reshape(*R.shape[:-2], 9), T[..., :3, 3] @ turn, *twists]
-    lead = np.broadcast_shapes(*[part.shape[:-1] for part in parts])
-    return np.concatenate([np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1)
-
-
-def _states(model, what, q, v, drive):
+def _constraints(model, what, q, v, drive) -> np.ndarray:
     require_constraints(model)
-    v = np.zeros(model.nv) if v is None else v
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
-             ("drive", drive_array(model, drive), 1)]
-    if not named[2][1].size:
-        named.pop()
-    lead, rows = batched(*named)
-    q, v, drive = rows if len(rows) == 3 else (*rows, np.empty((len(rows[0]), 0)))
-    m, count = model.nc, len(q)
-    out = np.empty((count, m * model.nv if what == JACOBIAN else m))
-    n, nq, nv, _ = model.sizes
-    size = constraint_state_memory(n, nq, nv, len(model.constraints), m, drive.shape[1] // DRIVE)
-    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants), (q, v, drive, what, out), count)
-    refuse_constrained(model, code, q=q, v=v)
-    return out.reshape(*lead, m, nv) if what == JACOBIAN else out.reshape(*lead, m)
+    shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
+    return computed(model, ("constraints", what), constraint_states,
+                    lambda n, nq, nv, nl: constraint_state_memory(n, nq, nv, len(model.constraints), model.nc, model.driven),
+                    {"q": q, "v": v, "drive": drive}, shape, before=(model.loop_index, model.loop_constants), options=(what,))
 
 
 def _project(model, q, v, prescribed, drive, tolerance):
     require_constraints(model)
-    named = [("q", as_array(q, "q", (model.nq,)), 1), ("drive", drive_array(model, drive), 1)]
-    if v is not None:
-        named.append(("v", as_array(v, "v", (model.nv,)), 1))
-    if not named[1][1].size:
-        named.pop(1)
-    lead, rows = batched(*named)
-    given = {name: x.copy() for (name, _, _), x in zip(named, rows, strict=True)}
+    lead, given = states(model, {"q": q, "drive": drive} if v is None else {"q": q, "drive": drive, "v": v})
+    given = {name: x.copy() for name, x in given.items()}
     count = len(given["q"])
     if not count:
         return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
     prepare(mechanism)
-    asked = {name: given[name] for name in ("q", "v") if name in given}
-    refuse_constrained(model, code_of(model, **given), **asked)
+    check_states(model, **given)
     code, k, left = _project_each(model, given, mask, float(tolerance), False)
     if code == FAR:
         code, k, left = _project_each(model, given, mask, float(tolerance), True)
     if code == OPEN:
         _refuse_open(model, given["q"][k], drive, left)
-    refuse_constrained(model, code, **asked)
+    refuse(model, code, **given)
     return given["v" if v is not None else "q"].reshape(*lead, -1)
 
 
@@ -374,32 +326,22 @@ def _project_each(model, given, mask, tolerance, loops):
     return OK, 0, 0.0
 
 
-def code_of(model, q, v=None, a=None, tau=None, f_ext=None, drive=None) -> int:
-    """Of `checks`, for arrays (N, n) that parts read: OK, or the first that is not finite, or a quaternion not of unit norm."""
-    if not np.isfinite(q).all():
-        return BAD_Q
-    for joint in model.joints:
-        if joint.kind != SCREW:
-            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            if not (np.abs(norms**2 - 1.0) < UNIT).all():
-                return BAD_QUATERNION
-    for x, code in ((v, BAD_V), (a, BAD_A), (tau, BAD_TAU), (f_ext, BAD_F_EXT), (drive, BAD_F_EXT)):
-        if x is not None and not np.isfinite(x).all():
-            return code
-    return OK
+def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
+    """ConfigurationError for arrays (N, n) that parts read, where one is not finite or a quaternion not of unit norm; other:
+    f_ext, drive."""
+    check_configuration(model, q)
+    for name, x in (("v", v), ("a", a), ("tau", tau)):
+        if x is not None:
+            check_finite(name, x, model.v_names)
+    if not all(np.isfinite(x).all() for x in other.values()):
+        refuse(model, BAD_F_EXT, **other)
 
 
 def _refuse_open(model, q, drive, size):
-    name, residual = "", np.abs(_states(model, RESIDUAL, q, None, drive)) if np.isfinite(q).all() else np.empty((0, 0))
+    name, residual = "", np.abs(constraint_residual(model, q, drive=drive)) if np.isfinite(q).all() else np.empty((0, 0))
     if residual.ndim == 1:
         r = int(np.argmax(residual))
         name, size = model.row_names[r], residual[r]
     raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
                            f"at {size:.3g} "
                            "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
-
-
-def refuse_constrained(model, code, **arrays):
-    if code == BAD_F_EXT:
-        raise ConfigurationError("f_ext or the motion of a driven loop contains NaN or infinite values")
-    refuse(model, code, **arrays)

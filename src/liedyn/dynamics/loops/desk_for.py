@@ -24,7 +24,7 @@ def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0
               which=PARTS, loops: bool = False) -> Laid:
     """which, loops: see `addresses`."""
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
-    driven = sum(one.driven for one in model.constraints)
+    driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
     size = of.desk_memory(n, nq, nv, m, driven, forced, 0)
     numbers = on_cache_lines(size + part_memory(n, nv, nc, m), at=size)

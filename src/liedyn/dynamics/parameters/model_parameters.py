@@ -114,7 +114,7 @@ class _Places:
             yield from self._inertial(link)
         for joint in self.model.joints:
             for c, letter in enumerate(_TWIST):
-                yield f"origin.{joint.name}.{letter}", self._moved_joint(joint, np.eye(6)[c], np.zeros(self.total))
+                yield f"origin.{joint.name}.{letter}", self._moved_joint(joint, np.eye(6)[c])
             if joint.kind == SCREW:
                 yield from self._screws(joint)
         for joint in self.model.description.joints:
@@ -123,11 +123,11 @@ class _Places:
                     yield f"origin.{joint.name}.{letter}", self._moved_links(joint, np.eye(6)[c])
         yield from self._coordinates()
         for c, letter in enumerate("xyz"):
-            yield f"gravity.{letter}", self._unit(3 + c, -1.0)
+            yield f"gravity.{letter}", self._at(3 + c, -1.0)
 
-    def _unit(self, at: int, value: float = 1.0) -> np.ndarray:
+    def _at(self, at: int, values) -> np.ndarray:
         dense = np.zeros(self.total)
-        dense[at] = value
+        dense[at:at + np.size(values)] = values
         return dense
 
     def _inertial(self, link):
@@ -140,10 +140,9 @@ class _Places:
             yield f"inertia.{link.name}.{letters}", self._rigid(link.name, 0.0, np.zeros(3), full(e))
 
     def _rigid(self, name: str, m: float, h: np.ndarray, A: np.ndarray) -> np.ndarray:
-        dense, k = np.zeros(self.total), self.link[name]
-        at = self.I + 10 * self.model.link_body[k]
-        dense[at:at + 10] = transform_rigid(self.model.link_pose[k], np.r_[m, h, A[np.triu_indices(3)]])
-        return dense
+        k = self.link[name]
+        moments = transform_rigid(self.model.link_pose[k], np.r_[m, h, A[np.triu_indices(3)]])
+        return self._at(self.I + 10 * self.model.link_body[k], moments)
 
     def _screws(self, joint: ModelJoint):
         """The body of screw k keeps its frame Z: S = Ad_Z S_body, so dS_body = Ad_{Z^-1} dS."""
@@ -152,20 +151,14 @@ class _Places:
             at = self.S + 6 * (joint.first_body + k)
             to_body = adjoint(inverse(screw_frame(screw)[0]))
             for c, letter in enumerate(_TWIST):
-                dense = np.zeros(self.total)
-                dense[at:at + 6] = to_body[:, c]
-                yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", dense
+                yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", self._at(at, to_body[:, c])
             if joint.type == "helical":
-                dense = np.zeros(self.total)
-                dense[at:at + 6] = to_body @ np.r_[np.zeros(3), screw[:3]]
-                yield f"pitch.{joint.name}", dense
+                yield f"pitch.{joint.name}", self._at(at, to_body @ np.r_[np.zeros(3), screw[:3]])
 
-    def _moved_joint(self, joint: ModelJoint, xi: np.ndarray, dense: np.ndarray) -> np.ndarray:
+    def _moved_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
         """The joint's frame moves by the twist xi (in itself): its first body's T0 is … home Z."""
         Z = np.eye(4) if joint.screws is None else screw_frame(joint.screws[0])[0]
-        at = self.T0 + 6 * joint.first_body
-        dense[at:at + 6] += adjoint(inverse(Z)) @ xi
-        return dense
+        return self._at(self.T0 + 6 * joint.first_body, adjoint(inverse(Z)) @ xi)
 
     def _moved_links(self, joint, xi: np.ndarray) -> np.ndarray:
         """The child of a fixed joint moves by the twist xi (in itself), and with it what is welded or jointed to it."""
@@ -175,22 +168,21 @@ class _Places:
             name = waiting.pop()
             X = model.link_pose[self.link[name]]
             x = moved[name] = adjoint(inverse(X) @ X_child) @ xi
-            self._move_link(name, X, x, dense)
+            dense += self._moved_link(name, X, x)
             waiting += self.welded.get(name, [])
         for other in model.joints:
             if other.parent in moved:
-                self._moved_joint(other, adjoint(inverse(other.home)) @ moved[other.parent], dense)
+                dense += self._moved_joint(other, adjoint(inverse(other.home)) @ moved[other.parent])
         return dense
 
-    def _move_link(self, name: str, X: np.ndarray, x: np.ndarray, dense: np.ndarray) -> None:
+    def _moved_link(self, name: str, X: np.ndarray, x: np.ndarray) -> np.ndarray:
         """d(Ad*_{X^-1} I Ad_{X^-1}) = -Ad*_{X^-1} (ad_x^T I + I ad_x) Ad_{X^-1}; the second moment and the like of it."""
         k = self.link[name]
         link = self.model.description.links[k]
         back, I = adjoint(inverse(X)), rigid_matrix(rigid_from_link(link))
         J = -back.T @ (bracket(x).T @ I + I @ bracket(x)) @ back
-        at = self.I + 10 * self.model.link_body[k]
-        dense[at:at + 10] += np.r_[0.0, J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
-        dense[self.links + 6 * k:self.links + 6 * k + 6] = x
+        moments = np.r_[0.0, J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
+        return self._at(self.I + 10 * self.model.link_body[k], moments) + self._at(self.links + 6 * k, x)
 
     def _coordinates(self):
         model, nv = self.model, self.model.nv
@@ -200,4 +192,4 @@ class _Places:
         for row, parameter in enumerate(("armature", "damping", "friction", "stiffness", "rest")):
             for k, name in enumerate(model.v_names):
                 if row < 3 or springs[k]:
-                    yield f"{parameter}.{name}", self._unit(self.coordinates + row * nv + k)
+                    yield f"{parameter}.{name}", self._at(self.coordinates + row * nv + k, 1.0)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.rooms import room_for
 from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
@@ -135,16 +134,9 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
     """
     if on_error != "raise":
         return each_state(regressor, locals())
-    P, size, plan = _plan(model, passive, joints)
-    Y = np.empty((model.nv, P))
-    if run_one(model, ("regressor", *_asked(passive, joints)), regressors, size, (plan,), 3, (q, v, a, Y), (q, v, a, Y)):
-        return Y
-    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
-                         ("a", as_array(a, "a", (model.nv,)), 1))
-    Y, lines = room_for((*lead, model.nv, P), len(rows[0]))
-    code = run(regressors, model, size, (plan,), (*rows, lines), len(lines))
-    refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
-    return Y
+    columns, plan = _plan(model, passive, joints)
+    return computed(model, ("regressor", *_asked(passive, joints)), regressors, _memory(model.nv * columns),
+                    {"q": q, "v": v, "a": a}, (model.nv, columns), before=(plan,))
 
 
 def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
@@ -165,8 +157,8 @@ def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool 
     """
     if on_error != "raise":
         return each_state(energy_regressor, locals())
-    lead, y = _sums(model, q, v, passive, joints)
-    return EnergyRegressor(*(y[:, k].reshape(*lead, y.shape[2]) for k in range(2)))
+    sums = _sums(model, q, v, passive, joints)
+    return EnergyRegressor(sums[..., 0, :], sums[..., 1, :])
 
 
 def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
@@ -184,19 +176,18 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
     """
     if on_error != "raise":
         return each_state(momentum_regressor, locals())
-    lead, y = _sums(model, q, v, passive, joints)
-    return np.ascontiguousarray(y[:, 2:]).reshape(*lead, 6, y.shape[2])
+    return np.ascontiguousarray(_sums(model, q, v, passive, joints)[..., 2:, :])
 
 
-def _sums(model, q, v, passive, joints):
-    P, _, plan = _plan(model, passive, joints)
-    size, y = regressor_memory(model.n_bodies, model.nq, model.nv, 8 * P), np.empty(8 * P)
-    if run_one(model, ("sums", *_asked(passive, joints)), sums, size, (plan,), 2, (q, v, y), (q, v, y)):
-        return (), y.reshape(1, 8, P)
-    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
-    y = np.empty((len(rows[0]), 8 * P))
-    refuse(model, run(sums, model, size, (plan,), (*rows, y), len(y)), q=rows[0], v=rows[1])
-    return lead, y.reshape(len(y), 8, P)
+def _sums(model, q, v, passive, joints) -> np.ndarray:
+    """Rows (…, 8, P) of kinetic energy, potential energy and momentum."""
+    columns, plan = _plan(model, passive, joints)
+    return computed(model, ("sums", *_asked(passive, joints)), sums, _memory(8 * columns), {"q": q, "v": v}, (8, columns),
+                    before=(plan,))
+
+
+def _memory(results: int):
+    return lambda n, nq, nv, nl: regressor_memory(n, nq, nv, results)
 
 
 # which parameters -------------------------------------------------------------------------------------------------
@@ -234,19 +225,12 @@ def _joint_parameters(model, kinds):
                 yield name, k, parameters[name][k]
 
 
-class _Plan(NamedTuple):
-    """What the entry needs; kept, since making it takes ten times as long as using it."""
-
-    columns: int        # P
-    memory: int         # numbers of scratch
-    array: np.ndarray   # the plan of `recursions.regressor`
-
-
 def _asked(passive, joints) -> tuple:
     return bool(passive), None if joints is None else tuple(joints)
 
 
-def _plan(model, passive, joints) -> _Plan:
+def _plan(model, passive, joints) -> tuple[int, np.ndarray]:
+    """Number of columns P, and the plan of `recursions.regressor`; kept, since making it takes ten times as long as using it."""
     key = "plan of the regressor", *_asked(passive, joints)
     try:
         return model._cache[key]
@@ -254,10 +238,9 @@ def _plan(model, passive, joints) -> _Plan:
         return model._cache.setdefault(key, _new_plan(model, passive, joints))
 
 
-def _new_plan(model, passive, joints) -> _Plan:
+def _new_plan(model, passive, joints) -> tuple[int, np.ndarray]:
     links, own = _links(model), list(_joint_parameters(model, _kinds(model, passive, joints)))
-    P, rows = 10 * len(links) + len(own), np.full((5, model.nv), -1)
+    columns, rows = 10 * len(links) + len(own), np.full((5, model.nv), -1)
     for column, (what, k, _) in enumerate(own, 10 * len(links)):
         rows[(*OF_A_JOINT, "preload").index(what), k] = column
-    plan = np.r_[P, len(links), links, rows.ravel()].astype(np.int64)
-    return _Plan(P, regressor_memory(model.n_bodies, model.nq, model.nv, model.nv * P), plan)
+    return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)

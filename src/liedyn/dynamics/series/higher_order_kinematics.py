@@ -8,15 +8,16 @@ order, to order 12 and beyond. Overflow of double precision (order 170 at the la
 """
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calling.arguments import NONE, as_array
+from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL, check_frame
-from liedyn.dynamics.series.higher_order_given import check_finite
 from liedyn.errors import ComputationError, ShapeError
-from liedyn.kernels import checks
 from liedyn.kernels.series.higher_order_kinematics import (
     EVERY,
     jacobian_derivatives_of,
@@ -25,8 +26,7 @@ from liedyn.kernels.series.higher_order_kinematics import (
     total_derivatives,
 )
 from liedyn.model.model import Model
-
-_UNUSED = np.empty((1, 0))
+from liedyn.model.spatial import unflat
 
 
 def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
@@ -66,10 +66,11 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
     """
     if on_error != "raise":
         return each_state(link_pose_derivatives, locals())
-    lead, T, _, links = _links(model, q, v_derivatives, link, LOCAL, twists=False)
-    out = np.zeros((*T.shape[:3], 4, 4))
-    out[..., :3, :3], out[..., :3, 3], out[:, 0, :, 3, 3] = T[..., :9].reshape(*T.shape[:3], 3, 3), T[..., 9:], 1.0
-    return out.reshape(*lead, out.shape[1], *links, 4, 4)
+    T = _series(model, link_derivatives, q, v_derivatives, (1, _count(model, link), 12),
+                before=(_which(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
+    out = unflat(T)
+    out[..., 1:, :, 3, 3] = 0.0
+    return out if link is None else out[..., 0, :, :]
 
 
 def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
@@ -104,8 +105,9 @@ def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike,
     """
     if on_error != "raise":
         return each_state(link_twist_derivatives, locals())
-    lead, _, V, links = _links(model, q, v_derivatives, link, check_frame(frame), twists=True)
-    return V.reshape(*lead, V.shape[1], *links, 6)
+    count, frame = _count(model, link), KERNEL_FRAMES[check_frame(frame)]
+    _, V = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), (0, count, 6), before=(_which(model, link), frame))
+    return V if link is None else V[..., 0, :]
 
 
 def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str, *, frame: Frame = "local",
@@ -126,12 +128,8 @@ def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, l
     """
     if on_error != "raise":
         return each_state(jacobian_derivatives, locals())
-    which = KERNEL_FRAMES[check_frame(frame)], model.link_index(link)
-    lead, rows, m = _motion(model, q, v_derivatives)
-    J = np.empty((len(rows[0]), 6 * model.nv * (m + 1)))
-    size = series_memory(model.n_bodies, model.nq, model.nv, m, J.shape[1])
-    _refuse(model, run(jacobian_derivatives_of, model, size, (m, *which[::-1]), (*rows, J), len(J)), rows)
-    return J.reshape(*lead, m + 1, 6, model.nv)
+    frame = KERNEL_FRAMES[check_frame(frame)]
+    return _series(model, jacobian_derivatives_of, q, v_derivatives, (1, 6, model.nv), before=(model.link_index(link), frame))
 
 
 def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -152,10 +150,10 @@ def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayL
     """
     if on_error != "raise":
         return each_state(centre_of_mass_derivatives, locals())
-    lead, c, _ = _totals(model, q, v_derivatives)
+    c, _ = _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))
     if not np.isfinite(c).all():
         raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
-    return c.reshape(*lead, c.shape[1], 3)
+    return c
 
 
 def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -174,42 +172,26 @@ def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *
     """
     if on_error != "raise":
         return each_state(momentum_derivatives, locals())
-    lead, _, h = _totals(model, q, v_derivatives)
-    return h.reshape(*lead, h.shape[1], 6)
+    return _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))[1]
 
 
-def _links(model, q, v_derivatives, link, frame, twists):
-    """Leading axes, poses (N, r + 2, links, 12), twists (N, r + 1, links, 6) if wanted, and the axis of links if it is kept."""
-    which = EVERY if link is None else model.link_index(link)
-    count = len(model.link_names) if link is None else 1
-    lead, rows, m = _motion(model, q, v_derivatives)
-    T = np.empty((len(rows[0]), 12 * (m + 1) * count))
-    V = np.empty((len(T), 6 * m * count)) if twists else _UNUSED
-    size = series_memory(model.n_bodies, model.nq, model.nv, m, T.shape[1] + V.shape[1])
-    _refuse(model, run(link_derivatives, model, size, (m, which, KERNEL_FRAMES[frame]), (*rows, T, V), len(T)), rows)
-    shape = len(T), m + 1, count, 12
-    return lead, T.reshape(shape), V.reshape(len(T), m, count, 6) if twists else None, (count,) if link is None else ()
+def _count(model, link) -> int:
+    return len(model.link_names) if link is None else 1
 
 
-def _totals(model, q, v_derivatives):
-    lead, rows, m = _motion(model, q, v_derivatives)
-    c, h = np.empty((len(rows[0]), 3 * (m + 1))), np.empty((len(rows[0]), 6 * m))
-    size = series_memory(model.n_bodies, model.nq, model.nv, m, 9 * m + 3)
-    _refuse(model, run(total_derivatives, model, size, (m,), (*rows, c, h), len(c)), rows)
-    return lead, c.reshape(len(c), m + 1, 3), h.reshape(len(c), m, 6)
+def _which(model, link) -> int:
+    return EVERY if link is None else model.link_index(link)
 
 
-def _motion(model, q, v_derivatives):
-    """Leading axes, q (N, nq) and v (N, m nv), and m = r + 1."""
-    q, v = as_array(q, "q", (model.nq,)), as_array(v_derivatives, "v_derivatives", (model.nv,))
+def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], before: tuple = (), after: tuple = ()):
+    """`computed` for v and its first r derivatives, m = r + 1 being the first argument of the entry. A shape (k, …) is that of
+    m + k derivatives of (…)."""
+    v = as_array(v_derivatives, "v_derivatives", (model.nv,))
     if v.ndim < 2 or v.shape[-2] == 0:
         raise ShapeError(f"v_derivatives has the wrong shape; found {v.shape}, expected (…, r + 1, {model.nv}): the velocity and "
                          "its derivatives to order r")
-    lead, rows = batched(("q", q, 1), ("v_derivatives", v, 2))
-    return lead, rows, v.shape[-2]
-
-
-def _refuse(model, code, rows) -> None:
-    if code == checks.BAD_V:
-        check_finite(model, "v_derivatives", rows[1].reshape(len(rows[1]), -1, model.nv))
-    refuse(model, code, q=rows[0])
+    m = v.shape[-2]
+    shapes = tuple((m + more, *shape) for more, *shape in shapes)
+    return computed(model, (entry.__name__, len(shapes), m, *before), entry,
+                    lambda n, nq, nv, nl: series_memory(n, nq, nv, m, sum(map(prod, shapes))),
+                    {"q": q, "v_derivatives": v}, *shapes, before=(m, *before), after=after)

@@ -13,12 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array, check_unit
+from liedyn.dynamics.calling.arguments import as_array, common_lead
+from liedyn.dynamics.calling.calls import check_unit
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.kernels.checks import UNIT
-from liedyn.model.spatial import bracket
-
-_GENERATORS = np.array([bracket(e) for e in np.eye(6)])      # ad_V = sum_i V_i G_i
+from liedyn.model.spatial import adjoint, bracket, inverse, rotation
 
 
 def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
@@ -50,8 +49,8 @@ def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     >>> ld.spatial_twists(base, [[0, 0, 2.0, 0, 0, 0]]).round(3)
     array([[ 0.,  0.,  2.,  0., -2.,  0.]])
     """
-    T, V = _fitting(_pose(base), _taylor("twists", twists))
-    return _derivatives(_product(_transport(_adjoint(T), V, V.shape[-2]), V))
+    T, V, _ = _arguments(base, twists)
+    return _derivatives(_product(_transport(adjoint(T), V, V.shape[-2]), V))
 
 
 def body_twists(base: ArrayLike, twists: ArrayLike) -> Array:
@@ -66,8 +65,8 @@ def body_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     >>> ld.body_twists(base, [[0, 0, 2.0, 0, -2.0, 0]]).round(3)
     array([[0., 0., 2., 0., 0., 0.]])
     """
-    T, V = _fitting(_pose(base), _taylor("twists", twists))          # of T^-1 the body twist is -V_s, and the spatial one -V
-    return _derivatives(_product(_transport(_adjoint(_inverse(T)), -V, V.shape[-2]), V))
+    T, V, _ = _arguments(base, twists)          # of T^-1 the body twist is -V_s, and the spatial one -V
+    return _derivatives(_product(_transport(adjoint(inverse(T)), -V, V.shape[-2]), V))
 
 
 def spatial_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Array:
@@ -97,8 +96,8 @@ def spatial_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) ->
     >>> ld.spatial_wrenches(base, np.zeros((0, 6)), [[0, 0, 0, 0, 0, 5.0]]).round(3)
     array([[ 0., -5.,  0.,  0.,  0.,  5.]])
     """
-    T, F, V = _fitting(_pose(base), _taylor("wrenches", wrenches), _taylor("twists", twists))
-    return _derivatives(_product(_dual(_transport(_adjoint(T), V, F.shape[-2])), F))
+    T, V, F = _arguments(base, twists, wrenches)
+    return _derivatives(_product(_dual(_transport(adjoint(T), V, F.shape[-2])), F))
 
 
 def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Array:
@@ -113,14 +112,14 @@ def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Ar
     >>> ld.body_wrenches(base, np.zeros((0, 6)), [[0, -5.0, 0, 0, 0, 5.0]]).round(3)
     array([[0., 0., 0., 0., 0., 5.]])
     """
-    T, F, V = _fitting(_pose(base), _taylor("wrenches", wrenches), _taylor("twists", twists))
-    return _derivatives(_product(_transport(_adjoint(T), V, F.shape[-2]).swapaxes(-1, -2), F))      # Ad*_T is Ad_T^T
+    T, V, F = _arguments(base, twists, wrenches)
+    return _derivatives(_product(_transport(adjoint(T), V, F.shape[-2]).swapaxes(-1, -2), F))      # Ad*_T is Ad_T^T
 
 
 # series: x_k = x^(k)/k! on the axis before a matrix's or a vector's own ---------------------------------------------------
 def _transport(X, V, count: int) -> np.ndarray:
     """(..., count, 6, 6) series of Ad_T, from X = Ad_T at first: (k + 1) X_{k+1} = sum_j X_j ad_{V_{k-j}}."""
-    ad = np.einsum("...i,iab->...ab", V, _GENERATORS)
+    ad = bracket(V)
     out = np.zeros((*np.broadcast_shapes(X.shape[:-2], V.shape[:-2]), count, 6, 6))
     out[..., :1, :, :] = X[..., None, :, :]
     for k in range(count - 1):
@@ -150,6 +149,17 @@ def _factorials(count: int) -> np.ndarray: return np.cumprod([1.0, *range(1, cou
 
 
 # arguments --------------------------------------------------------------------------------------------------------------
+def _arguments(base, twists, wrenches=None):
+    """Poses, and the series of twists and of wrenches (where there are none, the twists again)."""
+    T, V = _pose(base), _taylor("twists", twists)
+    F = V if wrenches is None else _taylor("wrenches", wrenches)
+    common_lead(("base", T, 2), ("twists", V, 2), *[("wrenches", F, 2)] * (wrenches is not None))
+    if V.shape[-2] < F.shape[-2] - 1:
+        raise ShapeError(f"wrenches to order {F.shape[-2] - 1} need twists to order {F.shape[-2] - 2} at least; "
+                         f"found {V.shape[-2]} of them, expected {F.shape[-2] - 1}")
+    return T, V, F
+
+
 def _taylor(name: str, x) -> np.ndarray:
     x = as_array(x, name, (6,))
     if x.ndim < 2:
@@ -157,22 +167,6 @@ def _taylor(name: str, x) -> np.ndarray:
     if not np.isfinite(x).all():
         raise ConfigurationError(f"{name} contains NaN or infinite values")
     return x / _factorials(x.shape[-2])
-
-
-def _fitting(T, X, V=None):
-    """The same, once their axes fit: series X of twists or wrenches, and twists V to go with wrenches."""
-    given = [("base", T), ("twists", X if V is None else V), ("wrenches", X)][:2 if V is None else 3]
-    try:
-        np.broadcast_shapes(*[x.shape[:-2] for _, x in given])
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape}" for name, x in given)
-        raise ShapeError(f"leading axes do not match: {shapes}") from None
-    if V is None:
-        return T, X
-    if V.shape[-2] < X.shape[-2] - 1:
-        raise ShapeError(f"wrenches to order {X.shape[-2] - 1} need twists to order {X.shape[-2] - 2} at least; "
-                         f"found {V.shape[-2]} of them, expected {X.shape[-2] - 1}")
-    return T, X, V
 
 
 def _pose(base) -> np.ndarray:
@@ -183,13 +177,8 @@ def _pose(base) -> np.ndarray:
             raise ConfigurationError("base contains NaN or infinite values")
         for u in q[..., 3:].reshape(-1, 4):
             check_unit("base", u)
-        x, y, z, w = np.moveaxis(q[..., 3:], -1, 0)
         T = np.zeros((*q.shape[:-1], 4, 4))
-        T[..., :3, :3] = np.moveaxis(np.array(
-            [[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]), (0, 1), (-2, -1))
-        T[..., :3, 3], T[..., 3, 3] = q[..., :3], 1.0
+        T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = rotation(q[..., 3:]), q[..., :3], 1.0
         return T
     if q.shape[-2:] != (4, 4):
         raise ShapeError(f"base has the wrong shape; found {q.shape}, expected a pose (…, 4, 4) or coordinates (…, 7)")
@@ -199,19 +188,3 @@ def _pose(base) -> np.ndarray:
         raise ConfigurationError(f"base is not a pose; found a rotation R with |R R^T - 1| = {off:.3g}, "
                                  f"expected it within {UNIT:g}, right-handed, and all numbers finite")
     return q
-
-
-def _inverse(T) -> np.ndarray:
-    out = np.array(T)
-    out[..., :3, :3] = T[..., :3, :3].swapaxes(-1, -2)
-    out[..., :3, 3] = -np.einsum("...ba,...b->...a", T[..., :3, :3], T[..., :3, 3])
-    return out
-
-
-def _adjoint(T) -> np.ndarray:
-    """(..., 6, 6) Ad_T."""
-    R, p = T[..., :3, :3], T[..., :3, 3]
-    out = np.zeros((*T.shape[:-2], 6, 6))
-    out[..., :3, :3] = out[..., 3:, 3:] = R
-    out[..., 3:, :3] = np.cross(p[..., None], R, axis=-2)
-    return out

@@ -1,7 +1,6 @@
 """Meshes that a URDF names in <visual>, for pictures: where the files are, and how they are placed. They are not read here."""
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from liedyn.io.robots.link_materials import Materials, colour_of, materials_of
+from liedyn.io.robots.link_shapes import Colour, Materials, colour_of, materials_of, numbers_of, pose_of
 from liedyn.model.description import Pose
 
 _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
@@ -25,7 +24,7 @@ class LinkMesh:
     file: Path | None
     pose: Pose
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    colour: tuple[float, float, float] | None = None
+    colour: Colour | None = None
 
 
 def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
@@ -49,19 +48,13 @@ def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()
 
 def _mesh(visual: ElementTree.Element, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
     """What cannot be read is passed over: it is decoration."""
-    mesh, origin = visual.find("geometry/mesh"), visual.find("origin")
-    origin = {} if origin is None else origin
-    if mesh is None or not mesh.get("filename"):
+    mesh, pose = visual.find("geometry/mesh"), pose_of(visual)
+    if mesh is None or not mesh.get("filename") or not pose:
         return None
-    try:
-        xyz, rpy = (tuple(float(x) for x in origin.get(key, "0 0 0").split()) for key in ("xyz", "rpy"))
-        scale = tuple(float(x) for x in mesh.get("scale", "1 1 1").split())
-    except ValueError:
+    scale = numbers_of(mesh.get("scale", "1 1 1"), 3)
+    if not scale or 0.0 in scale:
         return None
-    if not len(xyz) == len(rpy) == len(scale) == 3 or 0.0 in scale or not all(map(math.isfinite, (*xyz, *rpy, *scale))):
-        return None
-    return LinkMesh(mesh.get("filename"), _file(mesh.get("filename"), path, folders), Pose.from_xyz_rpy(xyz, rpy), scale,
-                    colour_of(visual, materials))
+    return LinkMesh(mesh.get("filename"), _file(mesh.get("filename"), path, folders), pose, scale, colour_of(visual, materials))
 
 
 def _file(name: str, path: Path, folders: list[Path]) -> Path | None:

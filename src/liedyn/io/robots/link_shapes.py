@@ -1,18 +1,21 @@
 """Shapes of the links of a robot file, for pictures: uniform bodies of a robot YAML, primitives of a URDF."""
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 from liedyn.errors import ModelError
-from liedyn.io.robots.link_materials import Materials, colour_of, materials_of
+from liedyn.io.robots.robot_keys import LINK
 from liedyn.io.robots.shapes import SHAPES
 from liedyn.io.yaml_text import read_yaml
 from liedyn.model.description import Pose
 
+Colour = tuple[float, float, float]                 # red, green, blue from 0 to 1
+Materials = Mapping[str | None, Colour | None]
 _URDF = {"box": "size", "sphere": "radius", "cylinder": "radius length", "capsule": "radius length"}
 
 
@@ -24,7 +27,7 @@ class LinkShape:
     kind: str
     sizes: tuple[float, ...]
     pose: Pose
-    colour: tuple[float, float, float] | None = None
+    colour: Colour | None = None
 
 
 def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
@@ -60,12 +63,10 @@ def count_shaped(path: str | os.PathLike) -> int:
 def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
     found = {}
     for name, node in read_yaml(path, ModelError).require("links").mapping().items():
-        keys = node.mapping()
-        if "shape" in keys:
-            (kind, sizes), = keys["shape"].mapping().items()
-            lengths = sizes.items() if kind == "box" else [sizes.require(size) for size in SHAPES[kind]]
-            at, rpy = (keys[key].vector(3) if key in keys else (0.0, 0.0, 0.0) for key in ("com", "rpy"))
-            found[name] = (LinkShape(kind, tuple(x.number() for x in lengths), Pose.from_xyz_rpy(at, rpy)),)
+        values = LINK.values(node)
+        if "shape" in values:
+            at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
+            found[name] = (LinkShape(*values["shape"], Pose.from_xyz_rpy(at, rpy)),)
     return found
 
 
@@ -73,17 +74,49 @@ def _primitives(link: ElementTree.Element, tag: str, materials: Materials) -> tu
     """What cannot be read is passed over: it is decoration."""
     shapes = []
     for part in link.iterfind(tag):
-        origin = part.find("origin")
-        origin = {} if origin is None else origin
+        pose = pose_of(part)
         for kind, names in _URDF.items():
             geometry = part.find(f"geometry/{kind}")
-            if geometry is None:
-                continue
-            try:
-                sizes = tuple(float(x) for name in names.split() for x in geometry.get(name, "").split())
-                xyz, rpy = (tuple(float(x) for x in origin.get(key, "0 0 0").split()) for key in ("xyz", "rpy"))
-            except ValueError:
-                continue
-            if len(sizes) == len(SHAPES[kind]) and min(sizes) > 0 and len(xyz) == len(rpy) == 3:
-                shapes.append(LinkShape(kind, sizes, Pose.from_xyz_rpy(xyz, rpy), colour_of(part, materials)))
+            if geometry is not None and pose:
+                sizes = numbers_of(" ".join(geometry.get(name, "") for name in names.split()), len(SHAPES[kind]))
+                if sizes and min(sizes) > 0:
+                    shapes.append(LinkShape(kind, sizes, pose, colour_of(part, materials)))
     return tuple(shapes)
+
+
+def pose_of(visual: ElementTree.Element) -> Pose | None:
+    """Of a URDF's <visual> or <collision> in the link; None of one that cannot be read."""
+    origin = visual.find("origin")
+    origin = {} if origin is None else origin
+    xyz, rpy = (numbers_of(origin.get(key, "0 0 0"), 3) for key in ("xyz", "rpy"))
+    return Pose.from_xyz_rpy(xyz, rpy) if xyz and rpy else None
+
+
+def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
+    """So many finite numbers; None of other texts."""
+    try:
+        found = tuple(map(float, text.split()))
+    except ValueError:
+        return None
+    return found if len(found) == count and all(map(math.isfinite, found)) else None
+
+
+def materials_of(robot: ElementTree.Element) -> Materials:
+    """Of the <robot>, by name; visuals of any link may use those that one of them defines."""
+    every = [*robot.iterfind("material"), *robot.iterfind("link/visual/material")]
+    return {material.get("name"): colour for material in reversed(every) if (colour := _colour(material))}
+
+
+def colour_of(visual: ElementTree.Element, materials: Materials) -> Colour | None:
+    """None of a visual without a material, or with one that has no colour."""
+    material = visual.find("material")
+    return None if material is None else _colour(material) or materials.get(material.get("name"))
+
+
+def _colour(material: ElementTree.Element) -> Colour | None:
+    colour = material.find("color")
+    try:
+        red, green, blue, *_ = (min(1.0, max(0.0, float(x))) for x in ({} if colour is None else colour).get("rgba", "").split())
+    except ValueError:
+        return None
+    return red, green, blue

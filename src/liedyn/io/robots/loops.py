@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from liedyn.errors import ModelError, Place
-from liedyn.io.robots.robot_keys import COUPLING, FRAME, LOOP, LOOPS_FILE
-from liedyn.io.robots.yaml_elements import entries, place_of_keys, read_pose
+from liedyn.io.robots.robot_keys import COUPLING, LOOP, LOOPS_FILE
+from liedyn.io.robots.yaml_elements import named, place_of_keys
 from liedyn.io.yaml_text import Node, read_yaml
-from liedyn.model.description import Coupling, Finding, Loop, Pose
+from liedyn.model.description import Coupling, Finding, Loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,51 +60,25 @@ def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Findi
 
 
 def read_loops(root: Node) -> tuple[Loop, ...]:
-    return tuple(_loop(name, node) for name, node in entries(root, "loops"))
+    return named(root, "loops", _loop)
 
 
 def read_couplings(root: Node) -> tuple[Coupling, ...]:
-    return tuple(_coupling(name, node) for name, node in entries(root, "couplings"))
+    return named(root, "couplings", _coupling)
 
 
 def _loop(name: str, node: Node) -> Loop:
-    kind = LOOP.required(node, "type")
-    keys, own = node.mapping(), dict(_figures(node, kind))
-    if "axis" in keys and own.get("shape") == "sphere":
-        raise keys["axis"].problem("a sphere has no axis")
-    (a, pose_a), (b, pose_b) = (_frame(LOOP.require(node, side)) for side in "ab")
-    driven = LOOP.value(keys, "driven", False)
-    return Loop(name, kind, a, b, pose_a, pose_b, driven=driven, **own,
-                place=place_of_keys(node, axis="axes" if kind == "universal" else "axis"))
-
-
-def _figures(node: Node, kind: str) -> Iterator[tuple[str, object]]:
-    """What the type has of its own."""
-    keys, known = node.mapping(), LOOP.of_kind(kind)
-    for key in set(LOOP).difference(known):
-        if key in keys:
-            raise keys[key].problem(f"a {kind} closure has no {key}")
-    node.refuse_unknown_keys(known)
-    if "axis" in keys:
-        yield "axes", (LOOP.value(keys, "axis"),)
-    if "axes" in keys:
-        yield "axes", tuple(axis.vector(3) for axis in keys["axes"].items(2, of="axes"))
-    if "shape" in keys:
-        yield "shape", LOOP.value(keys, "shape")
-    for key in ("length", "radius"):
-        if key in known:
-            yield key, LOOP.required(node, key)
-
-
-def _frame(node: Node) -> tuple[str, Pose]:
-    """The link and the frame in it: a name alone stands for the link's own frame."""
-    if node.kind == "text":
-        return node.text(), Pose()
-    return FRAME.required(node, "link"), read_pose(node, FRAME)
+    values = LOOP.values(node)
+    if "axis" in values and values.get("shape") == "sphere":
+        raise node.value["axis"].problem("a sphere has no axis")
+    place = place_of_keys(node, axis="axes" if values["type"] == "universal" else "axis")
+    if "axis" in values:
+        values["axes"] = (values.pop("axis"),)
+    (a, pose_a), (b, pose_b) = values.pop("a"), values.pop("b")
+    return Loop(name, a=a, b=b, pose_a=pose_a, pose_b=pose_b, **values, place=place)
 
 
 def _coupling(name: str, node: Node) -> Coupling:
-    keys = node.mapping(COUPLING)
-    terms = COUPLING.require(node, "terms").mapping()
-    return Coupling(name, tuple((joint, "", factor.number()) for joint, factor in terms.items()),
-                    COUPLING.value(keys, "offset", 0.0), place_of_keys(node))
+    values = COUPLING.values(node)
+    return Coupling(name, tuple((joint, "", factor) for joint, factor in values["terms"].items()), values.get("offset", 0.0),
+                    place_of_keys(node))

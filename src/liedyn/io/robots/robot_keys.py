@@ -2,10 +2,15 @@
 say."""
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from liedyn.io.keys import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector, default_of, one_of
 from liedyn.io.robots.shapes import SHAPES, Inertia
 from liedyn.io.yaml_text import Node
-from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Robot
+from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Pose, Robot
+
+_UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
 
 
 def inertia(most: float | None = None) -> Either:
@@ -18,18 +23,56 @@ def inertia(most: float | None = None) -> Either:
     return Either((Vector(3), Vector(6)), "inertia", read)
 
 
+def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
+    """What it is, and its lengths [m] in the order of SHAPES."""
+    given = node.mapping(SHAPE)
+    if len(given) != 1:
+        raise node.wrong("one of " + ", ".join(SHAPE))
+    kind, = given
+    return kind, SHAPE.value(given, kind)
+
+
+def _pose(node: Node, known: Keys) -> Pose:
+    """xyz with rpy or quaternion; other keys of `known` may stand beside them."""
+    values = known.values(node)
+    xyz = values.get("xyz", (0.0, 0.0, 0.0))
+    if "quaternion" not in values:
+        return Pose.from_xyz_rpy(xyz, values.get("rpy", (0.0, 0.0, 0.0)))
+    if "rpy" in values:
+        raise node.value["rpy"].problem("both rpy and quaternion", expected="one of them")
+    norm = math.hypot(*values["quaternion"])
+    if abs(norm - 1) > _UNIT_ROUNDING:
+        quaternion = node.value["quaternion"]
+        raise quaternion.problem(f"the quaternion has norm {norm:.7g}", found=quaternion.shown(),
+                                 expected="a unit quaternion x, y, z, w")
+    return Pose.from_xyz_quaternion(xyz, [x / norm for x in values["quaternion"]])
+
+
+def _side(node: Node) -> tuple[str, Pose]:
+    """The link and the frame in it: a name alone stands for the link's own frame."""
+    return (node.value, Pose()) if node.kind == "text" else (FRAME.values(node)["link"], _pose(node, FRAME))
+
+
 # links --------------------------------------------------------------------------------------------------------------
 
 _LENGTH = Number(above=0, most=LARGEST)
 _SIZES = {"radius": Key("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
           "length": Key("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
-_ROUND = {shape: Keys(shape, tuple(_SIZES[size] for size in sizes)) for shape, sizes in SHAPES.items() if shape != "box"}
+
+
+def _round(shape: str) -> Keys:
+    """Its value is a tuple of the sizes."""
+    keys = Keys(shape, tuple(_SIZES[size] for size in SHAPES[shape]))
+    return replace(keys, how=lambda node: tuple(keys.values(node)[size] for size in SHAPES[shape]))
+
+
 SHAPE = one_of(
     "shape",
     Key("box", List(_LENGTH, 3, 3, "lengths"), "lengths along x, y and z [m]", example=[0.1, 0.1, 0.5]),
-    Key("sphere", _ROUND["sphere"], "by its radius"),
-    Key("cylinder", _ROUND["cylinder"], "along z"),
-    Key("capsule", _ROUND["capsule"], "along z; its length is that of the cylindrical part"))
+    Key("sphere", _round("sphere"), "by its radius"),
+    Key("cylinder", _round("cylinder"), "along z"),
+    Key("capsule", _round("capsule"), "along z; its length is that of the cylindrical part"),
+    how=_shape)
 LINK = Keys("link", (
     Key("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
     Key("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
@@ -50,8 +93,8 @@ _POSE = (
     Key("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
     Key("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
     Key("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
-POSE = Keys("pose", _POSE)
-_EACH = Either((Number(), List(Number())), "each_coordinate")
+POSE = Keys("pose", _POSE, how=lambda node: _pose(node, POSE))
+_EACH = Either((Number(), List(Number(), words="numbers")), "each_coordinate")
 LIMITS = Keys("limits", (
     Key("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
     Key("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
@@ -60,7 +103,8 @@ LIMITS = Keys("limits", (
 MIMIC = Keys("mimic", (
     Key("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
     Key("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
-    Key("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)))
+    Key("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),
+    how=lambda node: Mimic(**MIMIC.values(node)))
 
 
 def _passive(name: str, meaning: str, kinds: tuple[str, ...], example: float) -> Key:
@@ -77,14 +121,14 @@ JOINT = Keys("joint", (
         "(`[x, y, z, w]`)", live=True),
     Key("axis", Vector(3), "revolute, continuous, prismatic, helical, cylindrical: the joint axis; planar: the normal of the "
         "plane", required=True, missing="a list of 3 numbers", kinds=_WITH_AXIS, example=[0, 1, 0], live=True),
-    Key("axes", List(Vector(3), 2, 2), "universal: a list of two axes", required=True, missing="a list of 2 axes",
+    Key("axes", List(Vector(3), 2, 2, "axes"), "universal: a list of two axes", required=True, missing="a list of 2 axes",
         kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
     Key("pitch", Number(), "helical: metres of advance per radian", required=True, missing="metres of advance per radian",
         kinds=("helical",), example=0.01),
     Key("sequence", Text(), "euler: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)", required=True,
         missing="three letters such as zyx", kinds=("euler",), example="zyx"),
-    Key("screws", List(Vector(6), 1, 6), "screws: one to six `[wx, wy, wz, vx, vy, vz]` in the joint frame; motion = exp(S1 q1) "
-        "… exp(Sk qk)", required=True, missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=("screws",),
+    Key("screws", List(Vector(6), 1, 6, "screws"), "screws: one to six `[wx, wy, wz, vx, vy, vz]` in the joint frame; motion = "
+        "exp(S1 q1) … exp(Sk qk)", required=True, missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=("screws",),
         example=[[0, 0, 1, 0, 0, 0.1]]),
     Key("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
         kinds=_MOVING, live=True),
@@ -94,7 +138,7 @@ JOINT = Keys("joint", (
     _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _SPRUNG, 10),
     _passive("rest", "position of the relaxed spring", _SPRUNG, 0.2),
     Key("mimic", MIMIC, "`{joint, multiplier, offset}`: q = multiplier · q_joint + offset (a [coupling](loops.md))",
-        kinds=_SPRUNG)), kind="type")
+        kinds=_SPRUNG)), kind="type", lacks="a {} joint has no {}")
 
 ACTUATOR = Keys("actuator", (
     Key("link", Text(), "the link that the thrust acts on", required=True, missing="a link's name", example="lower", live=True),
@@ -108,7 +152,7 @@ ACTUATOR = Keys("actuator", (
 FRAME = Keys("frame", (
     Key("link", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="lower",
         live=True), *_POSE))
-_SIDE = Either((Text(), FRAME), "side")
+_SIDE = Either((Text(), FRAME), "side", _side)
 _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
 LOOP = Keys("loop", (
     Key("type", Choice(tuple(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
@@ -118,8 +162,8 @@ LOOP = Keys("loop", (
     Key("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
     Key("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: `drives:` in a scenario, "
         "`drive=` in Python", False, example=True),
-    Key("axes", List(Vector(3), 2, 2), "universal: two axes that stay perpendicular, the first in frame a, the second in frame b",
-        "x and y", kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
+    Key("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second in "
+        "frame b", "x and y", kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
     Key("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
         kinds=("distance",), example=0.4),
     Key("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame a",
@@ -127,7 +171,8 @@ LOOP = Keys("loop", (
     Key("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=("rolling",), example="sphere"),
     Key("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
-        kinds=("revolute", "prismatic", "cylindrical", "planar", "rolling"), example=[0, 1, 0])), kind="type")
+        kinds=("revolute", "prismatic", "cylindrical", "planar", "rolling"), example=[0, 1, 0])), kind="type",
+    lacks="a {} closure has no {}")
 COUPLING = Keys("coupling", (
     Key("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "
         "coordinates; not for ball and free joints", required=True, missing="coefficients by joint: {joint1: 1, joint2: -2}",

@@ -6,6 +6,7 @@ Meshes and `package://` are never looked for: dynamics does not need them.
 """
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -39,6 +40,7 @@ _ATTRIBUTES: dict[str, dict[str, tuple[str | None, int]]] = {
 _PARTS = {"link": {"mass": "mass", "com": "origin", "inertia": "inertia"},
           "joint": {"origin": "origin", "parent": "parent", "child": "child", "axis": "axis", "limits": "limit",
                     "damping": "dynamics", "friction": "dynamics", "mimic": "mimic"}}
+_NOT_FINITE = re.compile(r"[-+]*((inf|infinity|nan)\Z|nan\()", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 
 
@@ -90,25 +92,20 @@ class _Checker:
         if element.tag == "joint":
             copy.set("type", self.joint_type(element, place))
             parts = self.joint_parts(parts, copy.get("type"), place)
+            copy.extend([self.attributes(part, name, place) for part in parts.values()])
         elif "inertial" in parts:
             copy.append(self.inertial(parts["inertial"], name, place))
             parts = {part.tag: part for part in reversed(parts["inertial"].children)}
-        if element.tag == "joint":
-            copy.extend([self.attributes(part, name, place) for part in parts.values()])
         return copy, _element_place(place, element.tag, parts)
 
     def known_children(self, element: Element, name: str) -> list[Element]:
         """The first child of each known tag; the rest are findings."""
         known, first = _KNOWN_TAGS[element.tag], {}
         for child in element.children:
-            place = Place(self.file, child.line)
             if child.tag not in known:
-                self.findings.append(Finding("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF",
-                                             place))
+                self.note("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
             elif child.tag in first and child.tag not in ("visual", "collision"):
-                self.findings.append(Finding("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one "
-                                                                   "is used",
-                                             place))
+                self.note("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one is used", child)
             else:
                 first.setdefault(child.tag, child)
         return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
@@ -125,17 +122,11 @@ class _Checker:
         for tag in ("parent", "child"):
             if tag not in parts:
                 raise ModelError(f"the joint has no <{tag}>", place=place, expected=f'<{tag} link="…"/>')
-        used = {"parent", "child", "origin", "mimic"}
-        if kind != "fixed":
-            used.add("dynamics")
-        if kind in ("revolute", "continuous", "prismatic", "planar"):
-            used.add("axis")
-        if kind in ("revolute", "continuous", "prismatic"):
-            used.add("limit")
-        return {tag: part for tag, part in parts.items() if tag in used}
+        unused = {"fixed": ("dynamics", "axis", "limit"), "floating": ("axis", "limit"), "planar": ("limit",)}.get(kind, ())
+        return {tag: part for tag, part in parts.items() if tag not in unused}
 
     def inertial(self, element: Element, name: str, place: Place) -> ElementTree.Element:
-        children = self.known_children(Element("inertial", {}, element.line, element.children), name)
+        children = self.known_children(element, name)
         if all(child.tag != "mass" for child in children):
             raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
                              expected='<mass value="…"/>')
@@ -156,8 +147,7 @@ class _Checker:
                                      expected="a number" if count else "a name")
                 text = default
                 if element.tag == "axis":
-                    self.findings.append(Finding("axis-missing", name, f"<axis> without xyz; it was taken as {default}",
-                                                 Place(self.file, element.line)))
+                    self.note("axis-missing", name, f"<axis> without xyz; it was taken as {default}", element)
             elif count:
                 _check_numbers(text, count, here)
             elif not text:
@@ -165,10 +155,11 @@ class _Checker:
             copy.set(key, text)
         unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
         if unknown:
-            self.findings.append(Finding("unknown-attribute", name,
-                                         f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF",
-                                         Place(self.file, element.line)))
+            self.note("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
         return copy
+
+    def note(self, kind: str, name: str, message: str, element: Element) -> None:
+        self.findings.append(Finding(kind, name, message, Place(self.file, element.line)))
 
 
 def _check_numbers(text: str, count: int, place: Place) -> None:
@@ -177,15 +168,12 @@ def _check_numbers(text: str, count: int, place: Place) -> None:
     if len(words) != count:
         raise ModelError("wrong value", place=place, found=text, expected=expected)
     for word in words:
-        if not _NUMBER.match(word):
-            if "${" in text or "$(" in text:
-                raise ModelError("a xacro expression", place=place, found=text, expected=expected, hint=XACRO_HINT)
-            lone = word.lower().lstrip("+-")
-            if lone in ("inf", "nan", "infinity") or lone.startswith("nan("):
-                raise ModelError("not a finite number", place=place, found=text, expected=expected)
-            raise ModelError("wrong value", place=place, found=text, expected=expected)
-        if float(word) in (float("inf"), float("-inf")):
-            raise ModelError("not a finite number", place=place, found=text, expected=expected)
+        if _NUMBER.match(word) and math.isfinite(float(word)):
+            continue
+        if not _NUMBER.match(word) and ("${" in text or "$(" in text):
+            raise ModelError("a xacro expression", place=place, found=text, expected=expected, hint=XACRO_HINT)
+        infinite = _NUMBER.match(word) or _NOT_FINITE.match(word)
+        raise ModelError("not a finite number" if infinite else "wrong value", place=place, found=text, expected=expected)
 
 
 def _element_place(place: Place, tag: str, parts: dict[str, Element]) -> ElementPlace:

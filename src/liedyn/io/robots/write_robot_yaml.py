@@ -1,13 +1,14 @@
 """Robot -> robot YAML, and its closures and couplings alone as a loops file. Numbers read back to the same bits."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from liedyn.io.robots.limits import written_limit
+from liedyn.io.robots.robot_keys import MIMIC
 from liedyn.io.robots.write_rotation import error, quaternion_error, quaternion_of, rpy_of
-from liedyn.io.write_yaml import number_text, to_yaml
+from liedyn.io.write_yaml import number_text, plain, to_yaml
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Joint, Link, Loop, Pose, Robot
 
 _WIDTH = 130
@@ -20,32 +21,32 @@ _ZERO = (0.0, 0.0, 0.0)
 def robot_yaml(robot: Robot) -> str:
     """The text of a robot file. What has its default is left out. The robot is valid (`model.validate`), and a joint that mimics
     another names one that exists."""
-    head: dict[str, Any] = {"name": robot.name}
-    if robot.base != "fixed":
-        head["base"] = robot.base
-    if robot.gravity != STANDARD_GRAVITY:
-        head["gravity"] = list(robot.gravity)
-    return _lines_text(head) + _named("links", {link.name: _link(link) for link in robot.links}) \
-        + _named("joints", {joint.name: _joint(joint) for joint in robot.joints}) \
-        + _named("actuators", {actuator.name: _actuator(actuator) for actuator in robot.actuators}) + _constraints(robot)
+    head = {"name": robot.name, "base": _unless(robot.base, "fixed"), "gravity": _unless(robot.gravity, STANDARD_GRAVITY)}
+    return _text(head) \
+        + _named("links", robot.links, _link) + _named("joints", robot.joints, _joint) \
+        + _named("actuators", robot.actuators, _actuator) + _constraints(robot)
 
 
 def loops_yaml(robot: Robot, file: str) -> str:
     """The text of a loops file for the robot file `file`, which stands beside it."""
-    return _lines_text({"robot": file}) + _constraints(robot)
+    return _text({"robot": file}) + _constraints(robot)
 
 
 def _constraints(robot: Robot) -> str:
-    return _named("loops", {loop.name: _loop(loop) for loop in robot.loops}) \
-        + _named("couplings", {coupling.name: _coupling(coupling) for coupling in robot.couplings})
+    return _named("loops", robot.loops, _loop) + _named("couplings", robot.couplings, _coupling)
 
 
-def _lines_text(values: Mapping[str, Any]) -> str:
-    return "\n".join(_lines(values, "")) + "\n"
+def _named(key: str, elements: Sequence[Any], values_of: Callable[[Any], dict]) -> str:
+    return f"{key}:\n" + _text({one.name: values_of(one) for one in elements}, "  ") if elements else ""
 
 
-def _named(key: str, values: Mapping[str, dict]) -> str:
-    return f"{key}:\n" + "\n".join(_lines(values, "  ")) + "\n" if values else ""
+def _text(values: Mapping[str, Any], indent: str = "") -> str:
+    return "\n".join(_lines(plain(values), indent)) + "\n"
+
+
+def _unless(value: Any, default: Any) -> Any:
+    """None, which is not written, of a default."""
+    return None if value == default else value
 
 
 def _lines(values: Mapping[str, Any], indent: str) -> Iterator[str]:
@@ -82,31 +83,21 @@ def _word(text: str) -> str:
 def _link(link: Link) -> dict:
     xx, xy, xz, yy, yz, zz = link.inertia
     inertia = link.inertia if xy or xz or yz else (xx, yy, zz)
-    return _without_defaults({"mass": link.mass, "com": list(link.com), "inertia": list(inertia)},
-                             {"mass": 0.0, "com": list(_ZERO), "inertia": list(_ZERO)})
+    return {"mass": link.mass or None, "com": _unless(link.com, _ZERO), "inertia": _unless(inertia, _ZERO)}
 
 
 def _joint(joint: Joint) -> dict:
-    values: dict[str, Any] = {"type": joint.type, "parent": joint.parent, "child": joint.child}
-    if origin := plain_pose(joint.origin):
-        values["origin"] = origin
-    if joint.axes:
-        axes = [list(axis) for axis in joint.axes]
-        values |= {"axes": axes} if joint.type == "universal" else {"axis": axes[0]}
-    if joint.type == "helical":
-        values["pitch"] = joint.pitch
-    if joint.sequence:
-        values["sequence"] = joint.sequence
-    if joint.screws:
-        values["screws"] = [list(screw) for screw in joint.screws]
-    limits = {key: written for key in _LIMITS if (written := _each(joint, key)) is not None}
-    if limits:
-        values["limits"] = limits
-    values |= {key: written for key in _PASSIVE if (written := _each(joint, key)) is not None}
-    if joint.mimic and joint.labels:
-        mimic = joint.mimic
-        values["mimic"] = {"joint": mimic.joint, "multiplier": mimic.multiplier, "offset": mimic.offset}
-    return values
+    limits, passive = ({key: _each(joint, key) for key in keys} for keys in (_LIMITS, _PASSIVE))
+    mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
+    return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": plain_pose(joint.origin) or None,
+            **_axes(joint), "pitch": joint.pitch if joint.type == "helical" else None, "sequence": joint.sequence or None,
+            "screws": joint.screws or None, "limits": plain(limits) or None, **passive, "mimic": mimic}
+
+
+def _axes(element: Joint | Loop) -> dict:
+    if not element.axes:
+        return {}
+    return {"axes": element.axes} if element.type == "universal" else {"axis": element.axes[0]}
 
 
 def _each(joint: Joint, key: str) -> float | list[float] | None:
@@ -131,21 +122,14 @@ def plain_pose(pose: Pose) -> dict:
 
 
 def _actuator(actuator: Actuator) -> dict:
-    return {"link": actuator.link} | _without_defaults(
-        {"position": list(actuator.position), "axis": list(actuator.axis), "torque_ratio": actuator.torque_ratio},
-        {"position": list(_ZERO), "axis": [0.0, 0.0, 1.0], "torque_ratio": 0.0})
+    return {"link": actuator.link, "position": _unless(actuator.position, _ZERO), "axis": _unless(actuator.axis, (0.0, 0.0, 1.0)),
+            "torque_ratio": actuator.torque_ratio or None}
 
 
 def _loop(loop: Loop) -> dict:
-    values: dict[str, Any] = {"type": loop.type, "a": _frame(loop.a, loop.pose_a), "b": _frame(loop.b, loop.pose_b)}
-    if loop.axes:
-        axes = [list(axis) for axis in loop.axes]
-        values |= {"axes": axes} if loop.type == "universal" else {"axis": axes[0]}
-    if loop.type == "distance":
-        values["length"] = loop.length
-    if loop.type == "rolling":
-        values |= {"radius": loop.radius, "shape": loop.shape}
-    return values | ({"driven": True} if loop.driven else {})
+    own = {"distance": ("length",), "rolling": ("radius", "shape")}.get(loop.type, ())
+    return {"type": loop.type, "a": _frame(loop.a, loop.pose_a), "b": _frame(loop.b, loop.pose_b), **_axes(loop),
+            **{key: getattr(loop, key) for key in own}, "driven": loop.driven or None}
 
 
 def _frame(link: str, pose: Pose) -> str | dict:
@@ -155,9 +139,4 @@ def _frame(link: str, pose: Pose) -> str | dict:
 
 def _coupling(coupling: Coupling) -> dict:
     terms = {f"{joint}.{label}" if label else joint: factor for joint, label, factor in coupling.terms}
-    return {"terms": terms} | ({"offset": coupling.offset} if coupling.offset else {})
-
-
-def _without_defaults(values: dict, defaults: dict) -> dict:
-    return {key: value for key, value in values.items() if value != defaults[key]}
-
+    return {"terms": terms, "offset": coupling.offset or None}

@@ -19,6 +19,7 @@ from liedyn.io.scenarios.contact_shapes import (
 )
 from liedyn.io.scenarios.scenario import WITHOUT_EVENTS
 from liedyn.io.scenarios.signal_keys import by_name, plain_rules
+from liedyn.io.write_yaml import plain
 from liedyn.io.yaml_text import Node
 from liedyn.model.description import LARGEST
 
@@ -64,8 +65,6 @@ def _shape(node: Node) -> Shape:
     sizes = SHAPE[kind].value.read(child)
     if kind == "point":
         own, sizes = {"at": sizes}, ()
-    elif kind != "box":
-        sizes = tuple(sizes[size] for size in SHAPES[kind])
     return Shape(kind, sizes, **own, material=_material(given), place=node.place)
 
 
@@ -119,6 +118,7 @@ def plain_contacts(contact: Contact) -> dict:
         placed = {key: value for key, value in (("at", one.at), ("rpy", one.rpy)) if any(value)}
         return {one.kind: sizes, **placed, **dict(one.material)}
 
-    return {"links": plain_rules(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0])),
-            "planes": {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes},
-            "pairs": [pair.links for pair in contact.pairs] or None, **dict(contact.material)}
+    links = plain_rules(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
+    planes = {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes}
+    return plain({"links": links, "planes": planes, "pairs": [pair.links for pair in contact.pairs] or None,
+                  **dict(contact.material)})

@@ -10,7 +10,7 @@ unknown da, and M is known in factors already, so here the same result comes fro
 Forward dynamics is the case of none prescribed. The tests keep Tables 6 and 7 to the letter and find both equal to rounding."""
 from liedyn.jit import entry, primitive
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, give
 from liedyn.kernels.derivatives.directional_inverse import (
     direction_memory,
     direction_of,
@@ -18,27 +18,27 @@ from liedyn.kernels.derivatives.directional_inverse import (
     newton_euler_direction,
     pack_direction,
 )
-from liedyn.kernels.recursions.hybrid import bad_input, hybrid, hybrid_work, solved
+from liedyn.kernels.recursions.hybrid import hybrid, hybrid_memory, hybrid_work, solved, take_input
 from liedyn.kernels.recursions.inverse_mass import sweep, sweep_work
 from liedyn.kernels.recursions.kinematics import gather
-from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_work
-from liedyn.lie.blocks import pack, unpack
-from liedyn.lie.lanes import load, number_like, store
+from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.lie.blocks import unpack
+from liedyn.lie.lanes import WIDTH, load, number_like, store
+from liedyn.seam.views import carve
 
 
 @primitive
 def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, nv):
     """Completes da and dtau of D.motion: the one given is read and the other written. base: NewtonEulerWork at the solution;
     factors: HybridWork."""
-    dq, dv, da, dtau = D.motion[:nv], D.motion[nv:2 * nv], D.motion[2 * nv:3 * nv], D.motion[3 * nv:]
-    n = tree.parent.size
-    zero = number_like(dq, 0.0)
+    dq, dv, da, dtau = carve(D.motion, (nv, nv, nv))
+    n, zero = tree.parent.size, number_like(dq, 0.0)
     for k in range(nv):
         if not prescribed[k]:
             store(da, k, zero)
     newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, direction_work(D.work, n))
-    memory = D.work                                            # Table 5 is done with it
-    x, force, work = memory[:nv], memory[nv:2 * nv], sweep_work(factors, memory[2 * nv:], n, nv)
+    x, force, room = carve(D.work, (nv, nv))                   # Table 5 is done with it
+    work = sweep_work(factors, room, n, nv)
     for k in range(nv):
         if prescribed[k]:
             store(x, k, zero)                                  # r has M da of these in it
@@ -59,7 +59,8 @@ def hybrid_direction_memory(n, nv, nl):
 
 # from Python ------------------------------------------------------------------------------------------------------
 def hybrid_directions_memory(n, nq, nv, nl):
-    return 87 * n + 14 * nv + nq + 6 * nl + hybrid_direction_memory(n, nv, nl)
+    own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_memory(n, nv) + newton_euler_memory(n, nv)
+    return own + hybrid_direction_memory(n, nv, nl)
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
@@ -70,38 +71,27 @@ def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext,
     dtau."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, bodies, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 6 * n], m[6 * nl + 6 * n:]
-    factors, again, m = hybrid_work(m, n, nv), m[51 * n + 9 * nv:51 * n + 10 * nv], m[51 * n + 10 * nv:]
-    F, base = bodies[:6 * n if f_ext.size else 0], newton_euler_work(m, n, nv)
-    D = direction_of(m[30 * n + nv:], 4 * nv, df_ext.shape[2], changes.shape[2], n, nv, nl)
-    for k in range(first, last, 8):
+    tree, parts = tree_of(index, constants), carve(
+        memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_memory(n, nv), newton_euler_memory(n, nv)))
+    Q, V, A, Tau, again, links, bodies, room, other, m = parts
+    factors, base = hybrid_work(room, n, nv), newton_euler_work(other, n, nv)
+    D = direction_of(m, 4 * nv, df_ext.shape[2], changes.shape[2], n, nv)
+    for k in range(first, last, WIDTH):
         if k == first or rows > 1:
-            pack(q, k, Q)
-            pack(v, k, V)
-            pack(a, k, A)
-            pack(tau, k, Tau)
-            if f.size:
-                pack(f_ext, k, f)
-            code, bad_f_ext = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv), gather(tree, f, bodies, n, nl)[0]
-            code = code if code != OK else bad_f_ext
+            bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
             if code == OK:
-                code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau, nv)
+                code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau)
             if code != OK:
                 return code
             unpack(A, a, k)
             unpack(Tau, tau, k)
             newton_euler(tree, Q, V, A, F, False, again, base)
         for j in range(out.shape[0]):
-            code, dF = pack_direction(tree, motion[min(j, motion.shape[0] - 1)], df_ext[min(j, df_ext.shape[0] - 1)],
-                                      changes[min(j, changes.shape[0] - 1)], k, D, n, nl)
+            code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
             if code != OK:
                 return code
             hybrid_direction(tree, prescribed, Q, V, A, passive, base, factors, D, dF, nv)
-            if not finite(D.motion[2 * nv:], 2 * nv):
+            if not give(D.motion[2 * nv:], out[j], k):
                 return BAD_RESULT
-            unpack(D.motion[2 * nv:], out[j], k)
     return OK

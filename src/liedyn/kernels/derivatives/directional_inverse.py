@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.kinds import HAS_CHILDREN, LAST_CHILD
+from liedyn.joints.children import hand_to_parent, with_children
 from liedyn.joints.motion import joint_add, joint_eta, store_joint_force
 from liedyn.joints.perturbation import (
     add_screw_change_force,
     changes_of,
+    changes_size,
     joint_eta_along,
     joint_less,
     joint_minus_dad,
@@ -21,14 +22,15 @@ from liedyn.joints.perturbation import (
     screw_change,
 )
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_motion
 from liedyn.kernels.recursions.kinematics import gather
-from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_work
-from liedyn.lie.blocks import pack, unpack
+from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.lie.blocks import pack
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.lanes import WIDTH, load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, less_dad, sub
+from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, less_dad, sub, zero6
+from liedyn.seam.views import carve
 
 
 class DirectionWork(NamedTuple):
@@ -40,13 +42,12 @@ class DirectionWork(NamedTuple):
 
 @primitive
 def direction_work(memory, n):
-    m = memory
-    return DirectionWork(m[:6 * n], m[6 * n:12 * n], m[12 * n:18 * n], m[18 * n:24 * n])
+    return DirectionWork(*carve(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
 def direction_memory(n, nv, nl):
     """Of `direction_of`: dq dv da dtau, wrenches on links and bodies, changes, result, work."""
-    return 5 * nv + 6 * nl + 6 * n + 6 + 22 * n + 5 * nv + 24 * n
+    return 5 * nv + 6 * nl + 6 * n + changes_size(n, nv) + 24 * n
 
 
 @kernel
@@ -68,7 +69,7 @@ def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, fla
 def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work):
     """Forward, parents first. -ad_{dh} of what the parent gives is, for dh = S dq, ad_Vp S dq and ad_dVp S dq."""
     zero = number_like(dq, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(zero)
     store_twist(work.pV, 0, rest)
     store_twist(work.pdV, 0, load_twist(changes.dV0, 0) if changed else rest)
     for i in range(1, tree.parent.size):
@@ -101,17 +102,13 @@ def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
         pF = less_dad(less_dad(pF, pV, P), V, pP)
         if dF_ext.size:
             pF = sub(pF, load_twist(dF_ext, i))
-        if tree.marks[i] & HAS_CHILDREN:
-            pF = add(pF, load_twist(work.pF, i))
+        pF = with_children(tree, i, pF, work.pF)
         store_twist(work.pF, i, pF)
         store_joint_force(tree, i, pF, dtau)
         if changed:
             add_screw_change_force(tree, i, changes, F, dtau)
             pF = less_dad(pF, load_twist(work.dh, i), F)
-        p = tree.parent[i]
-        if p > 0:
-            to_parent = dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F)))
-            store_twist(work.pF, p, to_parent if tree.marks[i] & LAST_CHILD else add(to_parent, load_twist(work.pF, p)))
+        hand_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F))), work.pF)
 
 
 class Direction(NamedTuple):
@@ -126,28 +123,24 @@ class Direction(NamedTuple):
 
 
 @primitive
-def direction_of(memory, motion, forces, changes, n, nv, nl):
-    """Views into `direction_memory` numbers; motion, forces, changes: how many numbers of each there are."""
-    m, links, bodies, figures = memory, 4 * nv, 4 * nv + 6 * nl, 4 * nv + 6 * nl + 6 * n
-    result = figures + 6 + 22 * n + 5 * nv
-    return Direction(m[:motion], m[links:links + forces], m[bodies:figures], m[figures:figures + changes],
-                     m[result:result + nv], m[result + nv:])
+def direction_of(memory, motion, links, changes, n, nv):
+    """Views into `direction_memory` numbers; motion, links, changes: how many numbers of each there are."""
+    return Direction(*carve(memory, (motion, links, 6 * n, changes, nv)))
 
 
 @primitive
-def pack_direction(tree, motion, df_ext, changes, row, D, n, nl):
-    """Row `row` and those after it; an array of one row serves all. Returns a code, and wrenches on bodies or nothing."""
-    pack(motion, row, D.motion)
+def pack_direction(tree, motion, df_ext, changes, j, row, D):
+    """Direction j of state `row` and those after it; an array of one direction or one row serves all. Returns a code, and
+    wrenches on bodies or nothing."""
+    pack(motion[min(j, motion.shape[0] - 1)], row, D.motion)
     if D.changes.size:
-        pack(changes, row, D.changes)
-    if D.links.size:
-        pack(df_ext, row, D.links)
-    return gather(tree, D.links, D.F_ext, n, nl)
+        pack(changes[min(j, changes.shape[0] - 1)], row, D.changes)
+    return gather(tree, df_ext[min(j, df_ext.shape[0] - 1)], row, D.links, D.F_ext)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 def inverse_directions_memory(n, nq, nv, nl):
-    return 36 * n + nv + nq + 3 * nv + 6 * nl + direction_memory(n, nv, nl)
+    return newton_euler_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_memory(n, nv, nl)
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], f8[:,:,::1],"
@@ -158,36 +151,24 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
     (…, changes_size) may have no columns."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    F, base = m[:6 * n if f_ext.size else 0], newton_euler_work(m[6 * n:], n, nv)
-    D = direction_of(m[36 * n + nv:], motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv, nl)
-    dq, dv, da, work = D.motion[:nv], D.motion[nv:2 * nv], D.motion[2 * nv:3 * nv], direction_work(D.work, n)
-    for k in range(first, last, 8):
+    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_memory(n, nv)))
+    Q, V, A, Tau, links, bodies, room, m = parts
+    base, D = newton_euler_work(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
+    (dq, dv, da, _), work = carve(D.motion, (nv, nv, nv)), direction_work(D.work, n)
+    for k in range(first, last, WIDTH):
         if k == first or rows > 1:
-            pack(q, k, Q)
-            pack(v, k, V)
-            pack(a, k, A)
-            if f.size:
-                pack(f_ext, k, f)
-            code, bad_f_ext = bad_motion(tree, Q, V, A, nq, nv), gather(tree, f, m, n, nl)[0]
-            code = code if code != OK else bad_f_ext
+            bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
             if code != OK:
                 return code
             newton_euler(tree, Q, V, A, F, passive and index[4] != 0, Tau, base)
-            unpack(Tau, tau, k)
-            if not finite(Tau, nv):
+            if not give(Tau, tau, k):
                 return BAD_RESULT
         for j in range(dtau.shape[0]):
-            code, dF = pack_direction(tree, motion[min(j, motion.shape[0] - 1)], df_ext[min(j, df_ext.shape[0] - 1)],
-                                      changes[min(j, changes.shape[0] - 1)], k, D, n, nl)
+            code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
             if code != OK:
                 return code
             newton_euler_direction(tree, Q, V, A, passive, base, dq, dv, da, dF, D.changes, D.dtau, work)
-            if not finite(D.dtau, nv):
+            if not give(D.dtau, dtau[j], k):
                 return BAD_RESULT
-            unpack(D.dtau, dtau[j], k)
     return OK

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.jit import entry, primitive
 from liedyn.joints.kinds import FREE, NV
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, SMALLEST, finite, fits, within
+from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, within
 from liedyn.kernels.derivatives.inverse_derivatives import (
     derivatives_memory,
     derivatives_work,
@@ -19,14 +19,14 @@ from liedyn.kernels.derivatives.inverse_derivatives import (
 )
 from liedyn.kernels.derivatives.tree_factor import factor, solve, solve_matrix
 from liedyn.kernels.recursions.composite import composite, composite_work
-from liedyn.kernels.recursions.hybrid import bad_input
+from liedyn.kernels.recursions.hybrid import take_input
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_work
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import absolute, all_less, largest, load, number_like, store
+from liedyn.lie.blocks import states_in
+from liedyn.lie.lanes import absolute, all_less, load, number_like, store
 from liedyn.lie.rows import load3, load_pose, load_twist
 from liedyn.lie.vec3 import cross, rotate_back
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 
 class HybridDerivativesWork(NamedTuple):
@@ -35,35 +35,28 @@ class HybridDerivativesWork(NamedTuple):
     Psi: np.ndarray          # (nv,)
     a: np.ndarray            # (nv,) accelerations
     bias: np.ndarray         # (nv,)
-    columns: np.ndarray      # (8 nv,) scratch of `solve_matrix`
     memory: np.ndarray       # of inverse dynamics and of its derivatives, one after the other
 
 
 @primitive
 def hybrid_derivatives_work(memory, n, nv):
-    m, size = memory, nv * nv
-    k = 2 * size + 3 * nv
-    return HybridDerivativesWork(span(m, 0, size), span(m, size, size), span(m, 2 * size, nv), span(m, 2 * size + nv, nv),
-                                 span(m, 2 * size + 2 * nv, nv), span(m, k, 8 * nv),
-                                 span(m, k + 8 * nv, m.shape[0] - k - 8 * nv))
+    return HybridDerivativesWork(*carve(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
-def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 11 * nv + derivatives_memory(n, nv)
+def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 3 * nv + derivatives_memory(n, nv)
 
 
 @primitive
 def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, work):
     """Writes the derivatives of tau where prescribed and of a elsewhere, by q, by v and by a where prescribed and tau elsewhere
     (nv nv each, by rows). Returns a positive number if a joint's articulated inertia vanishes."""
-    n, nv, any_prescribed = tree.parent.size, prescribed.size, False
-    for k in range(nv):
-        any_prescribed = any_prescribed or prescribed[k]
+    n, nv = tree.parent.size, prescribed.size
     deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
     inverse_derivatives(tree, q, v, work.a, f_ext, passive, Dq, Dv, work.M, derivatives_work(work.memory, n, nv))
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False, work.columns)
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False, work.columns)
-    inverse(tree, prescribed, work.L, work.Psi, Du, work.columns)
-    if any_prescribed:
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False)
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False)
+    inverse(tree, prescribed, work.L, work.Psi, Du)
+    if prescribed.any():
         add_products(tree, prescribed, work.M, Dq)
         add_products(tree, prescribed, work.M, Dv)
         exchange(tree, prescribed, work.M, Du)
@@ -84,17 +77,17 @@ def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
         if not prescribed[k]:
             store(work.a, k, load(tau, k) - load(work.bias, k))
     solve(tree, prescribed, work.L, work.Psi, work.a)
-    return largest(deficit)
+    return deficit
 
 
 @primitive
-def inverse(tree, prescribed, L, Psi, U, scratch):
+def inverse(tree, prescribed, L, Psi, U):
     """U_vv = M_vv^-1, symmetric; zero elsewhere."""
     nv, zero = prescribed.size, number_like(Psi, 0.0)
     for r in range(nv):
         for c in range(nv):
             store(U, r * nv + c, zero - 1.0 if r == c and not prescribed[r] else zero)
-    solve_matrix(tree, prescribed, L, Psi, U, True, scratch)
+    solve_matrix(tree, prescribed, L, Psi, U, True)
     for r in range(nv):
         for c in range(r):
             store(U, r * nv + c, load(U, c * nv + r))
@@ -193,35 +186,19 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     """The derivatives (N, nv nv) of states first … last - 1: see `hybrid_derivatives`. f_ext (N, 6 n_links) in link frames, or
     empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    rows, size = q.shape[0], nv * nv
-    if (q.shape[1] != nq or prescribed.size != nv or not (fits(v, rows, nv) and (a.size == 0 or fits(a, rows, nv))
-            and fits(tau, rows, nv) and fits(Dq, rows, size) and fits(Dv, rows, size) and fits(Du, rows, size))):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 3 * size], m[6 * nl + 3 * size:]
-    work = hybrid_derivatives_work(m[6 * n:], n, nv)
+    size = nv * nv
+    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
+    Q, V, A, Tau, links, bodies, x, y, z, m = parts
+    work = hybrid_derivatives_work(m, n, nv)
     passive = passive and index[4] != 0
     for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, V)
-        if a.size:
-            pack(a, k, A)
-        pack(tau, k, Tau)
-        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
-        if f_ext.size:
-            pack(f_ext, k, f)
-        bad_f_ext, F = gather(tree, f, m, n, nl)
-        code = code if code != OK else bad_f_ext
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code != OK:
             return code
-        x, y, z = X[:size], X[size:2 * size], X[2 * size:]
         deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, work)
         if not within(deficit, SMALLEST):
             return SINGULAR
-        if not finite(X, 3 * size):
+        if not (give(x, Dq, k) and give(y, Dv, k) and give(z, Du, k)):
             return BAD_RESULT
-        unpack(x, Dq, k)
-        unpack(y, Dv, k)
-        unpack(z, Du, k)
     return OK

@@ -22,18 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, primitive
-from liedyn.joints.columns import store_force_apart
+from liedyn.jit import entry, everywhere, primitive
 from liedyn.joints.kinds import NV, SCREW
-from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose
+from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose, store_force_apart
 from liedyn.joints.passive import resistance_slope
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_motion
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.blocks import states_in
 from liedyn.lie.body_coriolis import add_coriolis, coriolis, coriolis_to_parent, coriolis_transposed, coriolis_wrench
-from liedyn.lie.inertia import add_rigid, momentum, rigid_to_parent
+from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_parent
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import (
     load3,
@@ -49,7 +48,7 @@ from liedyn.lie.rows import (
 )
 from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, less_dad, plus_ad, sub
 from liedyn.lie.vec3 import dot3, rotate
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 
 class DerivativesWork(NamedTuple):
@@ -64,15 +63,16 @@ class DerivativesWork(NamedTuple):
     phi: np.ndarray   # (6nv,)
 
 
+@everywhere
+def derivatives_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n, 6 * nv, 6 * nv, 6 * nv
+
+
 @primitive
-def derivatives_work(memory, n, nv):
-    m, k = memory, 52 * n
-    return DerivativesWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 10 * n),
-                           span(m, 34 * n, 6 * n), span(m, 40 * n, 12 * n), span(m, k, 6 * nv), span(m, k + 6 * nv, 6 * nv),
-                           span(m, k + 12 * nv, 6 * nv))
+def derivatives_work(memory, n, nv): return DerivativesWork(*carve(memory, derivatives_sizes(n, nv))[:-1])
 
 
-def derivatives_memory(n, nv): return 52 * n + 18 * nv
+@everywhere
+def derivatives_memory(n, nv): return sum(derivatives_sizes(n, nv))
 
 
 @primitive
@@ -113,9 +113,7 @@ def outward(tree, q, v, a, f_ext, work):
             store_twist(work.psi, k, psi)
             store_twist(work.zeta, k, plus_ad(ad(dVp, s), Vp, psi))
             store_twist(work.phi, k, plus_ad(psi, V, s))
-        m, h, A = load_rigid(tree.I, i)
-        I = (m + zero, (h[0] + zero, h[1] + zero, h[2] + zero),
-             (A[0] + zero, A[1] + zero, A[2] + zero, A[3] + zero, A[4] + zero, A[5] + zero))
+        I = rigid_like(load_rigid(tree.I, i), zero)
         P = momentum(I, V)
         F = less_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
         if f_ext.size:
@@ -195,29 +193,16 @@ def inverse_derivatives_batch_memory(n, nq, nv, nl):
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
     """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    rows, size = q.shape[0], nv * nv
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(Dq, rows, size) and fits(Dv, rows, size)
-                                and fits(M, rows, size)):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory
-    Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 3 * size], m[6 * nl + 3 * size:]
-    work = derivatives_work(m[6 * n:], n, nv)
+    size = nv * nv
+    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
+    Q, V, A, links, bodies, of_q, of_v, mass, m = parts
+    work = derivatives_work(m, n, nv)
     for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, V)
-        pack(a, k, A)
-        code = bad_motion(tree, Q, V, A, nq, nv)
-        if f_ext.size:
-            pack(f_ext, k, f)
-        bad_f_ext, F = gather(tree, f, m, n, nl)
-        code = code if code != OK else bad_f_ext
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code
-        inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, X[:size], X[size:2 * size], X[2 * size:], work)
-        if not finite(X, 3 * size):
+        inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, of_q, of_v, mass, work)
+        if not (give(of_q, Dq, k) and give(of_v, Dv, k) and give(mass, M, k)):
             return BAD_RESULT
-        unpack(X[:size], Dq, k)
-        unpack(X[size:2 * size], Dv, k)
-        unpack(X[2 * size:], M, k)
     return OK

@@ -19,7 +19,7 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_column
 from liedyn.joints.passive import resistance_curvature
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_motion
 from liedyn.kernels.derivatives.inverse_derivatives import (
     derivatives_memory,
     derivatives_work,
@@ -27,16 +27,14 @@ from liedyn.kernels.derivatives.inverse_derivatives import (
     load_coriolis,
     outward,
 )
-from liedyn.kernels.recursions.coriolis import clear
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.blocks import integers, states_in
 from liedyn.lie.body_coriolis import coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
-from liedyn.lie.integers import integers
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, less_dad, minus_dad, plus_ad, scale
+from liedyn.lie.rows import clear, load_pose, load_rigid, load_twist, store_twist
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, identity, less_dad, minus_dad, plus_ad, scale
 from liedyn.lie.vec3 import cross, dot3, plus_cross
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 
 class PathWork(NamedTuple):
@@ -52,19 +50,17 @@ class PathWork(NamedTuple):
 
 @primitive
 def path_work(memory, nv):
-    m = memory
-    (k,), (first,) = integers(span(m, 24 * nv, nv)), integers(span(m, 25 * nv, nv))
-    return PathWork(span(m, 0, 6 * nv), span(m, 6 * nv, 6 * nv), span(m, 12 * nv, 6 * nv), span(m, 18 * nv, 6 * nv), k, first)
+    s, psi, zeta, phi, k, first, _ = carve(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
+    return PathWork(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
 
 
 @primitive
 def walk(tree, i, work, path):
     """Writes the path of body i. Returns where its own columns begin, and their end."""
     end, j, zero = 0, i, number_like(work.psi, 0.0)
-    one = zero + 1.0
     while j > 0:
         end, j = end + NV[tree.kind[j]], tree.parent[j]
-    x, j, T = end, i, ((one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero))      # T: pose of i in j
+    x, j, T = end, i, identity(zero)      # T: pose of i in j
     while j > 0:
         n, k = NV[tree.kind[j]], tree.iv[j]
         x = x - n
@@ -224,24 +220,17 @@ def second_derivatives_memory(n, nq, nv, nl): return derivatives_memory(n, nv) +
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
     """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
-    n, nq, nv, rows = index[0], index[1], index[2], q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv)):
-        return SHAPE
-    tree, m, size = tree_of(index, constants), memory, 4 * nv * nv * nv
-    Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    path, block, work = path_work(m, nv), m[26 * nv:26 * nv + size], derivatives_work(m[26 * nv + size:], n, nv)
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, V, A, room, block, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
+    path, work = path_work(room, nv), derivatives_work(m, n, nv)
     passive = passive and index[4] != 0
     clear(block)
     for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, V)
-        pack(a, k, A)
-        code = bad_motion(tree, Q, V, A, nq, nv)
+        code = take_motion(tree, q, v, a, k, Q, V, A)
         if code != OK:
             return code
         outward(tree, Q, V, A, A[:0], work)
         tensors(tree, V, passive, work, path, block)
-        if not finite(block, size):
+        if not give(block, out, k):
             return BAD_RESULT
-        unpack(block, out, k)
     return OK

@@ -36,7 +36,6 @@ from liedyn.kernels.loops.desk import (
 from liedyn.kernels.loops.parts import CHANGED, COMPLETED, EQUATIONS, HOLONOMIC, MOVED, RESIDUALS, ROWS, VELOCITIES
 from liedyn.lie.lanes import sqrt
 from liedyn.pointer_call import call_at, numbers_at, place_of
-from liedyn.seam.views import span
 
 MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MULTIPLY = range(8)        # what `mechanism` does
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
@@ -96,21 +95,21 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
     tree = tree_of(index, constants)
     d.frequency[0] = frequency
     for k in range(first, last):
-        copy(span(q, k * nq, nq), d.q)
-        copy(span(v, k * nv, nv), d.v)
-        copy(span(a, k * nv, nv if a.size else 0), d.a)
-        copy(span(tau, k * nv, nv), d.tau)
-        copy(span(f_ext, k * d.f_ext.size, d.f_ext.size), d.f_ext)
-        copy(span(drive, k * d.drive.size, d.drive.size), d.drive)
+        copy(q[k * nq:(k + 1) * nq], d.q)
+        copy(v[k * nv:(k + 1) * nv], d.v)
+        copy(a[k * nv:(k + 1) * nv], d.a)
+        copy(tau[k * nv:(k + 1) * nv], d.tau)
+        copy(f_ext[k * d.f_ext.size:(k + 1) * d.f_ext.size], d.f_ext)
+        copy(drive[k * d.drive.size:(k + 1) * d.drive.size], d.drive)
         if bad_quaternions(tree, d.q) != OK:
             return BAD_QUATERNION
         code = run(x, MOVE)
         if code != OK:
             return code
-        copy(d.found_a, span(found_a, k * nv, nv))
+        copy(d.found_a, found_a[k * nv:(k + 1) * nv])
         if found_tau.size:
-            copy(d.found_tau, span(found_tau, k * nv, nv))
-        rows, total = span(out, 3 * k * m, 3 * m), 0.0
+            copy(d.found_tau, found_tau[k * nv:(k + 1) * nv])
+        rows, total = out[3 * k * m:3 * (k + 1) * m], 0.0
         for r in range(m):
             keep = d.solver.keep[r]
             rows[r], rows[m + r], rows[2 * m + r] = d.multipliers[r], keep, d.solver.z[r] * (1.0 - keep)

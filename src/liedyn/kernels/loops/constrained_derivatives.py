@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, primitive
+from liedyn.jit import entry, everywhere, primitive
 from liedyn.joints.closures import BODY_A, BODY_B, FIRST, KIND, ROW_COUNT, TERM, TERMS, closure_row, loops_of
 from liedyn.joints.kinds import COUPLING
-from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, finite, give, take_motion
 from liedyn.kernels.derivatives.inverse_derivatives import (
     DerivativesWork,
     derivatives_memory,
@@ -31,13 +30,13 @@ from liedyn.kernels.loops.loop_rows import (
     store_rows,
     velocities,
 )
-from liedyn.kernels.recursions.kinematics import gather
+from liedyn.kernels.recursions.kinematics import body_twists, gather, joint_poses
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork, newton_euler
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import add_to_twist, load_pose, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg, scale
-from liedyn.seam.views import span
+from liedyn.lie.blocks import pack
+from liedyn.lie.lanes import WIDTH, load, number_like, store
+from liedyn.lie.rows import add_to_twist, load_pose, load_twist, store_twist
+from liedyn.lie.se3 import add, dAd_inv, neg, scale, zero6
+from liedyn.seam.views import carve
 
 
 class BalanceWork(NamedTuple):
@@ -50,8 +49,7 @@ class BalanceWork(NamedTuple):
 def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, work):
     """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
     on bodies, or empty."""
-    for i in range(1, tree.parent.size):
-        store_pose(work.tree.T, i, joint_pose(tree, i, q))
+    joint_poses(tree, q, work.tree.T)
     closure_frames(tree, loops, work.tree.T, drive, work.rows)
     gather_wrenches(tree, loops, multipliers, f_ext, work.F, work.rows)
     newton_euler(tree, q, v, a, work.F, passive, force, work.tree)
@@ -66,8 +64,7 @@ def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rat
 @primitive
 def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
     """F (6n): external wrenches and those of the multipliers, on bodies."""
-    zero = number_like(F, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(number_like(F, 0.0))
     for i in range(tree.parent.size):
         store_twist(F, i, add(rest, load_twist(f_ext, i)) if f_ext.size else rest)
     for c in range(loops.record.shape[0]):
@@ -86,11 +83,8 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
 @primitive
 def row_velocities(tree, loops, x, drive, out, work):
     """out (m) = A x less the drive's velocity, at the configuration of the last `balance`."""
-    zero, T, V = number_like(out, 0.0), work.tree.T, work.tree.V
-    store_twist(V, 0, ((zero, zero, zero), (zero, zero, zero)))
-    for i in range(1, tree.parent.size):
-        store_twist(V, i, joint_add(tree, i, Ad_inv(load_pose(T, i), load_twist(V, tree.parent[i])), x))
-    velocities(loops, x, V, drive, work.rows, out)
+    body_twists(tree, work.tree.T, x, work.tree.V)
+    velocities(loops, x, work.tree.V, drive, work.rows, out)
 
 
 class Rates(NamedTuple):
@@ -105,14 +99,15 @@ class Rates(NamedTuple):
     Xq: np.ndarray
 
 
+@everywhere
+def rates_sizes(nv, m): return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
+
+
 @primitive
-def rates_in(x, nv, m):
-    k, s, t = nv * nv, 3 * nv * nv, m * nv
-    return Rates(span(x, 0, k), span(x, k, k), span(x, 2 * k, k), span(x, s, t), span(x, s + t, t), span(x, s + 2 * t, t),
-                 span(x, s + 3 * t, t))
+def rates_in(x, nv, m): return Rates(*carve(x, rates_sizes(nv, m))[:-1])
 
 
-def rates_size(nv, m): return 3 * nv * nv + 4 * m * nv
+def rates_size(nv, m): return sum(rates_sizes(nv, m))
 
 
 class RatesWork(NamedTuple):
@@ -123,9 +118,8 @@ class RatesWork(NamedTuple):
 
 @primitive
 def rates_work(memory, n, nv, nc):
-    x, k = memory, 52 * n + 18 * nv                                                  # `derivatives_memory`
-    return RatesWork(derivatives_work(x, n, nv), frame_work(span(x, k, 27 * nc), nc),
-                     loop_work(span(x, k + 27 * nc, 30 * n + 6 * nv), n, nv))
+    tree, rows, loop, _ = carve(memory, (derivatives_memory(n, nv), 27 * nc, loop_work_memory(n, nv)))
+    return RatesWork(derivatives_work(tree, n, nv), frame_work(rows, nc), loop_work(loop, n, nv))
 
 
 def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)
@@ -162,36 +156,25 @@ def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q,
                         first, last):
     """States first … last - 1. out (N, 3 nv nv + 4 m nv): `Rates`. x (N, nv) or empty; f_ext (N, 6 n_links) in link frames, or
     empty; drive (N, 24 driven)."""
-    n, nq, nv, nl, rows = index[0], index[1], index[2], index[3], q.shape[0]
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
-    size = 3 * nv * nv + 4 * m * nv
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(multipliers, rows, m)
-                                and fits(drive, rows, 24 * driven) and fits(out, rows, size)):
-        return SHAPE
-    tree, loops, y = tree_of(index, constants), loops_of(loop_index, loop_constants), memory
-    Q, V, A, X, y = y[:nq], y[nq:nq + nv], y[nq + nv:nq + 2 * nv], y[nq + 2 * nv:nq + 2 * nv + x.shape[1]], y[nq + 3 * nv:]
-    mu, D, y = y[:m], y[m:m + 24 * driven], y[m + 24 * driven:]
-    f, Out, y = y[:6 * nl if f_ext.size else 0], y[6 * nl:6 * nl + size], y[6 * nl + size:]
-    work, rates = rates_work(y[6 * n:], n, nv, nc), rates_in(Out, nv, m)
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, V)
-        pack(a, k, A)
+    size = sum(rates_sizes(nv, m))
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    Q, V, A, X, mu, D, links, bodies, Out, y = carve(memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n, size))
+    work, rates = rates_work(y, n, nv, nc), rates_in(Out, nv, m)
+    for k in range(first, last, WIDTH):
+        code = take_motion(tree, q, v, a, k, Q, V, A)
         pack(multipliers, k, mu)
-        code = bad_motion(tree, Q, V, A, nq, nv)
         if x.shape[1]:
             pack(x, k, X)
         if driven:
             pack(drive, k, D)
-            code = code if code != OK or finite(D, 24 * driven) else BAD_F_EXT
-        if f_ext.size:
-            pack(f_ext, k, f)
-        bad_f_ext, F = gather(tree, f, y, n, nl)
-        code = code if code != OK else bad_f_ext
+            code = code if code != OK or finite(D) else BAD_F_EXT
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = code or bad_f_ext
         if code != OK:
             return code
         balance_rates(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, work)
-        if not finite(Out, size):
+        if not give(Out, out, k):
             return BAD_RESULT
-        unpack(Out, out, k)
     return OK

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
+from liedyn.jit import everywhere, primitive
 from liedyn.joints.closures import FIRST, ROW_COUNT
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
 FAIR = 1e-3               # of the same: no search for a better one
@@ -26,14 +26,16 @@ class SolverWork(NamedTuple):
     order: np.ndarray     # (m,) as int64: the row taken in each step
 
 
+@everywhere
+def solver_sizes(m): return m * m, m, m, m, m * m, m, m
+
+
 @primitive
-def solver_work(memory, m):
-    x, k = memory, m * m
-    return SolverWork(span(x, 0, k), span(x, k, m), span(x, k + m, m), span(x, k + 2 * m, m), span(x, k + 3 * m, k),
-                      span(x, 2 * k + 3 * m, m), span(x, 2 * k + 4 * m, m))
+def solver_work(memory, m): return SolverWork(*carve(memory, solver_sizes(m))[:-1])
 
 
-def solver_memory(m): return 2 * m * m + 5 * m
+@everywhere
+def solver_memory(m): return sum(solver_sizes(m))
 
 
 @primitive

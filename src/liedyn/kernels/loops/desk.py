@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
+from liedyn.jit import everywhere, primitive
 from liedyn.kernels.loops.constraint_solver import SolverWork, solver_memory, solver_work
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 HEADER = 24
 # places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses
@@ -62,24 +62,17 @@ def desk_of(x):
     return desk_views(x, h[N], h[NQ], h[NV], h[M], h[DRIVEN], h[FORCED])
 
 
+@everywhere
+def desk_sizes(n, nq, nv, m, driven, forced):
+    return (HEADER, nq, nv, nv, nv, 6 * n * forced, 24 * driven, 1, FIGURES, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv, nv, nv,
+            solver_memory(m))
+
+
 @primitive
 def desk_views(x, n, nq, nv, m, driven, forced):
-    k, f, d = HEADER, 6 * n * forced, 24 * driven
-    e = k + nq + 3 * nv + f + d + 1
-    p = e + FIGURES
-    r = p + m
-    s = r + 4 * m + 2
-    t = s + 2 * nv + nq
-    u = t + 4 * nv
-    w = u + 2 * m * m + 5 * m                                      # `solver_memory`
-    return Desk(span(x, k, nq), span(x, k + nq, nv), span(x, k + nq + nv, nv), span(x, k + nq + 2 * nv, nv),
-                span(x, k + nq + 3 * nv, f), span(x, e - d - 1, d), span(x, e - 1, 1),
-                span(x, e, FIGURES), span(x, p, m), span(x, r, m),
-                span(x, r + m, 1), span(x, r + m + 1, 1), span(x, r + m + 2, m), span(x, r + 2 * m + 2, m),
-                span(x, r + 3 * m + 2, m), span(x, s, nv), span(x, s + nv, nv), span(x, s + 2 * nv, nq), span(x, t, nv),
-                span(x, t + nv, nv), span(x, t + 2 * nv, nv), span(x, t + 3 * nv, nv), solver_work(span(x, u, w - u), m),
-                span(x, w, x.size - w))
+    views = carve(x, desk_sizes(n, nq, nv, m, driven, forced))
+    return Desk(*views[1:-2], solver_work(views[-2], m), views[-1])
 
 
 def desk_memory(n, nq, nv, m, driven, forced, rest):
-    return HEADER + FIGURES + 2 * nq + 9 * nv + 6 * n * forced + 24 * driven + 3 + 5 * m + solver_memory(m) + rest
+    return sum(desk_sizes(n, nq, nv, m, driven, forced)) + rest

@@ -21,8 +21,6 @@ class LoopPlant(NamedTuple):
     drive: np.ndarray         # (24 driven,) of the desk: motion at the last evaluation
     multipliers: np.ndarray   # (m,) of the desk: of the last evaluation
     figures: np.ndarray       # of the desk
-    q: np.ndarray             # (nq,) an output between two steps, back on the constraints
-    y: np.ndarray             # (2 nv + 1,) and the rest of its state
 
 
 # driven closures --------------------------------------------------------------------------------------------------

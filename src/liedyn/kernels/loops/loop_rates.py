@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
+from liedyn.jit import everywhere, primitive
 from liedyn.joints.closures import (
     BODY_A,
     BODY_B,
@@ -34,9 +34,9 @@ from liedyn.joints.kinds import BALL_CLOSURE, NV
 from liedyn.kernels.loops.loop_rows import end_of, load_guide
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_twist, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, dot, minus_dad, neg, scale, sub
+from liedyn.lie.se3 import Ad_inv, ad, add, dot, minus_dad, neg, scale, sub, zero6
 from liedyn.lie.vec3 import add3
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 
 class LoopWork(NamedTuple):
@@ -51,12 +51,10 @@ class LoopWork(NamedTuple):
 
 
 @primitive
-def loop_work(memory, n, nv):
-    x, k = memory, 6 * nv
-    return LoopWork(span(x, 0, k), span(x, k, 6 * n), span(x, k + 6 * n, 6 * n), span(x, k + 12 * n, 6 * n),
-                    span(x, k + 18 * n, 6 * n), span(x, k + 24 * n, 6 * n))
+def loop_work(memory, n, nv): return LoopWork(*carve(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
+@everywhere
 def loop_work_memory(n, nv): return 30 * n + 6 * nv
 
 
@@ -68,7 +66,7 @@ def joint_sums(tree, loops, c, s, x, U):
     for leg in range(2):
         i = end_of(loops, c, leg)
         while i != loops.record[c, COMMON]:
-            W = (zero, zero, zero), (zero, zero, zero)
+            W = zero6(zero)
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 W = add(W, scale(load(x, k), load_twist(s, k)))
             store_twist(U, i, W)
@@ -107,7 +105,7 @@ def drive_motion(loops, c, T, drive):
     """Twist of a driven frame A and its rate, in B."""
     d, zero = loops.record[c, DRIVEN], T[1][0] - T[1][0]
     if d < 0:
-        return ((zero, zero, zero), (zero, zero, zero)), ((zero, zero, zero), (zero, zero, zero))
+        return zero6(zero), zero6(zero)
     return Ad_inv(T, load_twist(drive, 4 * d + 2)), Ad_inv(T, load_twist(drive, 4 * d + 3))
 
 
@@ -153,7 +151,7 @@ def force_rates(tree, loops, c, multipliers, rows, s, Dq):
     kind, first, common = loops.record[c, KIND], loops.record[c, FIRST], loops.record[c, COMMON]
     T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     a, b, zero = loops.record[c, BODY_A], loops.record[c, BODY_B], number_like(s, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(zero)
     W = rest
     for r in range(loops.record[c, ROW_COUNT]):
         W = add(W, scale(load(multipliers, first + r), closure_row(kind, r, g)))

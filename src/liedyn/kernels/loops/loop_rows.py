@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
+from liedyn.jit import everywhere, primitive
 from liedyn.joints.closures import (
     BODY_A,
     BODY_B,
@@ -20,16 +20,15 @@ from liedyn.joints.closures import (
     guide,
     guide_rate,
     lifted,
-    relative_pose,
     row_rate,
     row_residual,
 )
 from liedyn.joints.kinds import COUPLING, NV
 from liedyn.joints.motion import joint_column
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, neg, sub
-from liedyn.seam.views import span
+from liedyn.lie.rows import load3, load_pose, load_twist, store3, store_pose, store_twist
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, inverse, neg, sub
+from liedyn.seam.views import carve
 
 
 class FrameWork(NamedTuple):
@@ -41,8 +40,7 @@ class FrameWork(NamedTuple):
 
 
 @primitive
-def frame_work(memory, nc):
-    return FrameWork(span(memory, 0, 12 * nc), span(memory, 12 * nc, 12 * nc), span(memory, 24 * nc, 3 * nc))
+def frame_work(memory, nc): return FrameWork(*carve(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
 
 
 class RowWork(NamedTuple):
@@ -65,16 +63,16 @@ class RowMotion(NamedTuple):
     dV: np.ndarray      # (6,) acceleration of the ground
 
 
+@everywhere
+def row_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
+
+
 @primitive
-def row_work(memory, n, nv, nc, m):
-    x, w = memory, 27 * nc
-    k = w + 6 * n
-    e = k + m * nv
-    f = frame_work(x, nc)
-    return RowWork(f.T, f.T_a, f.g, span(x, w, 6 * n), span(x, k, m * nv), span(x, e, m), span(x, e + m, m))
+def row_work(memory, n, nv, nc, m): return RowWork(*carve(memory, row_sizes(n, nv, nc, m))[:-1])
 
 
-def row_memory(n, nv, nc, m): return 27 * nc + 6 * n + m * (nv + 2)
+@everywhere
+def row_memory(n, nv, nc, m): return sum(row_sizes(n, nv, nc, m))
 
 
 # frames -----------------------------------------------------------------------------------------------------------
@@ -95,23 +93,20 @@ def closure_frames(tree, loops, T, drive, work):
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] != COUPLING:
             a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
-            T_a = pose_below(tree, T, a, lifted(load_pose(loops.pose, 2 * c), zero), common)
+            in_body, d = lifted(load_pose(loops.pose, 2 * c), zero), loops.record[c, DRIVEN]
+            T_a = pose_below(tree, T, a, in_body, common)
             T_b = pose_below(tree, T, b, lifted(load_pose(loops.pose, 2 * c + 1), zero), common)
-            d = loops.record[c, DRIVEN]
-            in_body = lifted(load_pose(loops.pose, 2 * c), zero)
             if d >= 0:
                 T_a, in_body = compose(T_a, load_pose(drive, 2 * d)), compose(in_body, load_pose(drive, 2 * d))
-            T_ab = relative_pose(T_a, T_b)
+            T_ab = compose(inverse(T_a), T_b)
             store_pose(work.T, c, T_ab)
             store_pose(work.T_a, c, compose(in_body, T_ab))
             g = guide(loops.record[c, KIND], T_ab, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
-            store(work.g, 3 * c, g[0])
-            store(work.g, 3 * c + 1, g[1])
-            store(work.g, 3 * c + 2, g[2])
+            store3(work.g, 3 * c, g)
 
 
 @primitive
-def load_guide(work, c): return load(work.g, 3 * c), load(work.g, 3 * c + 1), load(work.g, 3 * c + 2)
+def load_guide(work, c): return load3(work.g, 3 * c)
 
 
 @primitive

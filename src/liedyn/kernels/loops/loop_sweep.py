@@ -30,7 +30,7 @@ from liedyn.kernels.loops.loop_rows import load_guide
 from liedyn.lie.lanes import load, maximum, number_like, store
 from liedyn.lie.rows import add_to_twist, load3, load_pose, load_twist, store_twist
 from liedyn.lie.screw import screw_dot
-from liedyn.lie.se3 import add, dAd_inv, dot, neg, scale, sub
+from liedyn.lie.se3 import add, dAd_inv, dot, neg, scale, sub, zero6
 from liedyn.lie.vec3 import dot3
 
 
@@ -63,7 +63,7 @@ def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, work, motion):
     zero = number_like(work.X, 0.0)
     a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
     W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(work.T_a, c), F))
-    other, sums = ((zero, zero, zero), (zero, zero, zero)), (zero, zero, zero, zero)
+    other, sums = zero6(zero), (zero, zero, zero, zero)
     i, end = b, common
     for leg in range(3):
         while i != end:
@@ -90,7 +90,7 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion):
     """The row of a coupling, whose bodies may stand on many branches."""
     j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(work.X, 0.0)
     chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(zero)
     for k in range(chain.size):
         i = chain[k]
         store_twist(work.W, i, rest)

@@ -2,15 +2,15 @@
 from liedyn.jit import entry, primitive
 from liedyn.joints.closures import FIRST, KIND, ROW_COUNT, closure_row, loops_of
 from liedyn.joints.kinds import COUPLING
-from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import OK, SHAPE, bad_configuration, fits
+from liedyn.kernels.checks import OK, take_configuration
 from liedyn.kernels.loops.loop_rows import closure_frames, frame_work, load_guide
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import load, number_like
-from liedyn.lie.rows import load_pose, store_pose, store_twist
-from liedyn.lie.se3 import add, dAd_inv, neg, scale
-from liedyn.seam.views import span
+from liedyn.kernels.recursions.kinematics import joint_poses
+from liedyn.lie.blocks import pack, unpack
+from liedyn.lie.lanes import WIDTH, load, number_like
+from liedyn.lie.rows import load_pose, store_twist
+from liedyn.lie.se3 import add, dAd_inv, neg, scale, zero6
+from liedyn.seam.views import carve
 
 
 def closure_wrenches_memory(n, nq, nv, nc, m, driven):
@@ -22,24 +22,18 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, dr
     """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
     zero for couplings, whose forces are joint forces."""
     n, nq = index[0], index[1]
-    nc, m, driven, rows = loop_index[0], loop_index[1], loop_index[3], q.shape[0]
-    if (q.shape[1] != nq or not (fits(drive, rows, 24 * driven) and fits(multipliers, rows, m) and fits(out, rows, 12 * nc))):
-        return SHAPE
-    tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), 27 * nc
-    work, x = frame_work(memory, nc), span(memory, k, memory.shape[0] - k)
-    T, Q, D = span(x, 0, 12 * n), span(x, 12 * n, nq), span(x, 12 * n + nq, 24 * driven)
-    k = 12 * n + nq + 24 * driven
-    given, Out = span(x, k, m), span(x, k + m, 12 * nc)
-    for s in range(first, last, states_in(memory)):
-        pack(q, s, Q)
+    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    T, Q, D, given, Out, x = carve(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
+    work = frame_work(x, nc)
+    for s in range(first, last, WIDTH):
+        code = take_configuration(tree, q, s, Q)
         pack(multipliers, s, given)
         if driven:
             pack(drive, s, D)
-        code = bad_configuration(tree, Q, nq)
         if code != OK:
             return code
-        for i in range(1, n):
-            store_pose(T, i, joint_pose(tree, i, Q))
+        joint_poses(tree, Q, T)
         closure_frames(tree, loops, T, D, work)
         store_wrenches(loops, given, work, Out)
         unpack(Out, out, s)
@@ -50,7 +44,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, dr
 def store_wrenches(loops, multipliers, work, out):
     zero = number_like(out, 0.0)
     for c in range(loops.record.shape[0]):
-        W = (zero, zero, zero), (zero, zero, zero)
+        W = zero6(zero)
         on_a, on_b = W, W
         if loops.record[c, KIND] != COUPLING:
             for r in range(loops.record[c, ROW_COUNT]):

@@ -11,8 +11,6 @@ import numpy as np
 
 from liedyn.jit import entry, primitive
 from liedyn.joints.closures import DRIVEN, FIRST, KIND, ROW_COUNT, closure_row, loop_parts, loops_of
-from liedyn.joints.elimination import solve
-from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.joints.retraction import retract
 from liedyn.joints.tree import parts as tree_parts
 from liedyn.joints.tree import tree_of
@@ -22,12 +20,13 @@ from liedyn.kernels.loops.desk import HEADER, MACHINE, MACHINE_SIZE, NC, NV, PAS
 from liedyn.kernels.loops.loop_rows import RowWork, closure_frames, load_guide, residuals, row_memory, row_work, velocities
 from liedyn.kernels.loops.loop_sweep import add_multipliers, sweep_rows
 from liedyn.kernels.recursions.hybrid import HybridWork, hybrid_memory, hybrid_work
-from liedyn.kernels.recursions.inverse_mass import FactorWork, factor
+from liedyn.kernels.recursions.inverse_mass import FactorWork, accelerate, factor
+from liedyn.kernels.recursions.kinematics import body_twists, joint_poses
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
+from liedyn.lie.rows import clear, load_pose, load_twist
 from liedyn.lie.se3 import Ad_inv, dot
 from liedyn.pointer_call import numbers_at
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 PARTS = EQUATIONS, COMPLETED, RESIDUALS, VELOCITIES, HOLONOMIC, MOVED, ROWS, CHANGED = range(8)
 
@@ -42,8 +41,8 @@ class PartWork(NamedTuple):
 
 @primitive
 def part_work(memory, n, nv, nc, m):
-    x, k, size = memory, 51 * n + 9 * nv, 27 * nc + 6 * n + m * (nv + 2)         # `hybrid_memory`, `row_memory`
-    return PartWork(hybrid_work(span(x, 0, k), n, nv), row_work(span(x, k, size), n, nv, nc, m), span(x, k + size, m))
+    tree, rows, other, _ = carve(memory, (hybrid_memory(n, nv), row_memory(n, nv, nc, m), m))
+    return PartWork(hybrid_work(tree, n, nv), row_work(rows, n, nv, nc, m), other)
 
 
 def part_memory(n, nv, nc, m): return hybrid_memory(n, nv) + row_memory(n, nv, nc, m) + m
@@ -69,8 +68,7 @@ def write_equations(tree, loops, prescribed, stabilized, passive, desk, work):
 
 @primitive
 def write_completed(tree, loops, prescribed, passive, desk, work):
-    d = desk
-    complete(tree, loops, prescribed, d.v, d.multipliers, passive, d.found_a, d.found_tau, work.tree, work.rows)
+    complete(tree, loops, prescribed, desk.v, desk.multipliers, passive, desk.found_a, desk.found_tau, work.tree, work.rows)
 
 
 @primitive
@@ -89,32 +87,17 @@ def drive_rates(loops, drive, rows, out):
 # how far the constraints are open ---------------------------------------------------------------------------------
 @primitive
 def write_residuals(tree, loops, desk, work):
-    poses(tree, desk.q, work)
+    joint_poses(tree, desk.q, work.tree.T)
     closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
     residuals(loops, desk.q, work.rows, desk.residual)
 
 
 @primitive
 def write_velocities(tree, loops, desk, work):
-    poses(tree, desk.q, work)
-    twists(tree, desk.v, work)
+    joint_poses(tree, desk.q, work.tree.T)
+    body_twists(tree, work.tree.T, desk.v, work.tree.V)
     closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
     velocities(loops, desk.v, work.tree.V, desk.drive, work.rows, desk.velocity)
-
-
-@primitive
-def poses(tree, q, work):
-    for i in range(1, tree.parent.size):
-        store_pose(work.tree.T, i, joint_pose(tree, i, q))
-
-
-@primitive
-def twists(tree, v, work):
-    zero = number_like(v, 0.0)
-    store_twist(work.tree.V, 0, ((zero, zero, zero), (zero, zero, zero)))
-    for i in range(1, tree.parent.size):
-        V = Ad_inv(load_pose(work.tree.T, i), load_twist(work.tree.V, tree.parent[i]))
-        store_twist(work.tree.V, i, joint_add(tree, i, V, v))
 
 
 # projections ------------------------------------------------------------------------------------------------------
@@ -126,7 +109,7 @@ def write_rows(tree, loops, prescribed, holonomic, desk, work):
     store(desk.deficit, 0, deficit)
     closure_frames(tree, loops, t.T, desk.drive, work.rows)
     if not holonomic:
-        twists(tree, desk.v, work)
+        body_twists(tree, t.T, desk.v, t.V)
         velocities(loops, desk.v, t.V, desk.drive, work.rows, desk.velocity)
     sweep_rows(tree, loops, prescribed, t.T, t.U, t.Psi, work.rows, holonomic)
     form(tree, loops, prescribed, t.Psi, work.rows, desk.solver.null, desk.solver.size)
@@ -135,15 +118,11 @@ def write_rows(tree, loops, prescribed, holonomic, desk, work):
 @primitive
 def write_change(tree, loops, prescribed, desk, work):
     """M^-1 A^T lambda."""
-    t, zero = work.tree, number_like(desk.change, 0.0)
-    for k in range(prescribed.size):
-        store(t.u, k, zero)
-        store(desk.change, k, zero)
+    t = work.tree
+    clear(t.u)
+    clear(desk.change)
     add_multipliers(tree, loops, prescribed, desk.multipliers, work.rows, t.u)
-    store_twist(t.dV, 0, ((zero, zero, zero), (zero, zero, zero)))
-    for i in range(1, tree.parent.size):
-        dV = Ad_inv(load_pose(t.T, i), load_twist(t.dV, tree.parent[i]))
-        store_twist(t.dV, i, solve(tree, i, dV, prescribed, False, desk.change, t.passive, t))        # forces: scratch
+    accelerate(tree, prescribed, t.T, desk.change, t.passive, t)                                       # forces: scratch
 
 
 @primitive
@@ -161,7 +140,7 @@ def whole(address):
     index, constants, rest = tree_parts(numbers_at(h[MACHINE], h[MACHINE_SIZE]))
     loop_index, loop_constants = loop_parts(rest)
     d, nv = desk_of(numbers_at(address, h[SIZE])), h[NV]
-    masks = span(d.mask.view(np.bool_), 0, nv), span(d.fixed.view(np.bool_), 0, nv), span(d.held.view(np.bool_), 0, nv)
+    masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.held.view(np.bool_)[:nv]
     return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), part_work(d.rest, h[N], nv, h[NC], h[M]),
             h[PASSIVE] != 0)
 

@@ -87,6 +87,14 @@ def swap(work, k, r, c):
     work.column[k], work.column[c] = work.column[c], work.column[k]
 
 
+@primitive
+def substitute_back(rank, J, y):
+    for i in range(rank - 1, -1, -1):
+        for j in range(i + 1, rank):
+            y[i] -= J[i, j] * y[j]
+        y[i] /= J[i, i]
+
+
 @kernel
 def solve_pivoted(work):
     """work.b becomes the solution."""
@@ -96,11 +104,7 @@ def solve_pivoted(work):
     for i in range(rank):
         for j in range(i):
             y[i] -= J[i, j] * y[j]
-    for k in range(rank):
-        i = rank - 1 - k
-        for j in range(i + 1, rank):
-            y[i] -= J[i, j] * y[j]
-        y[i] /= J[i, i]
+    substitute_back(rank, J, y)
     for i in range(N):
         work.b[work.column[i]] = (y[i] if i < rank else 0.0) * work.size[work.column[i]]
 
@@ -111,11 +115,7 @@ def null_of(n, f, work):
     J, y, N, rank, null = work.J, work.y, work.J.shape[0], work.rank[0], work.null
     for i in range(N):
         y[i] = 1.0 if i == rank + f else (-J[i, rank + f] if i < rank else 0.0)
-    for k in range(rank):
-        i = rank - 1 - k
-        for j in range(i + 1, rank):
-            y[i] -= J[i, j] * y[j]
-        y[i] /= J[i, i]
+    substitute_back(rank, J, y)
     if f >= null.shape[0] or work.column[rank + f] < n:
         return False
     for r in range(null.shape[0]):

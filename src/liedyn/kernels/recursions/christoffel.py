@@ -20,15 +20,16 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_column
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, finite, take_configuration
 from liedyn.kernels.recursions.composite import CompositeWork, begin, composite_work, hand_to_parent
-from liedyn.kernels.recursions.coriolis import clear, skew, trace
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.kernels.recursions.coriolis import skew, trace
+from liedyn.lie.blocks import states_in, unpack
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load_pose, load_rigid, load_twist, store3, store_twist
+from liedyn.lie.rows import clear, load3, load_pose, load_rigid, load_twist, store3, store_twist
 from liedyn.lie.se3 import Ad_inv, compose
 from liedyn.lie.vec3 import add9, cross_rows, dot3, full, plus_cross, rotate, scale3, transpose
+from liedyn.seam.views import carve
 
 SYMBOLS, DERIVATIVE = 0, 1
 
@@ -41,8 +42,8 @@ class ChristoffelWork(NamedTuple):
 
 @primitive
 def christoffel_work(memory, n, nv):
-    m, k = memory, 22 * n
-    return ChristoffelWork(composite_work(m, n), m[k:k + 6 * nv], m[k + 6 * nv:k + 9 * nv])
+    bodies, S, y, _ = carve(memory, (22 * n, 6 * nv, 3 * nv))
+    return ChristoffelWork(composite_work(bodies, n), S, y)
 
 
 @primitive
@@ -126,17 +127,16 @@ def christoffel_memory(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv
 def christoffels(index, constants, memory, what, q, out, first, last):
     """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m, size = tree_of(index, constants), memory, nv * nv * nv
-    Q, found, rates, m = m[:nq], m[nq:nq + size], m[nq + size:nq + 2 * size], m[nq + 2 * size:]
+    tree, size = tree_of(index, constants), nv * nv * nv
+    Q, found, rates, m = carve(memory, (nq, size, size))
     work = christoffel_work(m, n, nv)
     clear(found)
     for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        code = bad_configuration(tree, Q, nq)
+        code = take_configuration(tree, q, k, Q)
         if code != OK:
             return code
         symbols(tree, Q, found, work)
-        if not finite(found, size):
+        if not finite(found):
             return BAD_RESULT
         if what == SYMBOLS:
             unpack(found, out, k)

@@ -7,12 +7,12 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_column, joint_pose, store_joint_force
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration, finite
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.inertia import add_rigid, momentum, rigid_to_parent
-from liedyn.lie.lanes import load, number_like, store
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_configuration
+from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_parent
+from liedyn.lie.lanes import WIDTH, load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, store_pose, store_rigid
 from liedyn.lie.se3 import dAd_inv
+from liedyn.seam.views import carve
 
 
 class CompositeWork(NamedTuple):
@@ -21,10 +21,10 @@ class CompositeWork(NamedTuple):
 
 
 @primitive
-def composite_work(memory, n): return CompositeWork(memory[:12 * n], memory[12 * n:22 * n])
+def composite_work(memory, n): return CompositeWork(*carve(memory, (12 * n, 10 * n))[:-1])
 
 
-def composite_memory(n, nv): return 22 * n
+def composite_memory(n): return 22 * n
 
 
 @primitive
@@ -33,9 +33,7 @@ def begin(tree, q, work):
     zero = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
         store_pose(work.T, i, joint_pose(tree, i, q))
-        m, h, A = load_rigid(tree.I, i)
-        store_rigid(work.I, i, (m + zero, (h[0] + zero, h[1] + zero, h[2] + zero),
-                                (A[0] + zero, A[1] + zero, A[2] + zero, A[3] + zero, A[4] + zero, A[5] + zero)))
+        store_rigid(work.I, i, rigid_like(load_rigid(tree.I, i), zero))
 
 
 @primitive
@@ -73,23 +71,20 @@ def composite(tree, q, M, work):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def mass_memory(n, nq, nv, nl): return composite_memory(n, nv) + nq + nv * nv
+def mass_memory(n, nq, nv, nl): return composite_memory(n) + nq + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def mass_matrices(index, constants, memory, q, M, first, last):
     """M (N, nv nv) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    Q, block, m = m[:nq], m[nq:nq + nv * nv], m[nq + nv * nv:]
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        code = bad_configuration(tree, Q, nq)
+    tree, (Q, block, m) = tree_of(index, constants), carve(memory, (nq, nv * nv))
+    work = composite_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        composite(tree, Q, block, composite_work(m, n))
-        if not finite(block, nv * nv):
+        composite(tree, Q, block, work)
+        if not give(block, M, k):
             return BAD_RESULT
-        unpack(block, M, k)
     return OK

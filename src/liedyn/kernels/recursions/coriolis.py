@@ -13,11 +13,10 @@ which add up towards the root as inertias do. Two choices of W, by their upper l
 They differ by tr(A)/2 [w]. The second is half of the matrix B = (2E, f) of `lie.body_coriolis`.
 """
 from liedyn.jit import entry, primitive
-from liedyn.joints.columns import store_force_apart
 from liedyn.joints.kinds import NV
-from liedyn.joints.motion import joint_column
+from liedyn.joints.motion import joint_column, store_force_apart
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_state
 from liedyn.kernels.derivatives.inverse_derivatives import (
     derivatives_memory,
     derivatives_work,
@@ -26,20 +25,13 @@ from liedyn.kernels.derivatives.inverse_derivatives import (
     outward,
     store_coriolis,
 )
-from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.body_coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import number_like, store
-from liedyn.lie.rows import load_pose, load_rigid, load_twist
+from liedyn.lie.lanes import WIDTH, number_like, store
+from liedyn.lie.rows import clear, load_pose, load_rigid, load_twist
 from liedyn.lie.se3 import ad, add, dAd_inv, dot, scale
 from liedyn.lie.vec3 import add9, dot3, rotate, scale3
-
-
-@primitive
-def clear(X):
-    zero = number_like(X, 0.0)
-    for k in range(X.shape[0]):
-        store(X, k, zero)
+from liedyn.seam.views import carve
 
 
 @primitive
@@ -89,26 +81,19 @@ def coordinate(tree, i, c, zero, C, work):
 def coriolis_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 2 * nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
     """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    Q, v1, rest, block, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 2 * nv + nv * nv], m[nq + 2 * nv:]
-    work = derivatives_work(m[nv * nv:], n, nv)
+    tree, (Q, v1, rest, block, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv * nv))
+    work = derivatives_work(m, n, nv)
     clear(rest)
     clear(block)
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, v1)
-        code = bad_configuration(tree, Q, nq)
-        if code == OK and not finite(v1, nv):
-            code = BAD_V
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
         coriolis(tree, Q, v1, rest, ploen, block, work)
-        if not finite(block, nv * nv):
+        if not give(block, C, k):
             return BAD_RESULT
-        unpack(block, C, k)
     return OK

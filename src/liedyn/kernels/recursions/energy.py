@@ -2,14 +2,15 @@
 from liedyn.jit import entry, kernel
 from liedyn.joints.passive import spring_energy
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, finite, take_state
 from liedyn.kernels.recursions.kinematics import TWISTS, kinematics, kinematics_memory, kinematics_work
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.blocks import unpack
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.lanes import WIDTH, load, number_like, store
 from liedyn.lie.rows import load3, load_pose, load_rigid, load_twist, store_twist
-from liedyn.lie.se3 import add, dAd_inv, dot
+from liedyn.lie.se3 import add, dAd_inv, dot, zero6
 from liedyn.lie.vec3 import add3, dot3, rotate, scale3
+from liedyn.seam.views import carve
 
 
 @kernel
@@ -35,7 +36,7 @@ def energy(tree, q, v, work, out):
 def total_momentum(tree, work, out):
     """out (6): momentum [angular; linear] of all bodies about the world's origin, world axes (K1 (23), (24))."""
     zero = number_like(work.V, 0.0)
-    h = (zero, zero, zero), (zero, zero, zero)
+    h = zero6(zero)
     for i in range(1, tree.parent.size):
         h = add(h, dAd_inv(load_pose(work.T, i), momentum(load_rigid(tree.I, i), load_twist(work.V, i))))
     store_twist(out, 0, h)
@@ -55,27 +56,24 @@ def centre_of_mass(tree, work, out):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def energy_memory(n, nq, nv, nl): return kinematics_memory(n, nv) + nq + nv + 11
+def energy_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + nv + 11
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def totals(index, constants, memory, q, v, out, first, last):
     """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    Q, v1, sums, work = m[:nq], m[nq:nq + nv], m[nq + nv:nq + nv + 11], kinematics_work(m[nq + nv + 11:], n)
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, v1)
-        code = bad_motion(tree, Q, v1, v1, nq, nv)
+    tree, (Q, v1, sums, m) = tree_of(index, constants), carve(memory, (nq, nv, 11))
+    work = kinematics_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
         kinematics(tree, Q, v1, v1, TWISTS, work)
         energy(tree, Q, v1, work, sums[:2])
         total_momentum(tree, work, sums[2:8])
         centre_of_mass(tree, work, sums[8:11])           # not finite where nothing has mass
-        if not finite(sums, 8):
+        if not finite(sums[:8]):
             return BAD_RESULT
         unpack(sums, out, k)
     return OK

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, primitive
+from liedyn.jit import entry, everywhere, primitive
 from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
 from liedyn.joints.elimination import eliminate, eliminate_bias, solve
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
@@ -16,25 +16,22 @@ from liedyn.kernels.checks import (
     BAD_A,
     BAD_RESULT,
     BAD_TAU,
-    BAD_V,
     OK,
-    SHAPE,
     SINGULAR,
     SMALLEST,
-    bad_configuration,
     finite,
     finite_where,
-    fits,
+    take_state,
     within,
 )
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
 from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
-from liedyn.lie.lanes import largest, maximum, number_like
+from liedyn.lie.lanes import WIDTH, maximum, number_like
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 
 class HybridWork(NamedTuple):
@@ -49,15 +46,16 @@ class HybridWork(NamedTuple):
     passive: np.ndarray  # (nv,)
 
 
+@everywhere
+def hybrid_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv, nv, nv
+
+
 @primitive
-def hybrid_work(memory, n, nv):
-    m, k = memory, 51 * n
-    return HybridWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 21 * n),
-                      span(m, 45 * n, 6 * n), span(m, k, 6 * nv), span(m, k + 6 * nv, nv), span(m, k + 7 * nv, nv),
-                      span(m, k + 8 * nv, nv))
+def hybrid_work(memory, n, nv): return HybridWork(*carve(memory, hybrid_sizes(n, nv))[:-1])
 
 
-def hybrid_memory(n, nv): return 51 * n + 9 * nv
+@everywhere
+def hybrid_memory(n, nv): return sum(hybrid_sizes(n, nv))
 
 
 @primitive
@@ -94,7 +92,7 @@ def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
         hand_inertia_to_parent(tree, i, to_parent(T, Pi), work.AI)
         hand_to_parent(tree, i, dAd_inv(T, beta), work.AB)
         deficit = maximum(deficit, worse)
-    return largest(deficit)
+    return deficit
 
 
 @primitive
@@ -108,22 +106,24 @@ def substitute(tree, prescribed, v, passive, a, tau, work):
 
 # from Python ------------------------------------------------------------------------------------------------------
 @primitive
-def bad_input(tree, prescribed, q, v, a, tau, nq, nv):
-    code = bad_configuration(tree, q, nq)
-    if code == OK and not finite(v, nv):
-        code = BAD_V
-    if code == OK and not finite_where(a, prescribed, True, nv):
+def take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
+    """As `checks.take_motion`; a may be empty."""
+    code = take_state(tree, q, v, k, Q, V)
+    if a.size:
+        pack(a, k, A)
+    pack(tau, k, Tau)
+    if code == OK and not finite_where(A, prescribed, True):
         code = BAD_A
-    if code == OK and not finite_where(tau, prescribed, False, nv):
+    if code == OK and not finite_where(Tau, prescribed, False):
         code = BAD_TAU
     return code
 
 
 @primitive
-def solved(deficit, a, tau, nv):
+def solved(deficit, a, tau):
     if not within(deficit, SMALLEST):
         return SINGULAR
-    return OK if finite(a, nv) and finite(tau, nv) else BAD_RESULT
+    return OK if finite(a) and finite(tau) else BAD_RESULT
 
 
 def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
@@ -134,31 +134,15 @@ def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
     """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    work = hybrid_work(m[6 * n:], n, nv)
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    work = hybrid_work(m, n, nv)
     passive = passive and index[4] != 0
-    given, asked = False, False
-    for k in range(nv):
-        given, asked = given or prescribed[k], asked or not prescribed[k]
-    for k in range(first, last, 8):
-        pack(q, k, Q)
-        pack(v, k, V)
-        if given:
-            pack(a, k, A)
-        if asked:
-            pack(tau, k, Tau)
-        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
-        if f_ext.size:
-            pack(f_ext, k, f)
-        bad_f_ext, F = gather(tree, f, m, n, nl)
-        code = code if code != OK else bad_f_ext
+    given, asked = prescribed.any(), not prescribed.all()
+    for k in range(first, last, WIDTH):
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code == OK:
-            code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau, nv)
+            code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau)
         if code != OK:
             return code
         if asked:

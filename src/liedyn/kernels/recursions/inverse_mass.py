@@ -4,17 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, kernel, primitive
+from liedyn.jit import entry, everywhere, kernel, primitive
 from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
 from liedyn.joints.elimination import eliminate, eliminate_bias, solve
-from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, bad_configuration, finite, within
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, take_configuration, within
+from liedyn.kernels.recursions.kinematics import joint_poses
 from liedyn.lie.inertia import rigid, to_parent
-from liedyn.lie.lanes import largest, load, maximum, number_like, store
-from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, dAd_inv
+from liedyn.lie.lanes import WIDTH, load, maximum, number_like, store
+from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_twist
+from liedyn.lie.se3 import Ad_inv, dAd_inv, zero6
+from liedyn.seam.views import carve
 
 
 class FactorWork(NamedTuple):
@@ -35,19 +35,21 @@ class SweepWork(NamedTuple):
     passive: np.ndarray  # (0,) none
 
 
+@everywhere
+def factor_sizes(n, nv): return 12 * n, 21 * n, 6 * nv, nv
+
+
 @primitive
-def factor_work(memory, n, nv):
-    m, k = memory, 33 * n
-    return FactorWork(m[:12 * n], m[12 * n:k], m[k:k + 6 * nv], m[k + 6 * nv:k + 7 * nv])
+def factor_work(memory, n, nv): return FactorWork(*carve(memory, factor_sizes(n, nv))[:-1])
 
 
-def factor_memory(n, nv): return 33 * n + 7 * nv
+@everywhere
+def factor_memory(n, nv): return sum(factor_sizes(n, nv))
 
 
 @primitive
 def sweep_work(factors, memory, n, nv):
-    m = memory
-    return SweepWork(factors.U, factors.Psi, m[:6 * n], m[6 * n:6 * n + nv], m[6 * n + nv:12 * n + nv], m[:0])
+    return SweepWork(factors.U, factors.Psi, *carve(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
 
 
 def sweep_memory(n, nv): return 12 * n + nv
@@ -58,26 +60,31 @@ def factor(tree, prescribed, q, work):
     """Writes work (FactorWork). Returns a positive number if a joint's articulated inertia vanishes."""
     n, zero = tree.parent.size, number_like(q, 0.0)
     deficit = zero - 1.0
-    for i in range(1, n):
-        store_pose(work.T, i, joint_pose(tree, i, q))
+    joint_poses(tree, q, work.T)
     for i in range(n - 1, 0, -1):
         AI = inertia_with_children(tree, i, rigid(load_rigid(tree.I, i), zero), work.AI)
         Pi, worse = eliminate(tree, i, AI, prescribed, work)
         hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)
-    return largest(deficit)
+    return deficit
 
 
 @kernel
 def sweep(tree, prescribed, T, a, tau, work):
     """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
     n, zero = tree.parent.size, number_like(tau, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(zero)
     for i in range(n - 1, 0, -1):
         b = eliminate_bias(tree, i, with_children(tree, i, rest, work.b), prescribed, False, a, tau, work)
         hand_to_parent(tree, i, dAd_inv(load_pose(T, i), b), work.b)
-    store_twist(work.dV, 0, rest)
-    for i in range(1, n):
+    accelerate(tree, prescribed, T, a, tau, work)
+
+
+@primitive
+def accelerate(tree, prescribed, T, a, tau, work):
+    """The second half of `sweep`, from work.u."""
+    store_twist(work.dV, 0, zero6(number_like(work.u, 0.0)))
+    for i in range(1, tree.parent.size):
         dV = Ad_inv(load_pose(T, i), load_twist(work.dV, tree.parent[i]))
         store_twist(work.dV, i, solve(tree, i, dV, prescribed, False, a, tau, work))
 
@@ -86,32 +93,28 @@ def sweep(tree, prescribed, T, a, tau, work):
 def inverse_mass_memory(n, nq, nv, nl): return factor_memory(n, nv) + sweep_memory(n, nv) + nq + 2 * nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def inverse_masses(index, constants, memory, none, q, out, first, last):
     """M^-1 (N, nv nv) of states first … last - 1."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    Q, block, m = m[:nq], m[nq:nq + nv * nv], m[nq + nv * nv:]
-    factors = factor_work(m, n, nv)
-    m = m[33 * n + 7 * nv:]                                     # factor_memory
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        code = bad_configuration(tree, Q, nq)
+    tree, (Q, block, room, m) = tree_of(index, constants), carve(memory, (nq, nv * nv, factor_memory(n, nv)))
+    factors = factor_work(room, n, nv)
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
         if code != OK:
             return code
         if not within(factor(tree, none, Q, factors), SMALLEST):
             return SINGULAR
         column_by_column(tree, none, factors, m, block, n, nv)
-        if not finite(block, nv * nv):
+        if not give(block, out, k):
             return BAD_RESULT
-        unpack(block, out, k)
     return OK
 
 
 @kernel
 def column_by_column(tree, none, factors, memory, block, n, nv):
-    tau, a, work = memory[:nv], memory[nv:2 * nv], sweep_work(factors, memory[2 * nv:], n, nv)
+    tau, a, m = carve(memory, (nv, nv))
+    work = sweep_work(factors, m, n, nv)
     for c in range(nv):
         for k in range(nv):
             store(tau, k, number_like(tau, 1.0 if k == c else 0.0))

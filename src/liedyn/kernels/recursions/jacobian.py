@@ -3,26 +3,24 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_column, joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, finite, take_configuration
 from liedyn.kernels.frames import LOCAL, WORLD
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load_pose
-from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, neg, plus_ad
+from liedyn.lie.blocks import pack, unpack
+from liedyn.lie.lanes import WIDTH, number_like
+from liedyn.lie.rows import load_apart, load_pose, store_apart
+from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, identity, neg, plus_ad, zero6
 from liedyn.lie.vec3 import cross, rotate
+from liedyn.seam.views import carve
 
 
 @primitive
-def load_column(J, k, nv):
-    return ((load(J, k), load(J, nv + k), load(J, 2 * nv + k)),
-            (load(J, 3 * nv + k), load(J, 4 * nv + k), load(J, 5 * nv + k)))
+def load_column(J, k, nv): return load_apart(J, k, nv), load_apart(J, 3 * nv + k, nv)
 
 
 @primitive
 def store_column(J, k, nv, V):
-    for r in range(3):
-        store(J, r * nv + k, V[0][r])
-        store(J, (3 + r) * nv + k, V[1][r])
+    store_apart(J, k, nv, V[0])
+    store_apart(J, 3 * nv + k, nv, V[1])
 
 
 @kernel
@@ -30,14 +28,12 @@ def jacobian(tree, link, frame, q, v, J, dJ):
     """Writes J and, unless empty, dJ (6 nv, by rows) of a link. v is read for dJ only."""
     nv = tree.armature.shape[0]
     zero = number_like(q, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(zero)
     for k in range(nv):
         store_column(J, k, nv, rest)
         if dJ.size:
             store_column(dJ, k, nv, rest)
-    one = zero + 1.0
-    identity = (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
-    T = compose(identity, load_pose(tree.link_pose, link))       # of the link in body i
+    T = compose(identity(zero), load_pose(tree.link_pose, link))       # of the link in body i
     V = rest                                                     # of the link against body i, in the link frame
     i = tree.link_body[link]
     while i > 0:
@@ -79,23 +75,20 @@ def change_frame(tree, link, frame, T, V, J, dJ):
 def jacobian_memory(n, nq, nv, nl): return nq + 13 * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
     """J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
-    _n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    Q, v1, J1, dJ1 = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 7 * nv], m[nq + 7 * nv:nq + 7 * nv + dJ.shape[1]]
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        code = bad_configuration(tree, Q, nq)
+    nq, nv = index[1], index[2]
+    tree, (Q, v1, J1, dJ1, _) = tree_of(index, constants), carve(memory, (nq, nv, 6 * nv, dJ.shape[1]))
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
         if dJ1.size and code == OK:
             pack(v, k, v1)
-            code = OK if finite(v1, nv) else BAD_V
+            code = OK if finite(v1) else BAD_V
         if code != OK:
             return code
         jacobian(tree, link, frame, Q, v1, J1, dJ1)
-        if not finite(J1, J1.shape[0]) or not finite(dJ1, dJ1.shape[0]):
+        if not finite(J1) or not finite(dJ1):
             return BAD_RESULT
         unpack(J1, J, k)
         if dJ1.size:

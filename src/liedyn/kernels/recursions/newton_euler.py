@@ -6,19 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, primitive
+from liedyn.jit import entry, everywhere, primitive
 from liedyn.joints.children import hand_to_parent, with_children
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
 from liedyn.joints.passive import passive_force
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_motion
 from liedyn.kernels.recursions.kinematics import gather
-from liedyn.lie.blocks import pack, unpack
+from liedyn.lie.blocks import unpack
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.lanes import WIDTH, load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, sub
-from liedyn.seam.views import span
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, sub, zero6
+from liedyn.seam.views import carve
+
+
+class BodyMotion(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent
+    V: np.ndarray        # (6n,) twist
+    dV: np.ndarray       # (6n,) its component-wise rate
 
 
 class NewtonEulerWork(NamedTuple):
@@ -29,21 +35,22 @@ class NewtonEulerWork(NamedTuple):
     passive: np.ndarray  # (nv,)
 
 
+@everywhere
+def newton_euler_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 6 * n, nv
+
+
 @primitive
-def newton_euler_work(memory, n, nv):
-    m = memory
-    return NewtonEulerWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 6 * n),
-                           span(m, 30 * n, nv))
+def newton_euler_work(memory, n, nv): return NewtonEulerWork(*carve(memory, newton_euler_sizes(n, nv))[:-1])
 
 
-def newton_euler_memory(n, nv): return 30 * n + nv
+@everywhere
+def newton_euler_memory(n, nv): return sum(newton_euler_sizes(n, nv))
 
 
 @primitive
 def store_ground(tree, x, V, dV):
     """The ground: at rest, accelerated against gravity. `x` tells the kind of number."""
-    zero = number_like(x, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(number_like(x, 0.0))
     store_twist(V, 0, rest)
     store_twist(dV, 0, add(rest, load_twist(tree.dV0, 0)))
 
@@ -52,14 +59,7 @@ def store_ground(tree, x, V, dV):
 def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
     """Writes tau (nv) and work. f_ext (6n) wrenches on bodies, or empty. passive: less what springs and damping give."""
     store_ground(tree, q, work.V, work.dV)
-    for i in range(1, tree.parent.size):                                    # forward: parents first
-        p, T = tree.parent[i], joint_pose(tree, i, q)
-        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)         # V = Ad V_p + S dq
-        dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
-        dV = joint_add(tree, i, dV, a)                                      # dV = Ad dV_p + ad_V S dq + S ddq
-        store_pose(work.T, i, T)
-        store_twist(work.V, i, V)
-        store_twist(work.dV, i, dV)
+    motions(tree, q, v, a, work)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
         I, V = load_rigid(tree.I, i), load_twist(work.V, i)
         F = less_dad(momentum(I, load_twist(work.dV, i)), V, momentum(I, V))    # F = I dV - ad*_V I V - F_ext
@@ -70,6 +70,18 @@ def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
         store_joint_force(tree, i, F, tau)                                  # tau = S^T F
         hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), F), work.F)
     add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
+
+
+@primitive
+def motions(tree, q, v, a, work):
+    """Forward, parents first: T, V and dV of bodies, from those of the ground."""
+    for i in range(1, tree.parent.size):
+        p, T = tree.parent[i], joint_pose(tree, i, q)
+        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)         # V = Ad V_p + S dq
+        dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
+        store_pose(work.T, i, T)
+        store_twist(work.V, i, V)
+        store_twist(work.dV, i, joint_add(tree, i, dV, a))                  # dV = Ad dV_p + ad_V S dq + S ddq
 
 
 @primitive
@@ -94,29 +106,17 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
 
     wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    work = newton_euler_work(m[6 * n:], n, nv)
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    work = newton_euler_work(m, n, nv)
     passive = passive and index[4] != 0
-    for k in range(first, last, 8):
-        pack(q, k, Q)
-        pack(v, k, V)
-        pack(a, k, A)
-        code = bad_motion(tree, Q, V, A, nq, nv)
-        if f_ext.size:
-            pack(f_ext, k, f)
-        bad_f_ext, F = gather(tree, f, m, n, nl)
-        code = code if code != OK else bad_f_ext
+    for k in range(first, last, WIDTH):
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code
         newton_euler(tree, Q, V, A, F, passive, Tau, work)
-        if not finite(Tau, nv):
+        if not give(Tau, tau, k):
             return BAD_RESULT
-        unpack(Tau, tau, k)
         if wrenches.size:
             unpack(work.F, wrenches, k)
     return OK

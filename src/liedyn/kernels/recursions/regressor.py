@@ -5,37 +5,24 @@ dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the 
 
     moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
 """
-from typing import NamedTuple
 
-import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import FRICTION_SPEED, NV
-from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose
+from liedyn.joints.motion import joint_column
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
-from liedyn.kernels.recursions.coriolis import clear
+from liedyn.kernels.checks import BAD_RESULT, OK, give, take_motion, take_state
 from liedyn.kernels.recursions.kinematics import TWISTS, kinematics, kinematics_work
-from liedyn.kernels.recursions.newton_euler import store_ground
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import load, number_like, sqrt, store
-from liedyn.lie.rows import load3, load_pose, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, compose
+from liedyn.kernels.recursions.newton_euler import BodyMotion, motions, store_ground
+from liedyn.lie.lanes import WIDTH, load, number_like, sqrt, store
+from liedyn.lie.rows import clear, load3, load_pose, load_twist
+from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
 from liedyn.lie.vec3 import cross, dot3, plus_cross, rotate_back
+from liedyn.seam.views import carve
 
 # A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
 # coordinate the column of its armature, damping, friction, stiffness and spring load (nv each), or -1.
 ARMATURE, DAMPING, FRICTION, STIFFNESS, LOAD = range(5)
-
-
-class RegressorWork(NamedTuple):
-    T: np.ndarray     # (12n,) pose in the parent
-    V: np.ndarray     # (6n,) twist
-    dV: np.ndarray    # (6n,) its component-wise rate, gravity included
-
-
-@primitive
-def regressor_work(memory, n): return RegressorWork(memory[:12 * n], memory[12 * n:18 * n], memory[18 * n:24 * n])
 
 
 @primitive
@@ -58,15 +45,11 @@ def wrench_row(S, w, dw, alpha):
 
 
 @primitive
-def identity(zero):
-    one = zero + 1.0
-    return (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
-
-
-@primitive
-def joint_parameter(plan, what, k, nv):
-    """Column of a joint parameter of coordinate k, or -1."""
-    return plan[2 + plan[1] + what * nv + k]
+def store_parameter(plan, what, k, nv, Y, row, x):
+    """x in the column of a joint parameter of coordinate k, where it has one; `row` begins a row of Y."""
+    column = plan[2 + plan[1] + what * nv + k]
+    if column >= 0:
+        store(Y, row + column, x)
 
 
 @kernel
@@ -75,13 +58,7 @@ def regressor(tree, plan, q, v, a, Y, work):
     of the joints between it and the ground, and the joints' own."""
     columns, zero = plan[0], number_like(q, 0.0)
     store_ground(tree, q, work.V, work.dV)
-    for i in range(1, tree.parent.size):
-        p, T = tree.parent[i], joint_pose(tree, i, q)
-        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)
-        dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
-        store_pose(work.T, i, T)
-        store_twist(work.V, i, V)
-        store_twist(work.dV, i, joint_add(tree, i, dV, a))
+    motions(tree, q, v, a, work)
     for j in range(plan[1]):
         link = plan[2 + j]
         i = tree.link_body[link]
@@ -106,15 +83,11 @@ def joint_columns(tree, plan, q, v, a, Y):
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             row, x = k * plan[0], load(v, k)
-            if joint_parameter(plan, ARMATURE, k, nv) >= 0:
-                store(Y, row + joint_parameter(plan, ARMATURE, k, nv), load(a, k))
-            if joint_parameter(plan, DAMPING, k, nv) >= 0:
-                store(Y, row + joint_parameter(plan, DAMPING, k, nv), x)
-            if joint_parameter(plan, FRICTION, k, nv) >= 0:
-                store(Y, row + joint_parameter(plan, FRICTION, k, nv), x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
-            if joint_parameter(plan, STIFFNESS, k, nv) >= 0:
-                store(Y, row + joint_parameter(plan, STIFFNESS, k, nv), load(q, tree.iq[i]))
-                store(Y, row + joint_parameter(plan, LOAD, k, nv), -one)
+            store_parameter(plan, ARMATURE, k, nv, Y, row, load(a, k))
+            store_parameter(plan, DAMPING, k, nv, Y, row, x)
+            store_parameter(plan, FRICTION, k, nv, Y, row, x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+            store_parameter(plan, STIFFNESS, k, nv, Y, row, load(q, tree.iq[i]))
+            store_parameter(plan, LOAD, k, nv, Y, row, -one)
 
 
 @kernel
@@ -137,73 +110,51 @@ def sum_regressors(tree, plan, q, v, y, work):
         for r in range(3):
             store(y, columns + 10 * j + 1 + r, h[r])
         for c in range(6):
-            e = unit(c, zero)
-            row = inertia_row(Ad_inv((R, p), e), V)                            # e^T Ad*_{T^-1} I V
+            row = inertia_row(Ad_inv((R, p), unit6(c, zero)), V)                            # e^T Ad*_{T^-1} I V
             for r in range(10):
                 store(y, (2 + c) * columns + 10 * j + r, row[r])
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            x = load(v, k)
-            if joint_parameter(plan, ARMATURE, k, nv) >= 0:
-                store(y, joint_parameter(plan, ARMATURE, k, nv), 0.5 * x * x)
-            if joint_parameter(plan, STIFFNESS, k, nv) >= 0:
-                z = load(q, tree.iq[i])
-                store(y, columns + joint_parameter(plan, STIFFNESS, k, nv), 0.5 * z * z)
-                store(y, columns + joint_parameter(plan, LOAD, k, nv), -z)
-
-
-@primitive
-def unit(c, zero):
-    """Unit twist c."""
-    one = zero + 1.0
-    return ((one if c == 0 else zero, one if c == 1 else zero, one if c == 2 else zero),
-            (one if c == 3 else zero, one if c == 4 else zero, one if c == 5 else zero))
+            x, z = load(v, k), load(q, tree.iq[i])
+            store_parameter(plan, ARMATURE, k, nv, y, 0, 0.5 * x * x)
+            store_parameter(plan, STIFFNESS, k, nv, y, columns, 0.5 * z * z)
+            store_parameter(plan, LOAD, k, nv, y, columns, -z)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
     """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    work, m = regressor_work(m, n), m[24 * n:]
-    Q, v1, a1, block = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 2 * nv + Y.shape[1]]
+    tree, views = tree_of(index, constants), carve(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
+    Q, v1, a1, block, T, V, dV, _ = views
+    work = BodyMotion(T, V, dV)
     clear(block)
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, v1)
-        pack(a, k, a1)
-        code = bad_motion(tree, Q, v1, a1, nq, nv)
+    for k in range(first, last, WIDTH):
+        code = take_motion(tree, q, v, a, k, Q, v1, a1)
         if code != OK:
             return code
         regressor(tree, plan, Q, v1, a1, block, work)
-        if not finite(block, Y.shape[1]):
+        if not give(block, Y, k):
             return BAD_RESULT
-        unpack(block, Y, k)
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def sums(index, constants, memory, plan, q, v, y, first, last):
     """y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    work, m = kinematics_work(m, n), m[24 * n:]
-    Q, v1, block = m[:nq], m[nq:nq + nv], m[nq + nv:nq + nv + y.shape[1]]
-    for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, v1)
-        code = bad_motion(tree, Q, v1, v1, nq, nv)
+    tree, (Q, v1, block, m) = tree_of(index, constants), carve(memory, (nq, nv, y.shape[1]))
+    work = kinematics_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
         kinematics(tree, Q, v1, v1, TWISTS, work)
         sum_regressors(tree, plan, Q, v1, block, work)
-        if not finite(block, y.shape[1]):
+        if not give(block, y, k):
             return BAD_RESULT
-        unpack(block, y, k)
     return OK

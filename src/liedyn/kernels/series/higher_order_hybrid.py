@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, kernel, primitive
+from liedyn.jit import entry, everywhere, kernel, primitive
 from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
 from liedyn.joints.elimination import eliminate, eliminate_bias, solve
 from liedyn.joints.motion import joint_pose
@@ -33,11 +33,10 @@ from liedyn.kernels.checks import (
     BAD_F_EXT,
     BAD_RESULT,
     BAD_TAU,
-    BAD_V,
     OK,
     SINGULAR,
     SMALLEST,
-    bad_configuration,
+    bad_state,
     finite,
     finite_where,
     within,
@@ -47,7 +46,7 @@ from liedyn.kernels.series.taylor import scale_rows
 from liedyn.kernels.series.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
-from liedyn.lie.lanes import largest, load, maximum, number_like, store
+from liedyn.lie.lanes import load, maximum, number_like, store
 from liedyn.lie.rows import (
     load3,
     load9,
@@ -60,9 +59,9 @@ from liedyn.lie.rows import (
     store_sym6,
     store_twist,
 )
-from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
+from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub, zero6
 from liedyn.lie.vec3 import plus_rotate_back
-from liedyn.seam.views import span
+from liedyn.seam.views import carve
 
 
 class HybridSeriesWork(NamedTuple):
@@ -92,24 +91,21 @@ class FactorWork(NamedTuple):
     passive: np.ndarray  # (nv,)
 
 
+@everywhere
+def hybrid_series_sizes(n, nv, K):
+    k = 6 * K * n
+    return 12 * n, k, k, k, k, 3 * k, 21 * n, 6 * n, 21 * n, 6 * n, 6 * n, 6 * n, 6 * K, nv * K, 2 * nv * K
+
+
 @primitive
-def hybrid_series_work(m, n, nv, K):
+def hybrid_series_work(memory, n, nv, K):
     """The work, that of the factors, and the rest of the memory."""
-    t, s = 12 * n, 6 * K * n
-    e, a = t + 4 * s, t + 7 * s
-    d = a + 66 * n
-    v = d + 6 * K
-    f = v + 3 * nv * K
-    end = f + 9 * nv
-    work = HybridSeriesWork(span(m, 0, t), span(m, t, s), span(m, t + s, s), span(m, t + 2 * s, s), span(m, t + 3 * s, s),
-                            span(m, e, 3 * s), span(m, a, 21 * n), span(m, a + 21 * n, 6 * n), span(m, a + 27 * n, 21 * n),
-                            span(m, a + 48 * n, 6 * n), span(m, a + 54 * n, 6 * n), span(m, a + 60 * n, 6 * n),
-                            span(m, d, 6 * K), span(m, v, nv * K), span(m, v + nv * K, 2 * nv * K))
-    factors = FactorWork(span(m, f, 6 * nv), span(m, f + 6 * nv, nv), span(m, f + 7 * nv, nv), span(m, f + 8 * nv, nv))
-    return work, factors, span(m, end, m.shape[0] - end)
+    views = carve(memory, hybrid_series_sizes(n, nv, K))
+    factors = carve(views[-1], (6 * nv, nv, nv, nv))
+    return HybridSeriesWork(*views[:-1]), FactorWork(*factors[:-1]), factors[-1]
 
 
-def hybrid_series_memory(n, nv, K): return 78 * n + 42 * K * n + 6 * K + 3 * nv * K + 9 * nv
+def hybrid_series_memory(n, nv, K): return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv
 
 
 @kernel
@@ -125,12 +121,12 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passi
     deficit = factor(tree, prescribed, work, factors)
     for k in range(K - 1):
         if spatial >= 0:
-            wrench_in_body(tree, K, k, spatial, span(tau, k * nv, nv), work)
+            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], work)
         if loads.given:
             advance_wrenches(tree, K, k, work.V, loads)
         if passive:
             passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
-        x, force = span(a, k * nv, nv), span(tau, k * nv, nv)
+        x, force = a[k * nv:(k + 1) * nv], tau[k * nv:(k + 1) * nv]
         gather_bias(tree, K, k, prescribed, passive, x, force, loads, work, factors)
         store_ground_rate(k, work)
         distribute(tree, K, k, prescribed, passive, x, force, work, factors)
@@ -201,14 +197,14 @@ def factor(tree, prescribed, work, factors):
         store_sym6(work.Pi, i, Pi)
         hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)
-    return largest(deficit)
+    return deficit
 
 
 @primitive
 def store_ground_rate(k, work):
     """The ground's dV is constant: coefficient 1 of its twist."""
     zero = number_like(work.dV, 0.0)
-    store_twist(work.dV, 0, ((zero, zero, zero), (zero, zero, zero)))
+    store_twist(work.dV, 0, zero6(zero))
     if k == 0:
         store_twist(work.dV, 0, load_twist(work.V, 1))
 
@@ -247,13 +243,11 @@ def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rub
 def series_of(tree, K, prescribed, q, v, a, tau):
     """Checks what is given, and turns derivatives a and tau into coefficients in place."""
     nv = tree.armature.shape[0]
-    code = bad_configuration(tree, q, q.shape[0])
-    if code == OK and not finite(v, nv):
-        code = BAD_V
+    code = bad_state(tree, q, v)
     for k in range(K - 1):
-        if code == OK and not finite_where(a[k * nv:(k + 1) * nv], prescribed, True, nv):
+        if code == OK and not finite_where(a[k * nv:(k + 1) * nv], prescribed, True):
             code = BAD_A
-        if code == OK and not finite_where(tau[k * nv:(k + 1) * nv], prescribed, False, nv):
+        if code == OK and not finite_where(tau[k * nv:(k + 1) * nv], prescribed, False):
             code = BAD_TAU
     if code != OK:
         return code
@@ -268,7 +262,7 @@ def derivatives_of(K, a, tau):
     rows = a.shape[0]
     scale_rows(a, K - 1, rows // (K - 1), True)
     scale_rows(tau, K - 1, rows // (K - 1), True)
-    return OK if finite(a, rows) and finite(tau, rows) else BAD_RESULT
+    return OK if finite(a) and finite(tau) else BAD_RESULT
 
 
 def higher_order_hybrid_memory(n, nq, nv, nl, K):
@@ -282,14 +276,11 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     """States first … last - 1; a and tau (N, (K - 1) nv) are completed in place. f_ext (N, (K - 1) 6 n_links) in `frame`, or
     empty; spatial: see `higher_order_hybrid`."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, m, rows = tree_of(index, constants), memory, nv * (K - 1)
-    Q, V, m = m[:nq], m[nq:nq + nv], m[nq + nv:]
-    A, Tau, kept, m = m[:rows], m[rows:2 * rows], m[2 * rows:3 * rows], m[3 * rows:]
+    tree, rows = tree_of(index, constants), nv * (K - 1)
+    Q, V, A, Tau, kept, m = carve(memory, (nq, nv, rows, rows, rows))
     work, factors, m = hybrid_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
-    given, asked = False, False
-    for c in range(nv):
-        given, asked = given or prescribed[c], asked or not prescribed[c]
+    given, asked = prescribed.any(), not prescribed.all()
     for s in range(first, last, states_in(memory)):
         pack(q, s, Q)
         pack(v, s, V)
@@ -300,7 +291,7 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
         code = OK
         if f_ext.size:
             pack(f_ext, s, loads.links)
-            code = OK if finite(loads.links, 6 * nl * (K - 1)) else BAD_F_EXT
+            code = OK if finite(loads.links) else BAD_F_EXT
         if code == OK:
             code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, work,
                                 factors)

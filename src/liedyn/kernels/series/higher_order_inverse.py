@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, kernel, primitive
+from liedyn.jit import entry, everywhere, kernel, primitive
 from liedyn.joints.children import hand_to_parent, with_children
 from liedyn.joints.motion import joint_pose, store_joint_force
 from liedyn.joints.series import (
@@ -21,15 +21,15 @@ from liedyn.joints.series import (
     passive_series,
 )
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, finite, give, take_state
 from liedyn.kernels.series.taylor import scale_rows, to_series
 from liedyn.kernels.series.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.blocks import pack, states_in
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, minus_dad, scale, sub
-from liedyn.seam.views import span
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, minus_dad, scale, sub, zero6
+from liedyn.seam.views import carve
 
 
 class InverseSeriesWork(NamedTuple):
@@ -44,26 +44,24 @@ class InverseSeriesWork(NamedTuple):
     rub: np.ndarray      # (2 nv K,)
 
 
+@everywhere
+def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K * n, 6 * K, 6 * K, 6 * K, nv, 2 * nv * K
+
+
 @primitive
-def inverse_series_work(m, n, nv, K):
+def inverse_series_work(memory, n, nv, K):
     """The work, and the rest of the memory."""
-    e, g, u = 12 * n + 6 * K * n, 12 * n + 24 * K * n, 12 * n + 30 * K * n
-    r = u + 18 * K
-    end = r + nv + 2 * nv * K
-    work = InverseSeriesWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * K * n), span(m, e, 18 * K * n), span(m, g, 6 * K * n),
-                             span(m, u, 6 * K), span(m, u + 6 * K, 6 * K), span(m, u + 12 * K, 6 * K), span(m, r, nv),
-                             span(m, r + nv, 2 * nv * K))
-    return work, span(m, end, m.shape[0] - end)
+    views = carve(memory, inverse_series_sizes(n, nv, K))
+    return InverseSeriesWork(*views[:-1]), views[-1]
 
 
-def inverse_series_memory(n, nv, K): return 12 * n + 30 * K * n + 18 * K + nv + 2 * nv * K
+def inverse_series_memory(n, nv, K): return sum(inverse_series_sizes(n, nv, K))
 
 
 @primitive
 def store_ground_series(tree, K, V):
     """Twist of the ground: (0, -g t)."""
-    zero = number_like(V, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(number_like(V, 0.0))
     for k in range(K):
         store_twist(V, k, rest)
     store_twist(V, 1, add(rest, load_twist(tree.dV0, 0)))
@@ -120,10 +118,10 @@ def force_series(tree, K, loads, tau, work):
             own = add(scale(k + 1.0, load_twist(P, k + 1)), force_sum(K, i, k, V, P, 0))
             if loads.given:
                 own = sub(own, load_twist(loads.F, n * k + i))
-            handed = span(G, 6 * n * k, 6 * n)
+            handed = G[6 * n * k:6 * n * (k + 1)]
             own = with_children(tree, i, own, handed)
             store_twist(F, k, own)
-            store_joint_force(tree, i, own, span(tau, k * nv, nv))          # tau = S^T F
+            store_joint_force(tree, i, own, tau[k * nv:(k + 1) * nv])          # tau = S^T F
             hand_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
 
 
@@ -151,21 +149,15 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
     """States first … last - 1. v (N, K nv): derivatives 0 … K - 1; f_ext (N, (K - 1) 6 n_links) in `frame`, or empty;
     tau (N, (K - 1) nv)."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, m = tree_of(index, constants), memory
-    Q, x, series, Tau, m = m[:nq], m[nq:nq + nv * K], m[nq + nv * K:nq + 2 * nv * K], m[nq + 2 * nv * K:], m[nq + 3 * nv * K:]
-    Tau = Tau[:nv * (K - 1)]
+    tree, (Q, x, series, Tau, m) = tree_of(index, constants), carve(memory, (nq, nv * K, nv * K, nv * (K - 1)))
     work, m = inverse_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
     passive, rubs = passive and index[4] != 0, index[5] != 0
     for k in range(first, last, states_in(memory)):
-        pack(q, k, Q)
-        pack(v, k, x)
-        code = bad_configuration(tree, Q, nq)
-        if code == OK and not finite(x, nv * K):
-            code = BAD_V
+        code = take_state(tree, q, v, k, Q, x)
         if f_ext.size:
             pack(f_ext, k, loads.links)
-            if code == OK and not finite(loads.links, 6 * nl * (K - 1)):
+            if code == OK and not finite(loads.links):
                 code = BAD_F_EXT
         if code != OK:
             return code
@@ -174,7 +166,6 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
             begin_wrenches(tree, K, Q, loads)
         higher_order_inverse(tree, K, Q, series, loads, passive, rubs, Tau, work)
         scale_rows(Tau, K - 1, nv, True)
-        if not finite(Tau, nv * (K - 1)):
+        if not give(Tau, tau, k):
             return BAD_RESULT
-        unpack(Tau, tau, k)
     return OK

@@ -11,16 +11,17 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_column
 from liedyn.joints.pose_series import move_by_joint
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, finite, give, take_state
 from liedyn.kernels.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD
 from liedyn.kernels.recursions.jacobian import load_column, store_column
 from liedyn.kernels.series.taylor import scale_rows
-from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.blocks import unpack
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.lanes import WIDTH, load, number_like, store
 from liedyn.lie.rows import load3, load9, load_pose, load_rigid, load_twist, store3, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, compose, inverse
+from liedyn.lie.se3 import Ad_inv, add, compose, inverse, zero6
 from liedyn.lie.vec3 import add3, plus_cross, plus_rotate, rotate, rotate_back, scale3, sub3
+from liedyn.seam.views import carve
 
 EVERY = -1          # for a link: all of them
 
@@ -67,8 +68,7 @@ def link_series(tree, link, m, T, X):
 def body_twists(tree, q, v, m, end, V, L, M):
     """V (6 m n): twists in body frames, V_i = Ad_{L^-1} V_parent + S v with L the pose in the parent. `end` as in body_series;
     L, M (12 (m + 1)): scratch."""
-    zero = number_like(q, 0.0)
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(number_like(q, 0.0))
     for k in range(m):
         store_twist(V, k, rest)
     for i in range(1, tree.parent.size):
@@ -94,7 +94,7 @@ def body_twists(tree, q, v, m, end, V, L, M):
 def world_twists(tree, v, m, end, T, V):
     """V (6 m n): twists in the world about its origin, V_i = V_parent + Ad_{T_i} S v. T: poses of the bodies."""
     zero, nv = number_like(v, 0.0), tree.armature.shape[0]
-    rest = (zero, zero, zero), (zero, zero, zero)
+    rest = zero6(zero)
     for k in range(m):
         store_twist(V, k, rest)
     for i in range(1, tree.parent.size):
@@ -197,7 +197,7 @@ def total_series(tree, m, T, V, c, h):
         for k in range(m):
             store_twist(Vi, k, momentum(I, load_twist(Vi, k)))
         for k in range(m - 1, -1, -1):                            # turned in place, downwards
-            n, f = (zero, zero, zero), (zero, zero, zero)
+            n, f = zero6(zero)
             for j in range(k + 1):
                 R = load9(Ti, 12 * j)
                 n, f = plus_rotate(n, R, load3(Vi, 6 * (k - j))), plus_rotate(f, R, load3(Vi, 6 * (k - j) + 3))
@@ -220,29 +220,20 @@ def series_memory(n, nq, nv, m, results):
 @primitive
 def series_work(x, n, nq, nv, m):
     """q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three poses of scratch, the rest."""
-    size, o = 12 * (m + 1), nq + m * nv
-    e = o + size * n
-    d = e + 6 * m * n
-    y = x[d:]
-    return x[:nq], x[nq:o], x[o:e], x[e:d], y[:size], y[size:2 * size], y[2 * size:3 * size], y[3 * size:]
+    size = 12 * (m + 1)
+    return carve(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
 
 
 @primitive
-def take_state(tree, q, v, s, m, Q, v1):
-    """State s of a batch, or s … s + 7: Q, and coefficients v1 of the velocity. Returns a code."""
-    pack(q, s, Q)
-    pack(v, s, v1)
-    code = bad_configuration(tree, Q, Q.shape[0])
-    if code != OK:
-        return code
-    if not finite(v1, v1.shape[0]):
-        return BAD_V
-    scale_rows(v1, m, tree.armature.shape[0], False)
-    return OK
+def take_series(tree, q, v, s, m, Q, v1):
+    """As `checks.take_state`: Q, and coefficients v1 of the velocity."""
+    code = take_state(tree, q, v, s, Q, v1)
+    if code == OK:
+        scale_rows(v1, m, tree.armature.shape[0], False)
+    return code
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first, last):
     """Of a link or EVERY one, k slowest: poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links).
     v (N, m nv): the velocity and its derivatives."""
@@ -251,8 +242,8 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
     low, high = (0, nl) if link == EVERY else (link, link + 1)
     Q, v1, B, W, X, L, M, x = series_work(memory, n, nq, nv, m)
     T1, V1 = x[:T.shape[1]], x[T.shape[1]:T.shape[1] + V.shape[1]]
-    for s in range(first, last, states_in(memory)):
-        code = take_state(tree, q, v, s, m, Q, v1)
+    for s in range(first, last, WIDTH):
+        code = take_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
         body_series(tree, Q, v1, m, link, B, M)
@@ -271,7 +262,7 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
         scale_rows(T1, m + 1, 12 * (high - low), True)
         if V1.size:
             scale_rows(V1, m, 6 * (high - low), True)
-        if not finite(T1, T.shape[1]) or not finite(V1, V.shape[1]):
+        if not finite(T1) or not finite(V1):
             return BAD_RESULT
         unpack(T1, T, s)
         if V1.size:
@@ -279,16 +270,15 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, first, last):
     """J (N, 6 nv (m + 1)) of a link; v (N, m nv): the velocity and its derivatives."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_of(index, constants)
     Q, v1, B, _W, X, _L, M, x = series_work(memory, n, nq, nv, m)
     J1 = x[:J.shape[1]]
-    for s in range(first, last, states_in(memory)):
-        code = take_state(tree, q, v, s, m, Q, v1)
+    for s in range(first, last, WIDTH):
+        code = take_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
         if frame == LOCAL:
@@ -298,22 +288,20 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
             link_series(tree, link, m, B, X)
             world_jacobian(tree, link, frame, m, B, X, J1)
         scale_rows(J1, m + 1, 6 * nv, True)
-        if not finite(J1, J.shape[1]):
+        if not give(J1, J, s):
             return BAD_RESULT
-        unpack(J1, J, s)
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
     """Centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_of(index, constants)
     Q, v1, B, W, _X, L, M, x = series_work(memory, n, nq, nv, m)
     c1, h1 = x[:3 * (m + 1)], x[3 * (m + 1):9 * m + 3]
-    for s in range(first, last, states_in(memory)):
-        code = take_state(tree, q, v, s, m, Q, v1)
+    for s in range(first, last, WIDTH):
+        code = take_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
         body_series(tree, Q, v1, m, EVERY, B, M)
@@ -321,7 +309,7 @@ def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
         total_series(tree, m, B, W, c1, h1)
         scale_rows(c1, m + 1, 3, True)                  # not finite where nothing has mass
         scale_rows(h1, m, 6, True)
-        if not finite(h1, 6 * m):
+        if not finite(h1):
             return BAD_RESULT
         unpack(c1, c, s)
         unpack(h1, h, s)

@@ -18,8 +18,9 @@ from liedyn.kernels.recursions.kinematics import wrenches_on_bodies
 from liedyn.kernels.series.taylor import scale_rows
 from liedyn.lie.lanes import absolute, all_less, load, number_like, store
 from liedyn.lie.rows import add_to_twist, load3, load9, load_pose, load_twist, store3, store9, store_pose, store_twist
-from liedyn.lie.se3 import compose, dAd
+from liedyn.lie.se3 import compose, dAd, zero6
 from liedyn.lie.vec3 import plus_cross, plus_rotate_back, rotate_back, scale3, sub3
+from liedyn.seam.views import carve
 
 
 class WrenchSeries(NamedTuple):
@@ -36,12 +37,10 @@ class WrenchSeries(NamedTuple):
 
 @primitive
 def wrench_series_work(m, n, nl, K, frame, given):
-    l = 6 * nl * (K - 1) if given else 0
-    f = l + (6 * n * (K - 1) if given else 0)
+    rows = K - 1 if given else 0
     moving = 1 if given and frame != LOCAL else 0
-    t = f + 12 * n * moving
-    e, g, s = t + 18 * n * K * moving, t + 21 * n * K * moving, t + (21 * n + 6 * nl) * K * moving
-    return WrenchSeries(given, frame, m[:l], m[l:f], m[f:t], m[t:e], m[e:g], m[g:s], m[s:s + n * moving])
+    sizes = 6 * nl * rows, 6 * n * rows, 12 * n * moving, 18 * n * K * moving, 3 * n * K * moving, 6 * nl * K * moving, n * moving
+    return WrenchSeries(given, frame, *carve(m, sizes)[:-1])
 
 
 def wrench_series_memory(n, nl, K): return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
@@ -85,13 +84,13 @@ def advance_wrenches(tree, K, k, V, loads):
     if loads.frame == LOCAL:
         return
     for i in range(n):
-        store_twist(loads.F, n * k + i, ((zero, zero, zero), (zero, zero, zero)))
+        store_twist(loads.F, n * k + i, zero6(zero))
         if k > 0 and not all_less(load(loads.weight, i), 1e-300):
             advance_world_motion(i, K, k, V, loads)
     for link in range(tree.link_body.size):
         b = tree.link_body[link]
         if not all_less(load(loads.weight, b), 1e-300):
-            m, f = (zero, zero, zero), (zero, zero, zero)
+            m, f = zero6(zero)
             for j in range(k + 1):
                 e, W = MOTION * (K * b + j), load_twist(loads.still, link * K + k - j)
                 R = load9(loads.E, e)
@@ -108,7 +107,7 @@ def advance_world_motion(i, K, k, V, loads):
     """Coefficient k of E' = E ad_V, row by row, and of the fall."""
     zero, e = number_like(V, 0.0), MOTION * K * i
     for row in range(3):
-        r, b = (zero, zero, zero), (zero, zero, zero)
+        r, b = zero6(zero)
         for j in range(k):
             w, u = load_twist(V, i * K + k - 1 - j)
             if j < k - 1:

@@ -56,15 +56,11 @@ class Contacts(NamedTuple):
     depth: np.ndarray      # (m,) scratch
 
 
-@primitive
-def push_contacts(contacts, tree, signals, work):
-    """Adds contact forces to work.wrench. contacts: Contacts, or None: then nothing is compiled."""
-    if contacts is not None:
-        add_contact_wrenches(contacts, tree, signals.held, work)
-
-
 @kernel
-def add_contact_wrenches(contacts, tree, held, work):
+def push_contacts(contacts, tree, held, work):
+    """Adds contact forces to work.wrench. contacts: Contacts, or None: then nothing is compiled."""
+    if contacts is None:
+        return
     for j in range(contacts.link.size):
         s = contacts.slot[j]
         if contacts.kind[j] == GROUND:

@@ -29,7 +29,7 @@ from liedyn.kernels.series.higher_order_hybrid import (
 from liedyn.kernels.series.higher_order_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work
 from liedyn.kernels.series.wrench_series import wrench_series_work
 from liedyn.kernels.simulation.signal_series import signal_series
-from liedyn.kernels.simulation.signals import note, signal
+from liedyn.kernels.simulation.signals import note
 from liedyn.lie.lanes import absolute
 
 REFERENCE = 5                # coefficients of a reference: up to the fourth derivative
@@ -60,16 +60,12 @@ class MotorLaw(NamedTuple):
     memory: np.ndarray       # scratch of the rigid robot's dynamics, `rigid_memory` numbers
 
 
-@primitive
+@kernel
 def drive_motors(law, tree, signals, t, work):
     """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. work.flag: a reference that is not
     finite."""
-    if law is not None:
-        motor_torques(law, tree, signals, t, work)
-
-
-@kernel
-def motor_torques(law, tree, signals, t, work):
+    if law is None:
+        return
     read_references(law, signals, t, work.flag)
     rigid = tree_of(law.index, law.constants)
     if law.elastic[0]:
@@ -168,11 +164,3 @@ def state_on_reference(law, signals, t, q, v, flag):
         q[s], v[s] = law.rest[k] - law.tau[k] / law.stiffness[k], -law.tau[n + k] / law.stiffness[k]
         q[m], v[m] = law.q[k] - q[s], law.series[3 * k] - v[s]
     return True
-
-
-@kernel
-def references(law, signals, t, out):
-    """Values of the references at the times t (N,) into out (N, n)."""
-    for i in range(t.size):
-        for k in range(law.signal.size):
-            out[i, k] = signal(signals, law.signal[k], t[i], law.q, law.q, law.stack)[0]

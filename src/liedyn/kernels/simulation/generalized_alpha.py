@@ -17,13 +17,14 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import FIRST, KIND
 from liedyn.joints.kinds import ROLLING
-from liedyn.joints.passive import resistance
 from liedyn.joints.retraction import chart_rate, retract
+from liedyn.kernels.loops.by_parts import copy
 from liedyn.kernels.loops.constrained_derivatives import BalanceWork, Rates, balance, balance_rates, rates_work, row_velocities
+from liedyn.kernels.loops.desk import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.loops.loop_rows import residuals
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
-from liedyn.kernels.simulation.right_hand_side import act
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_CONVERGED, RUNNING, SINGULAR, act, joint_power
 from liedyn.lie.rows import load_pose
 
 # places in AlphaWork.method
@@ -162,6 +163,18 @@ def accelerations_here(schedule, plant, work, own):
     return sound
 
 
+@primitive
+def shift_alpha(work, own, h):
+    """own.alpha from own.a now and work.a a step later; of stiff motion, which changes at once, no slope is known."""
+    size, change = 0.0, 0.0
+    for k in range(own.a.size):
+        own.rate[k] = work.a[k] - own.a[k]
+        size, change = max(size, abs(own.a[k]), abs(own.v[k]) / h), max(change, abs(own.rate[k]))
+    share = own.method[ALPHA_M] - own.method[ALPHA_F] if change <= 0.1 * size else 0.0
+    for k in range(own.a.size):
+        own.alpha[k] = own.a[k] + share * own.rate[k]
+
+
 # a step -------------------------------------------------------------------------------------------------------------------
 @primitive
 def predict(plant, work, own, h):
@@ -218,6 +231,32 @@ def advance_alpha(own):
 
 
 @primitive
+def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
+    """To the end of the step, in work. The matrix is that of the first iteration, and new where it serves badly."""
+    before, renew, size = np.inf, True, 1.0
+    for step in range(MOST):
+        put_on_trial(tree, work, own)
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, renew, work, own):
+            return BAD_SIGNAL
+        roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
+        state.count[4] += 1
+        if renew:
+            size = max(force_size(work, own), 1e-12)
+        now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]), largest_of(own.open_) / own.method[CLOSED])
+        if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):
+            least(own.solver, own.multipliers)
+            return RUNNING
+        if not now < 1e300:
+            return NOT_CONVERGED
+        if renew and not renew_matrix(schedule, plant, own, h):
+            return SINGULAR
+        newton_change(plant, work, own, h)
+        correct(tree, plant, own, h)
+        renew, before = step > 0 and not now < SLOW * before, now
+    return NOT_CONVERGED
+
+
+@primitive
 def put_on_trial(tree, work, own):
     retract(tree, own.q, own.x, work.q)
     for k in range(own.x.size):
@@ -227,11 +266,7 @@ def put_on_trial(tree, work, own):
 @primitive
 def power_of(tree, plant, driven, work, own):
     """Of motors, wrenches, passive forces but springs, and driven closures, at the state last evaluated."""
-    power, nv, V = 0.0, work.v.size, own.balance.tree.V
-    for k in range(nv):
-        power += work.tau[k] * work.v[k]
-        if plant.passive[0]:
-            power += resistance(tree, k, work.v) * work.v[k]
+    power, nv, V = joint_power(tree, plant, work, 0.0), work.v.size, own.balance.tree.V
     for i in range(work.F.size):
         power += work.F[i] * V[i]
     if driven:
@@ -239,3 +274,17 @@ def power_of(tree, plant, driven, work, own):
             for k in range(nv):
                 power += own.multipliers[r] * own.rates.A[r * nv + k] * work.v[k]
     return power
+
+
+@primitive
+def finish_state(tree, plant, ties, state, work, own):
+    """At an accepted state, evaluated: forces of prescribed coordinates, the power that goes in (kept in state.clock[1]), how
+    far the constraints are open."""
+    for k in range(work.v.size):
+        if plant.prescribed[k]:
+            work.tau[k] = own.force[k]
+    state.clock[1] = power_of(tree, plant, own.drive.size > 0, work, own)
+    if ties is not None:
+        copy(own.multipliers, ties.multipliers)
+        ties.figures[DRIFT] = max(ties.figures[DRIFT], largest_of(own.open_))
+        ties.figures[DRIFT_VELOCITY] = max(ties.figures[DRIFT_VELOCITY], largest_of(own.slip))

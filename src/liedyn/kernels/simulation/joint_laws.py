@@ -19,7 +19,7 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.retraction import difference
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
-from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, note, value
+from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, note, signal
 from liedyn.kernels.simulation.task_law import Task, follow_task
 from liedyn.lie.lanes import where_less
 
@@ -59,19 +59,15 @@ GIVEN = JointLaws._fields[:JointLaws._fields.index("all")]
 SCRATCH = "v", "a", "tau", "x", "memory", "none"
 
 
-@primitive
+@kernel
 def drive_joints(laws, tree, passive, q_of_v, signals, t, work):
     """Adds to work.tau, then limits it. laws: JointLaws, or None: then nothing is compiled. work.flag: a desired motion that is
     not finite."""
-    if laws is not None:
-        joint_forces(laws, tree, passive, q_of_v, signals, t, work)
-
-
-@kernel
-def joint_forces(laws, tree, passive, q_of_v, signals, t, work):
+    if laws is None:
+        return
     for k in range(laws.held.size):
         if laws.held[k] >= 0:
-            work.tau[k] += value(signals, laws.held[k], t, work.q, work.v, work.stack)[0]
+            work.tau[k] += signal(signals, laws.held[k], t, work.q, work.v, work.stack)[0]
     if laws.acts[GRAVITY]:
         compensate_gravity(laws, tree, work)
     if laws.acts[FEEDBACK]:
@@ -112,7 +108,7 @@ def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
     for k in range(laws.v.size):
         laws.a[k], laws.tau[k] = work.a[k], work.tau[k]
         if laws.driven[k] and laws.signal[k] >= 0:
-            r, dr, ddr = value(signals, laws.signal[k], t, work.q, work.v, work.stack)
+            r, dr, ddr = signal(signals, laws.signal[k], t, work.q, work.v, work.stack)
             note(work.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - work.v[k]) + laws.gains[0] * (r - work.q[q_of_v[k]])
     follow_task(laws.task, laws, tree, q_of_v, signals, t, work)
@@ -134,8 +130,8 @@ def saturate(laws, driven, signals, t, work):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
             i, top, bottom = SWITCH * laws.switch[k], laws.limit[k], -laws.limit[k]
             if laws.top[k] >= 0:
-                top = value(signals, laws.top[k], t, work.q, work.v, work.stack)[0]
-                bottom = value(signals, laws.bottom[k], t, work.q, work.v, work.stack)[0]
+                top = signal(signals, laws.top[k], t, work.q, work.v, work.stack)[0]
+                bottom = signal(signals, laws.bottom[k], t, work.q, work.v, work.stack)[0]
             force, above = bounded(MIN, signals.held, i, work.tau[k], top)
             work.tau[k], below = bounded(MAX, signals.held, i + SWITCH, force, bottom)
             if laws.integral[k] >= 0:
@@ -159,14 +155,3 @@ def unwound(held, i, limited, way, rate):
     further = where_less(0.5, limited, way * rate, -1.0)
     winds, _, _ = held_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
     return where_less(0.5, winds, 0.0, rate)
-
-
-@kernel
-def desired(laws, signals, t, q, stack, out):
-    """The desired motions at the times t (N,) into out (N, driven)."""
-    for i in range(t.size):
-        j = 0
-        for k in range(laws.driven.size):
-            if laws.driven[k]:
-                out[i, j] = value(signals, laws.signal[k], t[i], q, laws.v, stack)[0]
-                j += 1

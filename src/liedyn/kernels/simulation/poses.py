@@ -4,7 +4,7 @@ With p(t) and R(t) the joint's v is [w; R^T p'], its a [dw; R^T p'' - w × R^T p
 """
 from liedyn.jit import kernel, primitive
 from liedyn.joints.retraction import store_quaternion
-from liedyn.kernels.simulation.signals import three, value
+from liedyn.kernels.simulation.signals import signal, three
 from liedyn.lie.rotation_motion import angles_motion, angles_quaternion, rotation_vector_motion
 from liedyn.lie.rows import store3
 from liedyn.lie.so3 import quaternion_exp, quaternion_product, quaternion_rotation, quaternion_unit
@@ -13,16 +13,10 @@ from liedyn.lie.vec3 import cross, rotate_back, sub3
 SIGNALS = 10                     # of a pose
 
 
-@primitive
+@kernel
 def prescribe_poses(poses, signals, t, q, v, a, work):
     """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWork`; work.flag: a signal that is
     not finite."""
-    if poses.q.size:
-        move_poses(poses, signals, t, q, v, a, work)
-
-
-@kernel
-def move_poses(poses, signals, t, q, v, a, work):
     for k in range(poses.q.size):
         i, j = poses.q[k], poses.v[k]
         u, w, dw = turn_of(poses, k, signals, t, work)
@@ -56,8 +50,7 @@ def turn_of(poses, k, signals, t, work):
 @primitive
 def constants(signals, numbers, first, t, work):
     """Four signals of which the values alone are used."""
-    x, _, _ = value(signals, numbers[first], t, work.q, work.v, work.stack)
-    y, _, _ = value(signals, numbers[first + 1], t, work.q, work.v, work.stack)
-    z, _, _ = value(signals, numbers[first + 2], t, work.q, work.v, work.stack)
-    w, _, _ = value(signals, numbers[first + 3], t, work.q, work.v, work.stack)
-    return x, y, z, w
+    return (signal(signals, numbers[first], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 3], t, work.q, work.v, work.stack)[0])

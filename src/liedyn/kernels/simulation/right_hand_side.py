@@ -19,7 +19,7 @@ from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
 from liedyn.kernels.simulation.link_points import look_at_points, measure_forces
 from liedyn.kernels.simulation.poses import prescribe_poses
-from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
+from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, signal
 from liedyn.kernels.simulation.stops import Stops, push_back, weigh
 from liedyn.lie.lanes import absolute, number_like, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
@@ -27,6 +27,7 @@ from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import plus_cross, rotate_back
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
+NOT_CONVERGED = 20           # an iteration for the end of a step
 # a switch of the state is passed in the step just tried; a run with such switches stands at a break; at an event
 PASSED, WALL, EVENT = 30, 31, 33
 
@@ -92,14 +93,21 @@ def rates(tree, plant, signals, y, deficit, power, dy, work):
     chart_rate(tree, y[:nv], work.v, dy[:nv])
     for k in range(nv):
         dy[nv + k] = work.a[k]
-        power += work.tau[k] * work.v[k]
-        if plant.passive[0]:
-            power += resistance(tree, k, work.v) * work.v[k]
     n = work.z.size // 2
     for k in range(n):
         dy[2 * nv + k] = work.z[n + k]
-    dy[2 * nv + n] = power
+    dy[2 * nv + n] = joint_power(tree, plant, work, power)
     return where_less(-0.5, work.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
+
+
+@primitive
+def joint_power(tree, plant, work, power):
+    """power, and that of motors and passive forces but springs."""
+    for k in range(work.v.size):
+        power += work.tau[k] * work.v[k]
+        if plant.passive[0]:
+            power += resistance(tree, k, work.v) * work.v[k]
+    return power
 
 
 @primitive
@@ -128,7 +136,7 @@ def watch(schedule, signals, t, work):
     measure_forces(work.tau, signals.measured)
     for k in range(schedule.watch.size):
         if schedule.watch[k] >= 0:
-            x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
+            x, _, _ = signal(signals, schedule.watch[k], t, work.q, work.v, work.stack)
             note(work.flag, schedule.watch[k], x)
 
 
@@ -139,7 +147,7 @@ def prescribe(tree, schedule, signals, t, work):
         level = schedule.level[k]
         if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
             continue
-        x, dx, ddx = value(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        x, dx, ddx = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
         if level == POSITION:
             work.q[schedule.q_of_v[k]] = x
             work.v[k], work.a[k] = dx, ddx
@@ -155,9 +163,9 @@ def prescribe(tree, schedule, signals, t, work):
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
             continue
-        force, _, _ = value(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        force, _, _ = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
         if schedule.target[k] >= 0:
-            x, dx, _ = value(signals, schedule.target[k], t, work.q, work.v, work.stack)
+            x, dx, _ = signal(signals, schedule.target[k], t, work.q, work.v, work.stack)
             note(work.flag, schedule.target[k], x + dx)
             force += schedule.kp[k] * (x - work.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - work.v[k])
         note(work.flag, schedule.signal[k], force)
@@ -171,18 +179,18 @@ def integrate_errors(schedule, signals, t, work):
     n = schedule.integral.size
     for j in range(n):
         k = schedule.integral[j]
-        x, _, _ = value(signals, schedule.target[k], t, work.q, work.v, work.stack)
+        x, _, _ = signal(signals, schedule.target[k], t, work.q, work.v, work.stack)
         work.tau[k] += work.z[j]
         work.z[n + j] = schedule.ki[j] * (x - work.q[schedule.q_of_v[k]])
 
 
 @primitive
-def impose(tree, schedule, signals, t, q, v, work):
+def impose(schedule, signals, t, q, v, work):
     """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == VELOCITY or (level == POSITION and schedule.q_of_v[k] >= 0):
-            x, dx, _ = value(signals, schedule.signal[k], t, q, v, work.stack)
+            x, dx, _ = signal(signals, schedule.signal[k], t, q, v, work.stack)
             if level == POSITION:
                 q[schedule.q_of_v[k]] = x
                 v[k] = dx
@@ -199,7 +207,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
     for k in range(work.F.size):
         work.F[k] = 0.0
     for j in range(schedule.force_link.size):
-        x, _, _ = value(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
+        x, _, _ = signal(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
         x = where_less(t, schedule.force_from[j], 0.0, where_less(t, schedule.force_until[j], x, 0.0))
         note(work.flag, schedule.force_signal[j], x)
         m, f = load_twist(schedule.force_basis, j)
@@ -210,7 +218,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
             F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
-    push_contacts(plant.contacts, tree, signals, work)
+    push_contacts(plant.contacts, tree, signals.held, work)
     for s in range(plant.slot_link.size):
         link = plant.slot_link[s]
         i = tree.link_body[link]

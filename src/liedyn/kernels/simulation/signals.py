@@ -109,7 +109,7 @@ class Schedule(NamedTuple):
 
 @kernel
 def signal(signals, k, t, q, v, stack):
-    """Value and first two time derivatives of signal `k`. `stack` is scratch of `Compiled.stack_size` floats.
+    """Value and first two time derivatives of signal `k`. `stack` is scratch of `Problem.stack_size` floats.
 
     Not a number or infinite outside the domain of a function: the caller checks what it uses.
     """
@@ -122,14 +122,6 @@ def signal(signals, k, t, q, v, stack):
 
 
 @primitive
-def value(signals, k, t, q, v, stack):
-    """`signal`, without the call where it is a constant."""
-    if signals.kind[k] == CONSTANT:
-        return signals.literals[signals.first[k]], 0.0, 0.0
-    return signal(signals, k, t, q, v, stack)
-
-
-@primitive
 def note(flag, k, x):
     """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
     flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
@@ -138,12 +130,12 @@ def note(flag, k, x):
 @primitive
 def three(signals, numbers, first, t, work):
     """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
-    x0, v0, a0 = value(signals, numbers[first], t, work.q, work.v, work.stack)
-    x1, v1, a1 = value(signals, numbers[first + 1], t, work.q, work.v, work.stack)
-    x2, v2, a2 = value(signals, numbers[first + 2], t, work.q, work.v, work.stack)
-    for k in range(3):
-        x = x0 + v0 + a0 if k == 0 else (x1 + v1 + a1 if k == 1 else x2 + v2 + a2)
-        note(work.flag, numbers[first + k], x)
+    x0, v0, a0 = signal(signals, numbers[first], t, work.q, work.v, work.stack)
+    x1, v1, a1 = signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)
+    x2, v2, a2 = signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)
+    note(work.flag, numbers[first], x0 + v0 + a0)
+    note(work.flag, numbers[first + 1], x1 + v1 + a1)
+    note(work.flag, numbers[first + 2], x2 + v2 + a2)
     return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 

@@ -63,15 +63,11 @@ GIVEN = Task._fields[:Task._fields.index("J")]
 SCRATCH = Task._fields[Task._fields.index("J"):]
 
 
-@primitive
+@kernel
 def follow_task(task, laws, tree, q_of_v, signals, t, work):
     """Into laws.a, where driven. task: Task, or None: then nothing is compiled."""
-    if task is not None:
-        task_accelerations(task, laws, tree, q_of_v, signals, t, work)
-
-
-@kernel
-def task_accelerations(task, laws, tree, q_of_v, signals, t, work):
+    if task is None:
+        return
     m, nv = task.rows.size, laws.a.size
     asked = asked_of_link(task, laws.gains, tree, signals, t, work)
     mobility(task, tree, work.q)

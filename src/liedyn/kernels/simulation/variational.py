@@ -23,15 +23,15 @@ import numpy as np
 
 from liedyn.jit import kernel, primitive
 from liedyn.joints.kinds import NV, SCREW
-from liedyn.joints.passive import resistance, resistance_slope
+from liedyn.joints.passive import resistance_slope
 from liedyn.joints.retraction import retract
 from liedyn.kernels.derivatives.inverse_derivatives import DerivativesWork
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, solve_pivoted
 from liedyn.kernels.recursions.composite import CompositeWork, composite
-from liedyn.kernels.recursions.coriolis import clear, coriolis
+from liedyn.kernels.recursions.coriolis import coriolis
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork, newton_euler
-from liedyn.kernels.simulation.right_hand_side import act
-from liedyn.lie.rows import load3, store3
+from liedyn.kernels.simulation.right_hand_side import act, joint_power
+from liedyn.lie.rows import clear, load3, store3
 from liedyn.lie.se3 import dexp_inv, dot, minus_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vec3 import cross
@@ -76,14 +76,11 @@ def at_an_end(tree, plant, schedule, signals, t, q, work, own):
     newton_euler(tree, work.q, work.v, own.zero, work.F, plant.passive[0], own.bias, own.tree)
     clear(own.C)
     coriolis(tree, work.q, work.v, own.zero, 0.0, own.C, own.outward)
-    power = 0.0
     for k in range(nv):
         own.push[k] = work.tau[k] - own.bias[k]
         for j in range(nv):
             own.push[k] += (own.C[k * nv + j] + own.C[j * nv + k]) * work.v[j]
-        power += work.tau[k] * work.v[k]
-        if plant.passive[0]:
-            power += resistance(tree, k, work.v) * work.v[k]
+    power = joint_power(tree, plant, work, 0.0)
     for i in range(work.F.size):
         power += work.F[i] * own.tree.V[i]
     return power

@@ -33,11 +33,14 @@ def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
 
 
 def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
+    from scipy.spatial.transform import Rotation
+
     keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), 1500)).astype(int))
     path, times, span = base.position[keep], t[keep], (float(t[0]), float(t[-1]))
     shown = np.unique(np.searchsorted(t, np.linspace(*span, _TRIADS)).clip(0, len(t) - 1))
     length = 0.07 * max(float(np.ptp(path, axis=0).max()), 0.1)
-    tips = base.position[shown, None] + length * _axes_of(base.quaternion[shown])          # (n, 3 axes, 3)
+    axes_of_base = Rotation.from_quat(base.quaternion[shown]).as_matrix().swapaxes(1, 2)
+    tips = base.position[shown, None] + length * axes_of_base                              # (n, 3 axes, 3)
     everything = np.concatenate([path, tips.reshape(-1, 3)])
     view = best_view(path[:, None])
     axes = scene(figure, view, everything, 0.3, 0.3, 6.0, _HEIGHT - 1.1)
@@ -69,22 +72,11 @@ def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) 
         style.words(axes, letter, view(tip), (2, 2), "left", "baseline", color=colour, zorder=6)
 
 
-def _axes_of(quaternion: np.ndarray) -> np.ndarray:
-    """(n, 3, 3): the body's x, y and z axes in the world, for (n, 4) quaternions x y z w."""
-    x, y, z, w = quaternion.T
-    return np.stack([
-        np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)], axis=-1),
-        np.stack([2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)], axis=-1),
-        np.stack([2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)], axis=-1)], axis=1)
-
-
 def turned(quaternion: np.ndarray) -> np.ndarray:
     """(n, 3) integral of the angular velocity in world axes, from (n, 4) quaternions: counts full turns, and has no
     singular poses as roll, pitch and yaw have."""
-    a, b = quaternion[:-1], quaternion[1:]
-    vector = a[:, 3:] * b[:, :3] - b[:, 3:] * a[:, :3] - np.cross(b[:, :3], a[:, :3])       # of b a^-1
-    scalar = np.sum(a * b, axis=1, keepdims=True)
-    sine = np.linalg.norm(vector, axis=1, keepdims=True)
-    angle = 2 * np.arctan2(sine, np.abs(scalar)) * np.sign(np.where(scalar == 0, 1, scalar))
-    steps = np.divide(angle * vector, sine, out=np.zeros_like(vector), where=sine > 0)
+    from scipy.spatial.transform import Rotation
+
+    turn = Rotation.from_quat(quaternion)
+    steps = (turn[1:] * turn[:-1].inv()).as_rotvec()
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -18,12 +18,8 @@ _SLICES = 20             # of a curve of medians
 _BANDS = ("#CFE3F1", "#8FBFE0")             # of nine tenths and of half of the runs
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A column of the table: numbers of the runs that are complete; outputs may be NaN, where an event did not happen."""
-
-    name: str
-    values: np.ndarray
+# numbers of the runs that are complete, by name; outputs may be NaN, where an event did not happen
+Columns = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -47,30 +43,30 @@ class Envelope:
     quantiles: np.ndarray
 
 
-def draw_scatter(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtitle: str) -> Figure:
+def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
     """A row for each output, a column for what varied; the line follows the median."""
     width = 2.6 if len(varied) > 2 else 3.6
     figure, places = style.panels(len(outputs) * len(varied), len(varied), width, 1.7, "Outputs and what varied",
                                   f"{subtitle}; line: median", left=_LEFT, gap=_GAP)
-    for axes, (output, one) in zip(places, product(outputs, varied), strict=True):
-        x, y = _with_value(one, output)
+    for k, (axes, (output, name)) in enumerate(zip(places, product(outputs, varied), strict=True)):
+        x, y = _with_value(varied[name], outputs[output])
         axes.set(xlim=style.with_air(x), ylim=style.with_air(y))
-        style.rulers(axes, 4, 4, style.shortened(one.name, int(13 * width)))
+        style.rulers(axes, 4, 4, style.shortened(name, int(13 * width)))
         some = np.arange(len(x)) if len(x) <= _POINTS else np.linspace(0, len(x) - 1, _POINTS).astype(int)
         axes.plot(x[some], y[some], ".", color=style.BLUE, alpha=0.5, markeredgewidth=0,
                   markersize=2.5 if len(some) > 1000 else 5)
         _medians(axes, x, y)
-        style.heading(axes, output.name if one is varied[0] else "")
+        style.heading(axes, output if k % len(varied) == 0 else "")
     return figure
 
 
-def draw_histograms(outputs: Sequence[Quantity], subtitle: str) -> Figure:
+def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
     """With the median and the middle nine tenths."""
     columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
     figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median, and where 90 % of them are",
                                   left=_LEFT, gap=_GAP)
-    for axes, output in zip(places, outputs, strict=True):
-        x = output.values[np.isfinite(output.values)]
+    for axes, (name, values) in zip(places, outputs.items(), strict=True):
+        x = values[np.isfinite(values)]
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
         counts, edges = np.histogram(x, bins, range=style.with_air(x))
         most = 1.08 * max(counts.max(), 1)
@@ -80,18 +76,18 @@ def draw_histograms(outputs: Sequence[Quantity], subtitle: str) -> Figure:
         low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
         for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
             axes.plot([at, at], axes.get_ylim(), color=style.INK, linewidth=0.9, linestyle=line)
-        style.heading(axes, output.name, f"{middle:.4g}, 90 % in {low:.4g} … {high:.4g}")
+        style.heading(axes, name, f"{middle:.4g}, 90 % in {low:.4g} … {high:.4g}")
     return figure
 
 
-def draw_indices(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtitle: str) -> Figure:
+def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
     """Bars: the share of each output's variance that a quantity alone accounts for, see `first_order`. The rest is interactions,
     and the error of the estimate: with few runs the slices are wide."""
     charts = []
-    for output in outputs:
-        shares = np.array([first_order(*_with_value(one, output)) for one in varied])
-        charts.append((output.name, f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %", shares))
-    return _draw_bars([one.name for one in varied], charts, "What outputs depend on", f"{subtitle}; first-order Sobol indices",
+    for name, y in outputs.items():
+        shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
+        charts.append((name, f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %", shares))
+    return _draw_bars(list(varied), charts, "What outputs depend on", f"{subtitle}; first-order Sobol indices",
                       "share of the variance", (0.0, 1.0))
 
 
@@ -159,10 +155,10 @@ def first_order(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.clip(1.0 - within * (n - 1) / total, 0.0, 1.0))
 
 
-def _with_value(one: Quantity, output: Quantity) -> tuple[np.ndarray, np.ndarray]:
+def _with_value(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the runs that have this output."""
-    there = np.isfinite(output.values)
-    return one.values[there], output.values[there]
+    there = np.isfinite(y)
+    return x[there], y[there]
 
 
 def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:

@@ -67,7 +67,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     of the world's axes are drawn."""
     axes = style.plain_axes(figure, left, bottom, width, height)
     size = float(np.ptp(points, axis=0).max()) or 1.0
-    floor = _floor_height(points, size)
+    floor = _floor_height(points)
     corners = points
     if floor is not None:
         lines = _floor_lines(points, floor, size)
@@ -86,7 +86,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
 
 def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **options) -> None:
     """(n, 2, 3) segments, dropped onto the ground that `scene` drew for `points`."""
-    floor = _floor_height(points, float(np.ptp(points, axis=0).max()) or 1.0)
+    floor = _floor_height(points)
     if floor is None or view.flat:
         return
     dropped = np.array(segments, dtype=float)
@@ -111,9 +111,9 @@ def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], lef
         style.words(axes, text, place, offset, side, xycoords="axes fraction", size=style.NAME, color=style.INK)
 
 
-def _floor_height(points: np.ndarray, size: float) -> float | None:
+def _floor_height(points: np.ndarray) -> float | None:
     """z of the ground: 0 where the points come near it from above, else just below them; None high in the air."""
-    lowest = float(points[:, 2].min())
+    size, lowest = float(np.ptp(points, axis=0).max()) or 1.0, float(points[:, 2].min())
     if lowest >= -0.02 * size:
         return 0.0 if lowest < 1.5 * size else None
     return lowest - 0.03 * size

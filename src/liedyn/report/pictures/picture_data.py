@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,6 +191,16 @@ def followed_of(motion: Trajectory) -> tuple[Followed, ...]:
     joints = {name: (motion.units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
               for name in names if f"link.{name}" in columns}
     return (Followed(motion.header.get("control", ""), motion.t, joints),) if joints else ()
+
+
+def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
+    """(edges,) shares of the points of a skeleton that hang on each line: lines are thick where it is much, as limbs are."""
+    above, weights = {b: a for a, b in edges}, np.ones(count)
+    for point in range(count):
+        while point in above:
+            point = above[point]
+            weights[point] += 1
+    return weights[[b for _, b in edges]] / weights.max() if edges else np.zeros(0)
 
 
 def prescribed_comment(names: Collection[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from liedyn.report.pictures import style
 from liedyn.report.pictures.parallel_projection import View, best_view, scene, shadow, time_colours, time_strip
-from liedyn.report.pictures.picture_data import Skeleton
+from liedyn.report.pictures.picture_data import Skeleton, carried
 
 FLASHES = 10
 TRAIL_COLOURS = 80
@@ -57,7 +57,7 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, line
 def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
     """Points (n, 2) that edges join, and (n, points) along closed rims, each with the widths of the lines."""
     rims = np.array([(*rim, rim[0]) for rim in skeleton.rims])
-    both = (np.array(skeleton.edges), _widths(skeleton) if skeleton.edges else 0.0), (rims, _RIM)
+    both = (np.array(skeleton.edges), _widths(skeleton)), (rims, _RIM)
     return [(points, width) for points, width in both if len(points)]
 
 
@@ -80,9 +80,8 @@ def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, 
 
 def smoothed(path: np.ndarray, parts: int) -> np.ndarray:
     """(parts (n - 1) + 1, d) points of the Catmull-Rom curve through the (n, d) points of a path."""
-    if len(path) < 3:
-        parts_of_line = np.linspace(0, len(path) - 1, parts * (len(path) - 1) + 1)
-        return np.column_stack([np.interp(parts_of_line, np.arange(len(path)), x) for x in path.T])
+    if len(path) < 2:
+        return path
     slope = np.gradient(path, axis=0)
     s = (np.arange(parts) / parts)[None, :, None]
     a, b, da, db = path[:-1, None], path[1:, None], slope[:-1, None], slope[1:, None]
@@ -91,23 +90,5 @@ def smoothed(path: np.ndarray, parts: int) -> np.ndarray:
 
 
 def _widths(skeleton: Skeleton) -> np.ndarray:
-    """(edges,) line widths [points]: thick where much of the robot hangs on the edge, as limbs are."""
-    carried = np.ones(skeleton.points.shape[1])
-    for a, b in reversed(_from_root(skeleton.edges)):
-        carried[a] += carried[b]
-    return np.array([1.6 + 3.4 * np.sqrt(carried[b] / carried.max()) for _, b in skeleton.edges])
-
-
-def _from_root(edges: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
-    """The edges, parents before children."""
-    children: dict[int, list[int]] = {}
-    for a, b in edges:
-        children.setdefault(a, []).append(b)
-    waiting = sorted(children.keys() - {b for _, b in edges})
-    ordered = []
-    while waiting:
-        a = waiting.pop()
-        for b in children.get(a, ()):
-            ordered.append((a, b))
-            waiting.append(b)
-    return ordered
+    """(edges,) line widths [points]."""
+    return 1.6 + 3.4 * np.sqrt(carried(skeleton.edges, skeleton.points.shape[1]))

@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.model.description import WORLD
+from liedyn.report.replay.sources import Shown
 from liedyn.simulation.names import matching
 from liedyn.simulation.records.motion_columns import WRENCH
-
-if TYPE_CHECKING:
-    from liedyn.report.replay.run_data import Shown
 
 _SMALL = 1e-3           # moments that are left over, in forces times sizes of the robot, are not drawn
 

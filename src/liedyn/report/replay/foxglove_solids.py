@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from liedyn.dynamics.orientations import quaternions_over_time
+from liedyn.model.spatial import rotation_of_z
 from liedyn.report.replay.packed import unpacked
 
 Stick = tuple[tuple[int, list[float]], tuple[int, list[float]]]         # body and point of both ends
@@ -15,11 +16,15 @@ def _colour(r: float, g: float, b: float, a: float = 1.0) -> dict:
     return {"r": r, "g": g, "b": b, "a": a}
 
 
-PAINT = {"link": _colour(0.36, 0.54, 0.74), "stick": _colour(0.70, 0.74, 0.79), "joint": _colour(0.32, 0.34, 0.38),
+PAINT = {"link": _colour(0.36, 0.54, 0.74), "stick": _colour(0.70, 0.74, 0.79),
          "force": _colour(0.90, 0.36, 0.10), "contact": _colour(0.10, 0.55, 0.85), "reaction": _colour(0.10, 0.65, 0.45),
          "moment": _colour(0.72, 0.35, 0.68)}
 _SOLIDS = ("arrows", "cubes", "spheres", "cylinders", "lines", "triangles", "texts", "models")
 _BARE = (0.72, 0.74, 0.77)
+_ROUND = {"bottom_scale": 1.0, "top_scale": 1.0}
+# of our solids of size 1: primitives, their lengths, further fields
+_KINDS = {"box": ("cubes", (1, 1, 1), {}), "sphere": ("spheres", (2, 2, 2), {}), "bead": ("spheres", (2, 2, 2), {}),
+          "cylinder": ("cylinders", (2, 2, 1), _ROUND), "drum": ("cylinders", (2, 2, 1), _ROUND)}
 
 
 def entity(frame: str, name: str, now: dict, *, locked: bool, **solids: list[dict]) -> dict:
@@ -33,14 +38,6 @@ def pose(T: np.ndarray) -> dict:
             "orientation": dict(zip("xyzw", q.round(7).tolist(), strict=True))}
 
 
-def _solid(T: np.ndarray, sizes: Sequence[float], colour: dict) -> dict:
-    return {"pose": pose(T), "size": dict(zip("xyz", map(float, sizes), strict=True)), "color": colour}
-
-
-def _cylinder(T, r: float, length: float, colour: dict) -> dict:
-    return _solid(T, (2 * r, 2 * r, length), colour) | {"bottom_scale": 1.0, "top_scale": 1.0}
-
-
 def _matrix(twelve: Sequence[float]) -> np.ndarray:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = np.reshape(twelve[:9], (3, 3)), twelve[9:]
@@ -49,11 +46,8 @@ def _matrix(twelve: Sequence[float]) -> np.ndarray:
 
 def _along(a: np.ndarray, way: np.ndarray, axis: int) -> np.ndarray:
     """A pose at `a` whose axis of that number points along `way`."""
-    z = way / np.linalg.norm(way)
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x /= np.linalg.norm(x)
     T = np.eye(4)
-    T[:3, :3] = np.roll(np.column_stack([x, np.cross(z, x), z]), axis + 1, axis=1)
+    T[:3, :3] = np.roll(rotation_of_z(way / np.linalg.norm(way)), axis + 1, axis=1)
     T[:3, 3] = a
     return T
 
@@ -102,39 +96,20 @@ def robot_entities(scene: dict, frames: Mapping[int, str], sticks, meshes, now: 
     def put(body: int, kind: str, solid: dict) -> None:
         solids.setdefault(body, {}).setdefault(kind, []).append(solid)
 
-    covered = set(scene["covered"])
-    for one in scene["shapes"]:
-        T, sizes, paint = _matrix(one["at"]), one["sizes"], _colour(*one["colour"]) if one["colour"] else PAINT["link"]
-        if one["kind"] == "box":
-            put(one["body"], "cubes", _solid(T, sizes, paint))
-        elif one["kind"] == "sphere":
-            put(one["body"], "spheres", _solid(T, 3 * [2 * sizes[0]], paint))
-        else:
-            put(one["body"], "cylinders", _cylinder(T, *sizes, paint))
-            for z in (-sizes[1] / 2, sizes[1] / 2) if one["kind"] == "capsule" else ():
-                end = T.copy()
-                end[:3, 3] += z * T[:3, 2]
-                put(one["body"], "spheres", _solid(end, 3 * [2 * sizes[0]], paint))
+    def solid(body: int, kind: str, T: np.ndarray, sizes: Sequence[float], colour: dict) -> None:
+        primitive, lengths, more = _KINDS[kind]
+        size = dict(zip("xyz", np.multiply(sizes, lengths).tolist(), strict=True))
+        put(body, primitive, {"pose": pose(T), "size": size, "color": colour} | more)
+
+    ellipsoids = [one | {"kind": "sphere", "colour": None} for one in scene["ellipsoids"] if one["solid"]]
+    for one in [*scene["solids"], *ellipsoids]:
+        if not one["covered"]:
+            solid(one["body"], one["kind"], _matrix(one["at"]), one["sizes"],
+                  _colour(*one["colour"]) if one["colour"] else PAINT["link"])
     for body, a, b, radius in sticks:
-        if np.linalg.norm(b - a) > 1e-9:
-            length = float(np.linalg.norm(b - a))
-            put(body, "cylinders", _cylinder(_along((a + b) / 2, b - a, 2), radius, length, PAINT["stick"]))
-    for k, radius, link in scene["dots"]:
-        if link not in covered:
-            body, *xyz = scene["points"][k]
-            put(body, "spheres", _solid(_matrix([1, 0, 0, 0, 1, 0, 0, 0, 1, *xyz]), 3 * [2 * radius], PAINT["link"]))
-    r = 2.4 * scene["radius"]
-    for one in scene["joints"]:
-        if one["link"] not in covered:
-            T = _matrix(one["at"])
-            if one["kind"] == "axis":
-                put(one["body"], "cylinders", _cylinder(T, r, 3 * r, PAINT["joint"]))
-            else:
-                sizes = (2 * r, 2 * r, 3 * r) if one["kind"] == "slide" else 3 * [2.4 * r]
-                put(one["body"], "cubes" if one["kind"] == "slide" else "spheres", _solid(T, sizes, PAINT["joint"]))
-    for one in scene["ellipsoids"]:
-        if one["solid"] and one["link"] not in covered:
-            put(one["body"], "spheres", _solid(_matrix(one["at"]), [2 * x for x in one["sizes"]], PAINT["link"]))
+        length = float(np.linalg.norm(b - a))
+        if length > 1e-9:
+            solid(body, "cylinder", _along((a + b) / 2, b - a, 2), (radius, radius, length), PAINT["stick"])
     for one in scene["visuals"]:
         for points, corners, colour in meshes[one["mesh"]]:
             scaled = (points * one["scale"]).round(6).tolist()

@@ -19,7 +19,8 @@ from liedyn.report.replay.body_scene import bodies_of, body_scene
 from liedyn.report.replay.force_arrows import arrows_of
 from liedyn.report.replay.foxglove_schemas import LOG, SCENE, TRANSFORMS, columns_schema
 from liedyn.report.replay.foxglove_solids import PAINT, Stick, arrow, entity, mesh_triangles, pose, robot_entities, rods
-from liedyn.report.replay.run_data import Shown, frames_of
+from liedyn.report.replay.run_data import frames_of
+from liedyn.report.replay.sources import Shown
 from liedyn.report.replay.visuals import Visuals
 
 _INFO, _LINE_LIST = 2, 2                # of log messages; of lines: each two points are a line

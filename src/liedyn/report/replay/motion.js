@@ -30,7 +30,7 @@ function usualLength({ data, arrows, t }, moments) {
 
 const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71, 0.56, 0.70], [0.80, 0.70, 0.40],
   [0.45, 0.66, 0.72]];
-const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74];
+const STICK = [0.70, 0.74, 0.79];
 const BARE = [0.72, 0.74, 0.77];                            // a mesh without a colour
 const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45],
   moment: [0.72, 0.35, 0.68] };
@@ -38,14 +38,13 @@ const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reactio
 class Motion {
   static async of(data, meshes) {
     const motion = new Motion();
-    Object.assign(motion, { data, scene: data.scene, meshes, covered: new Set(data.scene.covered), shift: [0, 0, 0],
-      ghost: null });
+    Object.assign(motion, { data, scene: data.scene, meshes, shift: [0, 0, 0], ghost: null });
     const parts = [data.t, data.positions, data.turns, data.arrows, data.curves];
     const [[t], positions, turns, arrows, curves] = await Promise.all(parts.map(unpacked));
     Object.assign(motion, { t, positions, turns, arrows, curves });
     motion.links = data.scene.links.map((link) => ({ ...link, at: pose12(link.at) }));
     const marks = {};
-    for (const kind of ["visuals", "shapes", "joints", "ellipsoids"]) {
+    for (const kind of ["visuals", "solids", "ellipsoids"]) {
       marks[kind] = data.scene[kind].map((one) => ({ ...one, at: pose12(one.at) }));
     }
     motion.marks = marks;
@@ -105,27 +104,15 @@ class Motion {
     const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
     const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => ghost || paint;
     const { radius, size } = this.scene;
-    const ball = (kind, p, r, paint) => put(main, kind, columns([r, 0, 0], [0, r, 0], [0, 0, r], p), tone(paint), alpha);
-    const covered = (link) => meshes && this.covered.has(link);
     for (const { mesh, at, body, scale, colour } of meshes ? this.marks.visuals : []) {
       const m = scaled(product(this.body(body), at), ...scale);
       this.meshes[mesh].forEach((part, k) => {
         put(main, `mesh ${mesh} ${k}`, m, tone((part.colour || colour || BARE).map((x) => 0.88 * x)), alpha); // white has room
       });
     }
-    for (const { kind, sizes, at, link, body, colour } of this.marks.shapes) {
-      const m = product(this.body(body), at), paint = tone(colour || this.paint(link));
-      if (kind === "box") put(main, "box", scaled(m, ...sizes), paint, alpha);
-      else if (kind === "sphere") put(main, "sphere", scaled(m, sizes[0], sizes[0], sizes[0]), paint, alpha);
-      else {
-        const [r, length] = sizes;
-        put(main, "cylinder", scaled(m, r, r, length), paint, alpha);
-        if (kind === "capsule") {
-          for (const z of [-length / 2, length / 2]) {
-            ball("sphere", moved(m, [0, 0, z]), r, paint);
-          }
-        }
-      }
+    for (const { kind, sizes, at, link, body, colour, covered } of this.marks.solids) {
+      if (covered && meshes) continue;
+      put(main, kind, scaled(product(this.body(body), at), ...sizes), tone(colour || this.paint(link)), alpha);
     }
     const points = this.scene.points.map(([body, ...p]) => moved(this.body(body), p));
     const stick = (a, b, r, paint, into = main, opacity = alpha) => {
@@ -133,25 +120,17 @@ class Motion {
       if (length < 1e-9) return;
       put(into, "rod", scaled(pointing(along(a, way, 0.5), way), r, r, length), paint, opacity);
     };
-    for (const [a, b, r, within] of this.scene.edges) {
-      if (within && meshes) continue;
+    for (const [a, b, r, covered] of this.scene.edges) {
+      if (covered && meshes) continue;
       stick(points[a], points[b], r, tone(STICK));
-      for (const p of [points[a], points[b]]) ball("bead", p, r, STICK);
+      for (const p of [points[a], points[b]]) put(main, "bead", columns([r, 0, 0], [0, r, 0], [0, 0, r], p), tone(STICK), alpha);
     }
     for (const rim of this.scene.rims) {
       rim.forEach((p, k) => stick(points[p], points[rim[(k + 1) % rim.length]], radius, tone(STICK)));
     }
-    for (const [p, r, link] of this.scene.dots) if (!covered(link)) ball("sphere", points[p], r, DOT);
-    for (const { kind, at, body, link } of this.marks.joints) {
-      if (covered(link)) continue;
-      const m = product(this.body(body), at), r = 2.4 * radius;
-      if (kind === "axis") put(main, "drum", scaled(m, r, r, 3 * r), tone(JOINT), alpha);
-      else if (kind === "slide") put(main, "box", scaled(m, 2 * r, 2 * r, 3 * r), tone(JOINT), alpha);
-      else put(main, "bead", scaled(m, 1.2 * r, 1.2 * r, 1.2 * r), tone(JOINT), alpha);
-    }
-    for (const { at, sizes, body, link, solid: alone } of this.marks.ellipsoids) {
+    for (const { at, sizes, body, link, covered, solid: alone } of this.marks.ellipsoids) {
       const m = scaled(product(this.body(body), at), ...sizes);
-      if (alone && !covered(link)) put(main, "sphere", m, tone(this.paint(link)), alpha);
+      if (alone && !(covered && meshes)) put(main, "sphere", m, tone(this.paint(link)), alpha);
       else if (inertia && !ghost) put(clear, "sphere", m, this.paint(link), 0.4);
     }
     if (forces && !ghost) {

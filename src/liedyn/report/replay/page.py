@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from liedyn.errors import shown
-from liedyn.report.replay.run_data import Shown, run_data
+from liedyn.report.replay.run_data import run_data
+from liedyn.report.replay.sources import Shown
 from liedyn.report.replay.visuals import Visuals
 
 SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "plots.js",

@@ -2,16 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.orientations import quaternions_over_time
-from liedyn.model.model import Model
 from liedyn.report.replay.body_scene import Placed, bodies_of, body_scene
 from liedyn.report.replay.force_arrows import arrows_of
 from liedyn.report.replay.packed import packed
+from liedyn.report.replay.sources import Shown
 
 RATE = 60                               # frames a second, at most
 MOST_FRAMES = 20_000                    # of longer motions fewer a second are taken
@@ -23,24 +22,6 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
           ("motor", "torque", "motor torques"), ("motor", "speed", "motor speeds"),
           ("contact", "force", "contact forces"), ("reaction", "", "reactions"), ("fext", "", "external wrenches"),
           ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
-
-
-@dataclass(frozen=True, eq=False)
-class Shown:
-    """A run to show: columns as in its trajectory file; marks (time, event, phase after it); phase: the first one's name."""
-
-    name: str
-    model: Model
-    t: np.ndarray
-    q: np.ndarray
-    columns: Mapping[str, np.ndarray]
-    units: Mapping[str, str]
-    status: str = ""
-    reason: str = ""
-    phase: str = ""
-    marks: tuple[tuple[float, str, str], ...] = ()
-    contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
-    notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
 
 
 def run_data(run: Shown, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:

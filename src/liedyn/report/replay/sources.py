@@ -3,20 +3,41 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from liedyn.errors import Place, TrajectoryError, UsageError
 from liedyn.io.output import STDIO
-from liedyn.report.replay.run_data import Shown
+from liedyn.model.model import Model
 from liedyn.report.run_sources import run_name, trajectory_file
 
 if TYPE_CHECKING:
     from liedyn.simulation.run import Result
 
 MOST_RUNS = 16          # of a batch in one page
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A run to show: columns as in its trajectory file; marks (time, event, phase after it); phase: the first one's name."""
+
+    name: str
+    model: Model
+    t: np.ndarray
+    q: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    units: Mapping[str, str]
+    status: str = ""
+    reason: str = ""
+    phase: str = ""
+    marks: tuple[tuple[float, str, str], ...] = ()
+    contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
+    notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
+
 
 def shown_result(result: Result, name: str) -> Shown:
     """Of a simulation that has just ended."""

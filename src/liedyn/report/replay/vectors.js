@@ -6,7 +6,6 @@ const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const unit = (a) => { const n = Math.hypot(...a) || 1; return [a[0] / n, a[1] / n, a[2] / n]; };
 const columns = (x, y, z, p) => [...x, 0, ...y, 0, ...z, 0, ...p, 1];
-const IDENTITY = columns([1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]);
 const place = (m) => [m[12], m[13], m[14]];
 const moved = (m, [x, y, z]) => [0, 1, 2].map((i) => m[i] * x + m[4 + i] * y + m[8 + i] * z + m[12 + i]);
 

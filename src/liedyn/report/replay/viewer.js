@@ -10,7 +10,7 @@ class Viewer {
     this.arrangement = new Arrangement(runs, beside && runs.length > 1);
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
-    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true,
+    this.show = { grid: true, shadows: true, axes: false, inertia: this.main.scene.plain, forces: true, ghost: true,
       meshes: true };
     this.drawing = new Drawing($("view"));
     meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
@@ -34,12 +34,6 @@ class Viewer {
     addEventListener("hashchange", () => { const time = this.timeOfAddress(); if (time !== null) this.seek(time); });
     new ResizeObserver(() => { this.plots.curves.redraw(); this.dirty = true; }).observe($("stage"));
     requestAnimationFrame((now) => this.tick(now));
-  }
-
-  // Ellipsoids give a robot without shapes its volume, but where inertias are no real bodies' they hide it.
-  plainInertia() {
-    const { shapes, ellipsoids, size } = this.main.scene;
-    return !shapes.length && !this.main.covered.size && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
   }
 
   number(name) { return this.main.links.findIndex((link) => link.name === name); }

@@ -10,8 +10,7 @@ from liedyn.errors import UsageError
 from liedyn.io.output import STDIO, check_output, open_output
 from liedyn.report.replay.mcap_file import check_mcap, write_mcap
 from liedyn.report.replay.page import PAGE, Look, data_of, replay_page
-from liedyn.report.replay.run_data import Shown
-from liedyn.report.replay.sources import shown_batch, shown_file
+from liedyn.report.replay.sources import Shown, shown_batch, shown_file
 from liedyn.report.replay.video import check_video, write_video
 from liedyn.report.replay.visuals import hint_of_meshes, visuals_of
 from liedyn.report.run_sources import is_batch

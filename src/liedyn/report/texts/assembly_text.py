@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,11 @@ import numpy as np
 from liedyn.analyse.assembled_state import AssembledState
 from liedyn.io.csv import write_trajectory
 from liedyn.io.output import STDIO, open_output
+from liedyn.io.write_yaml import to_yaml
 from liedyn.model.model import Model
 from liedyn.report.texts.text_table import counted
 from liedyn.simulation.records.motion_columns import columns_of, header_of
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
-_WORDS = {"true", "false", "null", "nan", "inf", "infinity"}          # what a name may not be without quotes
 _SHOWN = 8                                  # names of rows in a line for people
 
 
@@ -35,8 +33,7 @@ def assembly_notes(state: AssembledState) -> list[str]:
     found, mobility, notes = state.assembly, state.assembly.mobility, []
     if found.restarts:
         notes.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
-                     "that this "
-                     "is the branch that you want")
+                     "that this is the branch that you want")
     if mobility.degrees == 0:
         driven = any(one.driven for one in state.model.constraints)
         notes.append("the driven loops determine all motion" if driven else
@@ -45,8 +42,7 @@ def assembly_notes(state: AssembledState) -> list[str]:
         notes.append("singular: the mechanism is rigid, but movable to first order")
     elif mobility.singular:
         notes.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
-                     "degrees "
-                     f"of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
+                     f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
     if state.still:
         notes.append(f"driven loops ({', '.join(state.still)}) are at their positions in the file; --drive moves them")
     return notes
@@ -78,17 +74,14 @@ def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> 
         for kind, x in (("q", state.assembly.q), ("v", state.v)):
             if x is not None:
                 file.write(f"{kind}:\n")
-                file.writelines(f"  {_key(name)}: {json.dumps(value)}\n" for name, value in _by_joint(model, x, kind).items())
+                for name, value in _by_joint(model, x, kind).items():
+                    file.write(f"  {to_yaml(name, flow=True)}: {json.dumps(value)}\n")
 
 
 def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[float]]:
     index = model.q_index if kind == "q" else model.v_index
     values = {name: (x[index(name)] + 0.0).tolist() for name in model.joint_names}
     return {name: value[0] if len(value) == 1 else value for name, value in values.items()}
-
-
-def _key(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else json.dumps(name, ensure_ascii=False)
 
 
 def _mobility(model: Model, mobility) -> str:

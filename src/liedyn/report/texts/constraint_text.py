@@ -22,7 +22,7 @@ def constraint_table(model: Model) -> list[str]:
     for one, given in zip(model.constraints, _described(model), strict=True):
         joins = _joins(given) if isinstance(given, Loop) else equation(given)
         rows.append([one.name, one.type, joins, " ".join(one.labels), str(one.rows.stop - one.rows.start)])
-    return table(rows, left=4) if len(rows) > 1 else []
+    return table(rows, left=range(4)) if len(rows) > 1 else []
 
 
 def constraint_count(model: Model) -> str:
@@ -43,14 +43,10 @@ def equation(coupling: Coupling) -> str:
 
 
 def _sum(terms, offset: float) -> str:
-    text = ""
-    for term in terms:
-        c = term[2]
-        sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
-        text += f"{sign}{f'{abs(c):g} ' if abs(c) != 1 else ''}{_name(term)}"
-    if offset:
-        text += f" {'-' if offset < 0 else '+'} {abs(offset):g}" if text else f"{offset:g}"
-    return text
+    parts = [(c, f"{abs(c):g} {_name(term)}" if abs(c) != 1 else _name(term)) for term in terms for c in [term[2]]]
+    parts += [(offset, f"{abs(offset):g}")] if offset else []
+    text = " ".join(f"{'-' if c < 0 else '+'} {shown}" for c, shown in parts)
+    return text.removeprefix("+ ") if not text.startswith("- ") else f"-{text[2:]}"
 
 
 def _name(term) -> str:

@@ -11,8 +11,10 @@ from liedyn.analyse.identification.identify import Identification
 from liedyn.dynamics.parameters.base_parameters import BaseParameters
 from liedyn.io.csv import cell
 from liedyn.io.output import open_output
+from liedyn.report.texts.text_table import table
 
 _TERMS, _NAMES = 3, 12                   # on a line for people
+_WIDEST = 100_000                        # characters of a cell: all in one line, as programs that read it expect
 
 
 def parameter_text(model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
@@ -23,7 +25,7 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
     head = ["parameter", "robot file", *(["estimate", "deviation", "reliable"] if fit else []), "unit", "stands for"]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
             for k, figures in enumerate(_figures(base, fit))]
-    lines += _table(head, rows, right=range(1, len(head) - 2))
+    lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
     if base.unidentifiable:
         lines.append(f"without effect on the joint forces: {_listed(base.unidentifiable, whole)}")
     if fit:
@@ -36,8 +38,7 @@ def weak_notes(base: BaseParameters) -> list[str]:
     if not base.weak:
         return []
     return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of others, "
-            "perhaps "
-            "because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
+            "perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
 
 
 def plain_parameters(model, base: BaseParameters, fit: Identification | None) -> dict:
@@ -82,7 +83,7 @@ def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
              else f"fitted to {fit.rows} rows, which do not excite all parameters"]
     rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
             for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
-    lines += _table(["joint", "residual force", "of its force"], rows, right=(1, 2))
+    lines += table([["joint", "residual force", "of its force"], *rows], (0,), _WIDEST)
     doubtful = [name for name, good in zip(fit.names, fit.reliable, strict=True) if not good]
     if doubtful:
         lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
@@ -103,12 +104,6 @@ def _listed(names: Sequence[str], whole: bool) -> str:
     if whole or len(names) <= _NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:_NAMES])} … and {len(names) - _NAMES} more"
-
-
-def _table(head: list[str], rows: list[list[str]], right: Sequence[int]) -> list[str]:
-    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    return ["  ".join(cell.rjust(w) if k in right else cell.ljust(w)
-                      for k, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in [head, *rows]]
 
 
 def _cell(x: float) -> str:

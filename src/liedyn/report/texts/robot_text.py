@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from liedyn.model.description import Coordinate, Joint, Link
+from liedyn.model.description import Coordinate, Joint
 from liedyn.model.model import Model
 from liedyn.report.texts.constraint_text import constraint_count, constraint_summary, constraint_table
 from liedyn.report.texts.text_table import counted, table
@@ -78,43 +78,29 @@ def _plain_mimic(joint: Joint | None) -> dict | None:
 def _tree(model: Model) -> list[str]:
     """A line a link. Only branches are set in: a line without a branch mark hangs on the one above it."""
     robot = model.description
-    masses = {link.name: link for link in robot.links}
-    children: dict[str, list[Joint]] = {}
-    for joint in robot.joints:
-        children.setdefault(joint.parent, []).append(joint)
+    links = {link.name: link for link in robot.links}
     moved = {joint.child for joint in robot.joints}
-    free = {joint.child: joint for joint in model.joints if joint.name not in {j.name for j in robot.joints}}
-    roots = [(link.name, _root_label(link, free)) for link in robot.links if link.name not in moved]
-    declared = {link.name for link in robot.links}
-    grounded = [(j.child, _label(j, masses)) for parent, joints in children.items() if parent not in declared for j in joints]
-    lines, stack = ["world"], _branches([*roots, *grounded], "", always=True)
+    free = {joint.child: joint for joint in model.joints if joint.child not in moved}           # of a floating base
+    children: dict[str | None, list[tuple[str, Joint | None]]] = {None: [(name, free.get(name)) for name in links
+                                                                         if name not in moved]}
+    for joint in robot.joints:                              # None: the world, which a link may have the name of
+        children.setdefault(joint.parent if joint.parent in links else None, []).append((joint.child, joint))
+    lines, stack = ["world"], _branches(children[None], "", always=True)
     while stack:
-        name, label, first, rest = stack.pop()
-        lines.append(first + label)
-        stack += _branches([(j.child, _label(j, masses)) for j in children.get(name, ())], rest)
+        name, joint, first, rest = stack.pop()
+        mass = links[name].mass
+        lines.append(first + (f"{joint.name} ({joint.type}) -> " if joint else "") + name + (f"  {mass:.4g} kg" if mass else ""))
+        stack += _branches(children.get(name, []), rest)
     return lines
 
 
-def _branches(children: list[tuple[str, str]], indent: str, always: bool = False) -> list[tuple[str, str, str, str]]:
-    """Stack entries (link, label, what stands before it, what stands before those below it), last one first."""
+def _branches(children: list[tuple], indent: str, always: bool = False) -> list[tuple]:
+    """Stack entries (link, joint, what stands before it, what stands before those below it), last one first."""
     if len(children) == 1 and not always:
         return [(*children[0], indent, indent)]
     last = len(children) - 1
     return [(*child, indent + ("└─ " if k == last else "├─ "), indent + ("   " if k == last else "│  "))
             for k, child in reversed([*enumerate(children)])]
-
-
-def _root_label(link: Link, free: dict) -> str:
-    joint = f"{free[link.name].name} (free) -> " if link.name in free else ""
-    return f"{joint}{link.name}{_mass(link)}"
-
-
-def _label(joint: Joint, links: dict[str, Link]) -> str:
-    return f"{joint.name} ({joint.type}) -> {joint.child}{_mass(links[joint.child])}"
-
-
-def _mass(link: Link) -> str:
-    return f"  {link.mass:.4g} kg" if link.mass else ""
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -134,14 +120,14 @@ def _coordinate_table(model: Model) -> list[str]:
             v = joint.v.start + k
             rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
                          *(_number(getattr(c, key)) for key in _LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
-    return table(rows, left=2) if len(rows) > 1 else ["No moving joints."]
+    return table(rows, left=range(2)) if len(rows) > 1 else ["No moving joints."]
 
 
 def _actuator_table(model: Model) -> list[str]:
     rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]"]]
     rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}"]
              for a in model.description.actuators]
-    return table(rows, left=4) if len(rows) > 1 else []
+    return table(rows, left=range(4)) if len(rows) > 1 else []
 
 
 def _range(part: slice) -> str:

@@ -1,20 +1,20 @@
 """Tables of text, and numbers of things."""
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import zip_longest
 from textwrap import wrap
 
-_WIDEST = 72         # characters of a cell
 
-
-def table(rows: list[list[str]], left: int) -> list[str]:
-    """Aligned columns, the first `left` of them to the left, the others to the right. Long cells take several lines."""
+def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> list[str]:
+    """Aligned columns: those of the numbers `left` to the left, the others to the right. Cells of more than `widest` characters
+    take several lines."""
     columns = len(rows[0])
-    cells = [[wrap(cell, _WIDEST, break_on_hyphens=False) or [""] for cell in row] for row in rows]
+    cells = [[wrap(cell, widest, break_on_hyphens=False) or [""] for cell in row] for row in rows]
     rows = [line for row in cells for line in zip_longest(*row, fillvalue="")]
     rows = [[*row, *[""] * (columns - len(row))] for row in rows]
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
-    return ["  ".join(cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
+    return ["  ".join(cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
             .rstrip() for row in rows]
 
 

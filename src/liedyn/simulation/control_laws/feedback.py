@@ -4,6 +4,8 @@ A change of the state is x = [dq; dv] (2 nv), dq in tangent coordinates.
 """
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from liedyn.codegen.signals import read_signal
@@ -42,12 +44,14 @@ def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
                 out[k] += schedule.kd[k] * rate_gradient(problem, schedule.target[k], t, q, v)
             out[k, k] -= schedule.kp[k]
             out[k, nv + k] -= schedule.kd[k]
-    laws = problem.joint_laws
-    if laws is not None and laws.task is None:
+    laws, alone = problem.joint_laws, problem.without_stops
+    if problem.law is not None:                                # limits of its torques have kinks
+        motors, unlimited = problem.law.motor, alone if laws is None else replace(alone, joint_laws=None)
+        out[motors] = _by_differences(unlimited, t, q, v, integral, motors)
+    if laws is not None and laws.task is not None:
+        out[laws.driven] = _by_differences(alone, t, q, v, integral, laws.driven)
+    elif laws is not None:
         out = with_joint_laws(problem, t, q, v, out, integral)
-    driven = problem.law.motor if problem.law is not None else np.flatnonzero(laws.driven) if laws and laws.task else []
-    if len(driven):
-        out[driven] = _by_differences(problem.without_stops, t, q, v, integral, driven)
     return out if problem.stops is None else out + stop_slopes(problem, q, v)
 
 

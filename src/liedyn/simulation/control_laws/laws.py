@@ -20,7 +20,7 @@ from liedyn.simulation.control_laws.control import drives_motors, gains
 from liedyn.simulation.control_laws.motors import BoundMotor, bind_motors
 from liedyn.simulation.control_laws.task_space import bind_task, task_tracking
 from liedyn.simulation.control_laws.tracking import Tracking, values_at
-from liedyn.simulation.joint_values import unit_quaternions, write_values
+from liedyn.simulation.joint_values import coordinates_of, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find, phase_rules
 from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_table import SignalTable, Use
@@ -106,10 +106,7 @@ def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: Si
 
 
 def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
-    mask = np.zeros(model.nv, dtype=bool)
-    for name, rule in rules.items():
-        mask[model.v_index(name)] = isinstance(rule.value, Pd) and rule.value.gravity
-    return mask
+    return coordinates_of([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
 
 
 def _without_torque(drives: dict[str, np.ndarray], table: SignalTable) -> np.ndarray:
@@ -119,12 +116,9 @@ def _without_torque(drives: dict[str, np.ndarray], table: SignalTable) -> np.nda
 
 def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
     """(nv,) coordinates that are prescribed in all phases."""
-    mask = np.ones(model.nv, dtype=bool)
-    for phase in [phase.name for phase in scenario.phases] or [None]:
-        rules = phase_rules(scenario, model, phase)
-        for name in model.joint_names:
-            mask[model.v_index(name)] &= name in rules and isinstance(rules[name].value, Prescribe)
-    return mask
+    phases = [phase_rules(scenario, model, name) for name in [phase.name for phase in scenario.phases] or [None]]
+    return coordinates_of([name for name in model.joint_names
+                           if all(name in rules and isinstance(rules[name].value, Prescribe) for rules in phases)], model)
 
 
 # limits ---------------------------------------------------------------------------------------------------------------

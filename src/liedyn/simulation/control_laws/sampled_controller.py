@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
 from liedyn.errors import ComputationError
 from liedyn.integrators.held_torques import SAME
 from liedyn.integrators.problem import Problem, failure
@@ -27,9 +26,6 @@ from liedyn.io.scenarios.sampling import Sampling
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.control_laws.laws import limits_at
-from liedyn.simulation.control_laws.sampled_laws import reads_state
-from liedyn.simulation.control_laws.tracking import values_at
-from liedyn.simulation.measured import measured_at
 
 _EPS = np.finfo(float).eps
 
@@ -90,22 +86,19 @@ class SampledController:
         if self._law is None or self._law.sampled is not sampled:
             self._law = _Law(sampled)
         law = self._law
-        q, v, torque = law.at(t, q0, y)
-        integral = np.where(law.integrating, self.integral, 0.0)          # of joints that had a pid law before, too
-        torque = np.where(sampled.held, torque, 0.0) + integral
+        q, v, torque = law.at(t, q0, y, self.integral)
+        torque = np.where(sampled.held, torque, 0.0) + 0.0         # 0, not -0
         if self.sampling.function is not None:
             torque += np.where(sampled.held, self._asked(self.sampling.time(self.samples), q, v), 0.0)
         if not np.isfinite(torque).all():
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
         bottom, top = limits_at(sampled.law, sampled.limit, t, q, v)
-        put = law.put_out(torque).clip(bottom, top)
-        if law.integrates:
-            step = sampled.ki * self.sampling.interval * law.errors(t, q, v)
-            winding = ((torque > top) & (step > 0.0)) | ((torque < bottom) & (step < 0.0))
-            integral = integral + np.where(winding, 0.0, step)
-        self.integral = integral
-        return put
+        k, rate, before, self.integral = law.integral, law.integral_rate, self.integral, np.zeros(len(v))
+        if len(k):
+            winding = ((torque > top)[k] & (rate > 0.0)) | ((torque < bottom)[k] & (rate < 0.0))
+            self.integral[k] = before[k] + np.where(winding, 0.0, rate * self.sampling.interval)
+        return _rounded(torque, sampled.resolution[2]).clip(bottom, top)
 
     def _asked(self, t: float, q, v) -> np.ndarray:
         """Torques by the user's function."""
@@ -131,56 +124,37 @@ class _Law:
     """What the laws of one phase ask for."""
 
     def __init__(self, sampled):
-        law, model = sampled.law, sampled.law.model
-        self.sampled, self.problem, self.nv = sampled, law, model.nv
+        law = sampled.law
+        self.sampled, self.problem, self.q_of_v, self.integral = sampled, law, law.schedule.q_of_v, law.schedule.integral
         self.sides, self.work = RightHandSide(law, law.signals), law.work()
-        self.rates, self.stage = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1)
-        measured = (law.schedule.level == TORQUE) & (law.schedule.q_of_v >= 0)       # what is prescribed is known
-        self.q_of_v = law.schedule.q_of_v
-        resolution = [np.where(measured, r, 0.0) for r in sampled.resolution[:2]]
-        self.coarse, self.measured = bool(np.any(resolution)), np.flatnonzero(resolution[0])
-        self.read_q, self.read_v = _rounding(resolution[0][self.measured]), _rounding(resolution[1])
-        self.put_out = _rounding(sampled.resolution[2])
-        self.integrating = sampled.ki > 0.0
-        self.summed = np.flatnonzero(self.integrating)
-        self.integrates = len(self.summed) > 0
-        self.targets = sampled.targets[self.summed]
-        self.moving = [i for i, k in enumerate(self.targets) if reads_state(law.signals, k)]
+        self.rates = np.zeros((2, law.size))
+        measured = (law.schedule.level == TORQUE) & (self.q_of_v >= 0)       # what is prescribed is known
+        self.of_q, self.of_v = (np.where(measured, r, 0.0) for r in sampled.resolution[:2])
+        self.measured, self.coarse = np.flatnonzero(self.of_q), bool(self.of_q.any() or self.of_v.any())
+        self.integral_rate = self.rates[0, 2 * law.model.nv:-1]
 
-    def at(self, t: float, q0, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is measured of q and v, and the torque (nv,)."""
-        self._evaluate(t, q0, y)
+    def at(self, t: float, q0, y, integral) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is measured of q and v, and the torque (nv,). integral (nv,): of pid laws."""
+        nv, q, z = len(self.of_v), self.work.q, integral[self.integral]
+        self._evaluate(t, q0, np.concatenate([y[:2 * nv], z, [0.0]]))
         if self.coarse:
-            q, nv = self.work.q.copy(), self.nv
-            k = self.q_of_v[self.measured]
-            q[k] = self.read_q(q[k])
-            self._evaluate(t, q, np.concatenate([np.zeros(nv), self.read_v(self.work.v), [0.0]]))
+            q, k = q.copy(), self.q_of_v[self.measured]
+            q[k] = _rounded(q[k], self.of_q[self.measured])
+            self._evaluate(t, q, np.concatenate([np.zeros(nv), _rounded(self.work.v, self.of_v), z, [0.0]]))
         return self.work.q.copy(), self.work.v.copy(), self.work.tau.copy()
 
-    def errors(self, t: float, q, v) -> np.ndarray:
-        """(nv,) target less position where there is an integral."""
-        out, target = np.zeros(self.nv), values_at(self.problem, self.targets, [t])[0]
-        if self.moving:
-            signals = measured_at(self.problem.model, self.problem.signals, q, v)
-            target[self.moving] = [read_signal(signals, self.targets[i], t, q, v)[0] for i in self.moving]
-        out[self.summed] = target - q[self.q_of_v[self.summed]]
-        return out
-
     def _evaluate(self, t: float, q0, y) -> None:
-        code = self.sides.at(t, t, q0, y, self.rates, self.stage, 0, self.work)
+        code = self.sides.at(t, q0, y, self.rates, 0, self.work)
         if code == BAD_SIGNAL:                                 # other trouble is the motion's, too
             raise failure(self.problem, code, t, self.work, self.sides.ties)
 
 
-def _rounding(resolution: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _rounded(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
     """To multiples of the resolution; unchanged where that is 0, or less than the spacing of the number."""
-    has = resolution > 0.0
-    step = np.where(has, resolution, 1.0)
-
-    def rounded(x):
-        with np.errstate(over="ignore"):
-            return np.where(has & (_EPS * np.abs(x) < step), np.rint(x / step) * step, x)
-    return rounded if has.any() else (lambda x: x)
+    if not resolution.any():
+        return x
+    with np.errstate(all="ignore"):
+        return np.where(_EPS * np.abs(x) < resolution, np.rint(x / resolution) * resolution, x)
 
 
 def _numbers(given, n: int, what: str) -> np.ndarray:

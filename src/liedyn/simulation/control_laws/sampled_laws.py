@@ -17,7 +17,7 @@ from liedyn.io.scenarios.sampling import MEASURED, Sampling
 from liedyn.io.scenarios.scenario import Constant, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.signals import OF_STATE, TORQUE
 from liedyn.simulation.control_laws.control import drives_motors
-from liedyn.simulation.joint_values import of_coordinate
+from liedyn.simulation.joint_values import coordinates_of
 from liedyn.simulation.names import bind_joints, phase_rules
 
 _NOTHING = Torque(Constant(0.0))
@@ -25,11 +25,10 @@ _NOTHING = Torque(Constant(0.0))
 
 @dataclass(frozen=True, eq=False)
 class SampledLaws:
-    """law     the problem whose torques at a state are those that the controller asks for, but for integrals and limits
+    """law     the problem whose torques at a state are those that the controller asks for, but for limits
     held       (nv,) bool: coordinates that it acts on
     signal     (nv,) int64: of the problem of the motion, its torques: constants, or straight lines; -1: none
     limit      (nv,) of the torque [N m | N]
-    ki         (nv,) gains of integrals
     resolution   of q, v and tau, each (nv,); 0: exact
     all_along  whether the laws are those of the whole run, without other phases
     """
@@ -38,7 +37,6 @@ class SampledLaws:
     held: np.ndarray
     signal: np.ndarray
     limit: np.ndarray
-    ki: np.ndarray
     resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
     all_along: bool
 
@@ -72,15 +70,14 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
     unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
     of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
-    law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
-    law, _, warnings = compile_schedule(of_law, model, law_rules, initial=initial)
-    held = _driven(law.joint_laws, model) | _mask(feedback, model)
+    law, _, warnings = compile_schedule(of_law, model, rules, initial=initial)
+    held = _driven(law.joint_laws, model) | coordinates_of(feedback, model)
     if sampling.function is not None:
         held |= np.asarray(law.schedule.level == TORQUE)
     added = {name: Rule(name, _NOTHING) for name in model.joint_names
              if held[model.v_index(name)].any() and name not in feedback and name in rules}
     if added:                                                  # torques of the schedule act continuously
-        other = compile_schedule(of_law, model, law_rules | added, initial=False).problem
+        other = compile_schedule(of_law, model, rules | added, initial=False).problem
         law = replace(other, q=law.q, v=law.v)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
     if not (held.any() or control or any(isinstance(rule.value, Pd) for rule in everywhere)):
@@ -92,7 +89,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
     motion, contact_names, more = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops,
                                                    resting, initial=False, held=held, ramps=sampling.hold == "first")
-    sampled = SampledLaws(law, held, motion.joint_laws.held, limit, _integrals(feedback, model), _resolutions(sampling, model),
+    sampled = SampledLaws(law, held, motion.joint_laws.held, limit, _resolutions(sampling, model),
                           not (scenario.phases or law.clocks))
     motion = replace(motion, q=law.q, v=law.v, sampled=sampled, clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
     return motion, contact_names, tuple(dict.fromkeys((*warnings, *more)))
@@ -103,29 +100,9 @@ def reads_state(signals, k: int) -> bool:
     return bool(np.isin(instructions(signals, k) & 255, OF_STATE).any())
 
 
-def _without_integral(rule: Rule) -> Rule:
-    return replace(rule, value=replace(rule.value, ki=None)) if isinstance(rule.value, Pd) else rule
-
-
 def _driven(laws, model) -> np.ndarray:
     """(nv,) coordinates on which `control` acts, or gravity of a pd law."""
     return np.zeros(model.nv, dtype=bool) if laws is None else laws.gravity | (laws.row >= 0) | laws.driven
-
-
-def _mask(rules: dict[str, Rule], model) -> np.ndarray:
-    mask = np.zeros(model.nv, dtype=bool)
-    for name in rules:
-        mask[model.v_index(name)] = True
-    return mask
-
-
-def _integrals(feedback: dict[str, Rule], model) -> np.ndarray:
-    ki = np.zeros(model.nv)
-    for name, rule in feedback.items():
-        v = model.v_index(name)
-        n = v.stop - v.start
-        ki[v] = [of_coordinate(rule.value.ki or 0.0, k, n, name, rule.value.place, "ki values") for k in range(n)]
-    return ki
 
 
 def _resolutions(sampling: Sampling, model) -> tuple[np.ndarray, ...]:

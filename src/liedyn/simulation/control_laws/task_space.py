@@ -37,7 +37,7 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
     nv, rows = model.nv, np.array((*(_TURNING if _turns(control) else ()), *(_MOVING if _moves(control) else ())))
     posture, kept = _posture(control, model)
     m, n, path = len(rows), model.n_bodies, np.array(path_to(model, link), dtype=np.int64)
-    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, composite_memory(n, nv)
+    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, composite_memory(n)
     task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
@@ -92,22 +92,20 @@ def _orientation(problem, task: Task, t) -> Rotation:
 
 def task_notes(parts) -> list[str]:
     """Where the link is close to a singular configuration, at output times."""
-    count, first, worst, place, rows, name = 0, np.nan, np.inf, np.nan, 0, ""
+    pivots, name = [np.zeros(0)], ""
     for part in parts:
-        problem = part.problem if part.problem.sampled is None else part.problem.sampled.law
-        task = None if problem.joint_laws is None else problem.joint_laws.task
-        rows += len(part.record.t)
-        if task is None:
-            continue
-        pivots, name = _pivots(part.model, task, part.record.q), part.model.link_names[task.link[0]]
-        damped = pivots < DAMPED
-        if damped.any():
-            first = part.record.t[np.argmax(damped)] if not count else first
-            count += np.count_nonzero(damped)
-        if pivots.min() < worst:
-            worst, place = pivots.min(), part.record.t[np.argmin(pivots)]
-    return [f"{name} is close to a singular configuration from t = {first:.6g} s, in {count} of {rows} rows (the closest at t = "
-            f"{place:.6g} s): task_space is damped there, and the target is not followed exactly"] if count else []
+        problem, rows = part.problem if part.problem.sampled is None else part.problem.sampled.law, part.record.q
+        if problem.joint_laws is None or problem.joint_laws.task is None:
+            pivots.append(np.full(len(rows), np.inf))
+        else:
+            task = problem.joint_laws.task
+            name = part.model.link_names[task.link[0]]
+            pivots.append(_pivots(part.model, task, rows))
+    pivots, t = np.concatenate(pivots), np.concatenate([np.zeros(0), *(part.record.t for part in parts)])
+    damped = pivots < DAMPED
+    return [f"{name} is close to a singular configuration from t = {t[damped][0]:.6g} s, in {np.count_nonzero(damped)} of "
+            f"{len(t)} rows (the closest at t = {t[np.argmin(pivots)]:.6g} s): task_space is damped there, and the target is not "
+            "followed exactly"] if damped.any() else []
 
 
 def _pivots(model, task: Task, q) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.jit import kernel
-from liedyn.kernels.simulation.signals import value
+from liedyn.kernels.simulation.signals import signal
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,4 +47,4 @@ def values_at(problem, numbers, t) -> np.ndarray:
 def read_values(signals, numbers, t, q, v, stack, out):
     for i in range(t.size):
         for j in range(numbers.size):
-            out[i, j] = value(signals, numbers[j], t[i], q, v, stack)[0]
+            out[i, j] = signal(signals, numbers[j], t[i], q, v, stack)[0]

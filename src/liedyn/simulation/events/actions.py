@@ -98,14 +98,17 @@ class Actions:
         if self.model.nc:
             raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
         q, v = moment.q.copy(), moment.v.copy()
-        unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
-        write_values(v, action.v, self.model, self.model.v_index)
+        self._write(action, q, v)
         moving = [name for name in self.modes.mode.locked if v[self.model.v_index(name)].any()]
         if moving:
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: joint {moving[0]} is locked, its velocity cannot be set",
                                 place=action.place, expected="unlock before")
         after = replace(moment, q=q, v=v).with_work_since(moment)
         return begin_motions(after, self.modes.problem, t, False, f"event {event.name}", action.place)
+
+    def _write(self, action: Set, q, v) -> None:
+        unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
+        write_values(v, action.v, self.model, self.model.v_index)
 
     def _impact(self, moment: Moment, action: Impact, t: float, event: Event) -> Moment:
         problem = self.modes.problem
@@ -189,9 +192,7 @@ class Actions:
                     raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
                                         found=list(action.inertia), expected="principal inertias of at least zero")
             elif isinstance(action, Set):
-                q = self.model.neutral()
-                unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
-                write_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
+                self._write(action, self.model.neutral(), np.zeros(self.model.nv))
 
 
 _DO = {Go: Actions._go, Lock: Actions._lock, Set: Actions._set, Impact: Actions._impact, Attach: Actions._attach,

@@ -31,11 +31,15 @@ def opened(model, phase: Phase | None):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A stretch of the run: its robot (bodies attached), problem and rows."""
+    """A stretch of the run: its problem and rows."""
 
-    model: object
     problem: Problem
     record: Record
+
+    @property
+    def model(self):
+        """Its robot, with the bodies attached."""
+        return self.problem.model
 
 
 def whole_record(part: Part, model) -> Record:

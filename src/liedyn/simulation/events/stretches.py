@@ -127,7 +127,7 @@ class Timeline:
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
         problem = self.modes.problem
         self.entered.append(self.modes.mode)
-        rows.begin(problem.model, problem)
+        rows.begin(problem)
         stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
@@ -135,8 +135,7 @@ class Timeline:
     def _heard_only(self, problem: Problem) -> Problem:
         """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
         rounding."""
-        over = [event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
-                for event in self.watched]
+        over = [self._is_over(event) for event in self.watched]
         if not any(over):
             return problem
         directions = [NEVER if one else direction for one, direction in zip(over, problem.directions, strict=False)]
@@ -168,14 +167,14 @@ class Timeline:
             "notes": modes.notes, "last": modes.last, "short": self.actions.short, "came": self.actions.came,
             "done": sorted(self._done)}}
 
-    def go_on(self, about: dict) -> list[tuple[object, Problem]]:
-        """From what `about` said. Returns model and problem of each stretch so far."""
+    def go_on(self, about: dict) -> list[Problem]:
+        """From what `about` said. Returns the problem of each stretch so far."""
         saved, modes = about["timeline"], self.modes
         stages, start, loops = [], _arrays(saved["start"]), saved["totals"]["loops"]
         modes.last, modes.phase_began = saved["last"], saved["phase_began"]
         for plain in saved["modes"]:
             modes.enter(modes.of_plain(plain))
-            stages.append((modes.problem.model, modes.problem))
+            stages.append(modes.problem)
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
         self._standing = Start(**start | {"fired": tuple(saved["start"]["fired"])}), saved["silent"]
@@ -196,7 +195,8 @@ class Timeline:
         waiting, first = deque(events), len(self.occurrences)
         while waiting and not self.actions.stopped:
             event = waiting.popleft()
-            if not self._is_heard(event, now.t):
+            last = self.modes.last.get(event.name, -math.inf)
+            if self._is_over(event) or (event.debounce and now.t - last < event.debounce):
                 continue
             before = self._sides(now)
             now = self._act(now, event)
@@ -210,10 +210,9 @@ class Timeline:
     def _sides(self, now: Start) -> np.ndarray:
         return sides(self.modes.problem, now, self._of_forces, self.controller)
 
-    def _is_heard(self, event: Event, t: float) -> bool:
-        if event.name in self._done or (event.phases and self.modes.mode.phase not in event.phases):
-            return False
-        return not (event.debounce and t - self.modes.last.get(event.name, -math.inf) < event.debounce)
+    def _is_over(self, event: Event) -> bool:
+        """For good, or in this phase."""
+        return event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
 
     def _act(self, now: Start, event: Event) -> Start:
         modes, before = self.modes, self._moment(now)

@@ -154,13 +154,9 @@ def stop_notes(parts) -> list[str]:
             f"{sink:.3g} {unit}: a larger limits.stiffness makes it stiffer" for name, (depth, t, unit, sink) in worst.items()]
 
 
-def stop_forces(parts, nv: int) -> np.ndarray:
+def stop_forces(problem, record) -> np.ndarray:
     """(N, nv) joint forces of stops along a motion [N m | N]: part of its tau."""
-    return np.concatenate([_forces(part.problem, part.record, nv) for part in parts])
-
-
-def _forces(problem, record, nv: int) -> np.ndarray:
-    out, stops = np.zeros((len(record.t), nv)), problem.stops
+    out, stops = np.zeros_like(record.tau), problem.stops
     if stops is None:
         return out
     force = pressed_stops(problem, record.q, record.v).force

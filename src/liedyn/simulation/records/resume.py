@@ -37,9 +37,8 @@ def resume(prepared, own: dict, rows: Rows) -> dict:
                          f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")
     if about["numbers"] != own["numbers"]:
         raise UsageError(f"{which} the robot, or a file that the scenario reads, has changed since")
-    timeline, model = prepared.timeline, prepared.model
-    stages = timeline.go_on(about) if timeline else [(model, prepared.problem)]
-    rows.go_on([(*stage, first) for stage, first in zip(stages, about["firsts"], strict=True)], about["rows"], numbers)
+    stages = prepared.timeline.go_on(about) if prepared.timeline else [prepared.problem]
+    rows.go_on(list(zip(stages, about["firsts"], strict=True)), about["rows"], numbers)
     return about
 
 

@@ -32,10 +32,10 @@ class Rows(Keeper):
 
     def __init__(self, model, problem: Problem, disk: Unfinished | None = None, about: Callable[[], dict] = dict):
         self.model, self.disk, self.about = model, disk, about
-        layout = whole_record(Part(problem.model, problem, problem.record(np.zeros(0))), model)
+        layout = whole_record(Part(problem, problem.record(np.zeros(0))), model)
         self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
-        self._begun: list[tuple[object, Problem, int]] = []     # of each stretch, and its first row
+        self._begun: list[tuple[Problem, int]] = []             # of each stretch, and its first row
         self._kept: list[Part] = []                             # those in memory
         self._now: tuple[Record, np.ndarray] | None = None
         self._count = self._written = 0                         # rows of stretches that ended; rows on disk
@@ -45,10 +45,14 @@ class Rows(Keeper):
     def width(self) -> int:
         return self._edges[-1]
 
+    @property
+    def _on_disk(self) -> bool:
+        return self.disk is not None and self.disk.is_open
+
     # from the run ---------------------------------------------------------------------------------------------------
-    def begin(self, model, problem: Problem) -> None:
+    def begin(self, problem: Problem) -> None:
         """Of a stretch."""
-        self._begun.append((model, problem, self._count))
+        self._begun.append((problem, self._count))
 
     def follow(self, record: Record, count: np.ndarray) -> None:
         self._now = record, count
@@ -65,11 +69,11 @@ class Rows(Keeper):
 
     def end(self, record: Record) -> None:
         """The stretch has these rows, but for those on disk already."""
-        model, problem, first = self._begun[-1]
-        if self.disk is not None and self.disk.is_open:
-            self._append(Part(model, problem, record), self._written - first, len(record.t))
+        problem, first = self._begun[-1]
+        if self._on_disk:
+            self._append(Part(problem, record), self._written - first, len(record.t))
         else:
-            self._kept.append(Part(model, problem, record))
+            self._kept.append(Part(problem, record))
         self._count += len(record.t)
         self._now = self.saved = None
 
@@ -85,9 +89,9 @@ class Rows(Keeper):
             self._begun.pop()
         return statistics
 
-    def go_on(self, begun: list[tuple[object, Problem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
+    def go_on(self, begun: list[tuple[Problem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
         """From a checkpoint. begun: all stretches with their first rows; `begin` is called for the last one again."""
-        self._begun, self._count, self._written, self.saved = begun[:-1], begun[-1][2], rows, numbers
+        self._begun, self._count, self._written, self.saved = begun[:-1], begun[-1][1], rows, numbers
 
     # on disk --------------------------------------------------------------------------------------------------------
     def _save(self, t: float, numbers: dict[str, np.ndarray]) -> None:
@@ -96,33 +100,32 @@ class Rows(Keeper):
         for part in self._kept:
             self._append(part, 0, len(part.record.t))
         self._kept.clear()
-        model, problem, first = self._begun[-1]
+        problem, first = self._begun[-1]
         record, count = self._now
         n = int(count[0])
-        self._append(Part(model, problem, record), self._written - first, n)
+        self._append(Part(problem, record), self._written - first, n)
         for x in record[1:]:                                   # the times are read on
             give_back(x, n)
         self.disk.save(numbers, self.about() | {"t": t, "rows": self._written, "width": self.width,
-                                                "firsts": [first for _, _, first in self._begun]})
+                                                "firsts": [first for _, first in self._begun]})
 
     def _append(self, part: Part, first: int, last: int) -> None:
-        for i in range(first, last, BLOCK):
-            rows = Record(*(x[i:min(i + BLOCK, last)] for x in part.record))
-            self.disk.append(np.column_stack(whole_record(Part(part.model, part.problem, rows), self.model)))
+        for _, block in blocks([Part(part.problem, Record(*(x[first:last] for x in part.record)))]):
+            self.disk.append(np.column_stack(whole_record(block, self.model)))
         self._written += max(last - first, 0)
 
     # after the run --------------------------------------------------------------------------------------------------
     def parts(self) -> list[Part]:
         """The stretches; their rows may be on disk."""
-        if self.disk is None or not self.disk.is_open:
-            return [Part(part.model, part.problem, whole_record(part, self.model)) for part in self._kept]
-        table, firsts = self.disk.table(self.width), [*(first for _, _, first in self._begun), self._written]
-        return [Part(model, problem, self._record(table[i:j]))
-                for (model, problem, _), (i, j) in zip(self._begun, pairwise(firsts), strict=True)]
+        if not self._on_disk:
+            return [Part(part.problem, whole_record(part, self.model)) for part in self._kept]
+        table, firsts = self.disk.table(self.width), [*(first for _, first in self._begun), self._written]
+        return [Part(problem, self._record(table[i:j]))
+                for (problem, _), (i, j) in zip(self._begun, pairwise(firsts), strict=True)]
 
     def whole(self, parts: list[Part]) -> Record:
         """All rows of these, the first of the run."""
-        if self.disk is not None and self.disk.is_open:
+        if self._on_disk:
             return self._record(self.disk.table(self.width)[:sum(len(part.record.t) for part in parts)])
         return Record(*(np.concatenate(rows) for rows in zip(*(part.record for part in parts), strict=True)))
 
@@ -132,7 +135,7 @@ class Rows(Keeper):
 
     def room(self, name: str, *shape: int) -> np.ndarray:
         """Zeros for what is computed from the rows: where these are."""
-        return np.zeros(shape) if self.disk is None or not self.disk.is_open else self.disk.room(name, shape)
+        return self.disk.room(name, shape) if self._on_disk else np.zeros(shape)
 
 
 @contextmanager
@@ -155,8 +158,7 @@ def blocks(parts: list[Part]) -> Iterator[tuple[slice, Part]]:
         n = len(part.record.t)
         for i in range(0, n, BLOCK):
             j = min(i + BLOCK, n)
-            yield slice(place + i, place + j), Part(part.model, part.problem,
-                                                    Record(*(np.ascontiguousarray(x[i:j]) for x in part.record)))
+            yield slice(place + i, place + j), Part(part.problem, Record(*(np.ascontiguousarray(x[i:j]) for x in part.record)))
         place += n
 
 
@@ -168,5 +170,5 @@ def meaningful(parts: list[Part]) -> list[Part]:
         bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > LOST).any(axis=1)
         if bad.any():
             n, part = place.start + int(np.argmax(bad)), parts[-1]
-            return [*parts[:-1], *([Part(part.model, part.problem, kept_rows(part.record, n))] if n else [])]
+            return [*parts[:-1], *([Part(part.problem, kept_rows(part.record, n))] if n else [])]
     return parts

@@ -8,7 +8,8 @@ import numpy as np
 
 from liedyn.codegen.whole_step import adjoint_step
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.calling.calls import as_array, scratch
+from liedyn.dynamics.calling.arguments import as_array
+from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.calling.threads import on_threads
 from liedyn.dynamics.parameters.model_parameters import rates_of
 from liedyn.dynamics.tangent_numbers import numbers_of_tangent, tangent_of_numbers

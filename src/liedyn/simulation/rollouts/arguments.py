@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike
-from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
 from liedyn.dynamics.manifold import integrate

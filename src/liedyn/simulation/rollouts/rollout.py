@@ -17,7 +17,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import UsageError
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
-from liedyn.kernels.simulation.line_stages import REFUSED
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion

@@ -56,7 +56,7 @@ class SelfCheck:
             (self._force, self._off, self._norm), (_worst(again), _worst(again - record.tau), _norm_error(model, record.q)))
         driven = record.tau
         if self.stops is not None:
-            self.stops[place] = stop_forces([block], model.nv)
+            self.stops[place] = stop_forces(block.problem, record)
             driven = record.tau - self.stops[place]
         exceeded = merged(self.limits, limits_exceeded(model, record.t, record.q, record.v, driven))
         order = {name: k for k, name in enumerate(model.v_names)}

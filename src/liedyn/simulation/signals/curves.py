@@ -54,7 +54,8 @@ def quintic(points) -> Curve:
     c3 = 10 * gap - 6 * start - 4 * end - 1.5 * bent + 0.5 * bend
     c4 = -15 * gap + 8 * start + 7 * end + 1.5 * bent - bend
     c5 = 6 * gap - 3 * (start + end) - 0.5 * bent + 0.5 * bend
-    return _held(t, np.column_stack([x[:-1], start, ddx[:-1] / 2, c3 / h**2, c4 / h**3, c5 / h**4]), x[-1])
+    coefficients = np.column_stack([x[:-1], start, ddx[:-1] / 2, c3 / h**2, c4 / h**3, c5 / h**4])
+    return held_at_ends(Curve(t[:-1], coefficients, t), t, x)
 
 
 def spline(points) -> Curve:
@@ -71,7 +72,7 @@ def spline(points) -> Curve:
     coefficients = np.zeros((len(h), ORDER))
     coefficients[:, 0], coefficients[:, 1] = x[:-1], start
     coefficients[:, 2], coefficients[:, 3] = (3 * gap - 2 * start - end) / h, (start + end - 2 * gap) / h**2
-    return _held(t, coefficients, x[-1])
+    return held_at_ends(Curve(t[:-1], coefficients, t), t, x)
 
 
 def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
@@ -90,15 +91,8 @@ def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
 
 
 def held_at_ends(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
-    """The interpolant of these samples, constant before the first and after the last."""
+    """A curve through these samples, constant before the first and after the last."""
     before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
     before[0, 0], after[0, 0] = x[0], x[-1]
     return Curve(np.r_[t[0] - 1.0, curve.breaks, t[-1]], np.vstack([before, curve.coefficients, after]),
                  np.unique(np.r_[t[0], curve.knots, t[-1]]))
-
-
-def _held(t: np.ndarray, coefficients: np.ndarray, last: float) -> Curve:
-    """With a constant piece before and after."""
-    before, after = np.zeros(ORDER), np.zeros(ORDER)
-    before[0], after[0] = coefficients[0, 0], last
-    return Curve(np.concatenate([[t[0] - 1.0], t]), np.vstack([before, coefficients, after]), t)

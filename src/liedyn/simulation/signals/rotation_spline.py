@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.simulation.signals.curves import ORDER, Curve
+from liedyn.simulation.signals.curves import ORDER, Curve, held_at_ends
 
 TURN = 3.1                       # rad: which way a larger turn between two waypoints goes hangs on rounding
 _ITERATIONS, _SETTLED = 500, 4e-16
@@ -41,14 +41,11 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
 def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, held: bool) -> list[Curve]:
     """The three of x and the four of U. held: constant before and after the waypoints, which are knots then; else the first and
     the last piece go on."""
-    n = len(t) - 1
-    pieces, begin = np.zeros((7, n, ORDER)), np.zeros((7, 1, ORDER))
+    pieces = np.zeros((7, len(t) - 1, ORDER))
     pieces[:3, :, :4], pieces[3:, :, 0] = coefficients.transpose(1, 0, 2), u[:-1].T
-    if not held:
-        return [Curve(t[:-1].copy(), one, np.empty(0)) for one in pieces]
-    end = begin.copy()
-    begin[3:, 0, 0], end[3:, 0, 0] = u[0], u[-1]
-    return [Curve(np.concatenate([[t[0] - 1.0], t]), one, t) for one in np.concatenate([begin, pieces, end], axis=1)]
+    curves = [Curve(t[:-1].copy(), one, t if held else np.empty(0)) for one in pieces]
+    ends = np.vstack([np.zeros((3, 2)), u[[0, -1]].T])
+    return [held_at_ends(curve, t, x) for curve, x in zip(curves, ends, strict=True)] if held else curves
 
 
 def rate_at_start(t, quaternions) -> np.ndarray:

@@ -20,15 +20,13 @@ def read_actuators(root: Element, tree: Tree) -> tuple[Actuator, ...]:
     """Thrusters; joints of `tree` get their limits of force, armature and damping."""
     efforts: dict[str, list[float]] = {}
     thrusters = []
-    for section in root.every("actuator"):
-        for child in section.children:
-            element = tree.defaults.of(child, kind="actuator")
-            joint = element.text("joint")
-            if joint is not None:
-                _of_joint(element, joint, efforts, tree)
-            else:
-                _refuse_passive(element)
-                thrusters += _thruster(element, tree)
+    for child in root.within("actuator"):
+        element = tree.defaults.of(child, kind="actuator")
+        if element.text("joint") is not None:
+            _of_joint(element, efforts, tree)
+        else:
+            _refuse_passive(element)
+            thrusters += _thruster(element, tree)
     for k, joint in enumerate(tree.joints):
         if joint.name in efforts:
             coordinate, = joint.coordinates
@@ -37,7 +35,8 @@ def read_actuators(root: Element, tree: Tree) -> tuple[Actuator, ...]:
     return tuple(thrusters)
 
 
-def _of_joint(element: Element, joint: str, efforts: dict[str, list[float]], tree: Tree) -> None:
+def _of_joint(element: Element, efforts: dict[str, list[float]], tree: Tree) -> None:
+    joint = element.text("joint")
     if joint not in tree.joint_names:
         raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
     if joint not in tree.ref:                            # ball and free
@@ -48,7 +47,7 @@ def _of_joint(element: Element, joint: str, efforts: dict[str, list[float]], tre
     efforts.setdefault(joint, []).append(abs(gear) * _largest_force(element, tree))
     if element.tag != "motor":
         tree.count("actuators with gains")
-    more = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * _damping(element)}
+    more = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
     if any(more.values()):
         k = next(k for k, one in enumerate(tree.joints) if one.name == joint)
         old: Coordinate = tree.joints[k].coordinates[0]
@@ -70,29 +69,17 @@ def _largest_force(element: Element, tree: Tree) -> float:
     return min(found)
 
 
-def _damping(element: Element) -> float:
-    first, *more = element.numbers("damping") or (0.0,)
-    if any(more):
-        raise element.problem("damping that is not constant is not supported", "damping", found=element.text("damping"),
-                              expected="one number")
-    return first
-
-
 def _refuse_passive(element: Element) -> None:
     for key in ("armature", "damping"):
-        if any(element.numbers(key)):
-            raise element.problem(f"{key} of an actuator that does not act on a hinge or slide joint is not supported", key,
-                                  found=element.text(key), expected="0")
+        element.refuse(key, f"{key} of an actuator that does not act on a hinge or slide joint is not supported")
 
 
 def _thruster(element: Element, tree: Tree) -> Iterator[Actuator]:
     """A motor at a site, whose force and torque are along one axis; its command is the thrust."""
-    name = element.text("site")
-    if element.tag != "motor" or name is None or "refsite" in element.attributes:
+    if element.tag != "motor" or "site" not in element.attributes or "refsite" in element.attributes:
         tree.count(f"actuators of type {element.tag}" if element.tag in ACTUATORS else "actuators")
         return
-    if name not in tree.site:
-        raise element.problem("unknown site", "site", found=name, expected="a site's name", hint=nearest(name, tree.site))
+    name = element.name_of("site", tree.site, "unknown site", "a site's name")
     gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)
     force, torque, size = gear[:3], gear[3:], math.hypot(*gear[:3])
     if size == 0 or math.hypot(*cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):

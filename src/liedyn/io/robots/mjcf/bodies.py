@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from liedyn.errors import ModelError, nearest
 from liedyn.io.robots.mjcf.compiler import Compiler, Option
@@ -57,12 +57,6 @@ class Tree:
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    def link_name(self, name: str, element: Element) -> str:
-        return _own_name(name, element, self.names)
-
-    def joint_name(self, name: str, element: Element) -> str:
-        return _own_name(name, element, self.joint_names)
-
 
 def _own_name(name: str, element: Element, taken: dict[str, Element]) -> str:
     """A name that no other has; one that is made up gives way with underlines."""
@@ -104,9 +98,9 @@ def _reserve(root: Element, tree: Tree) -> None:
             raise element.problem("the name of the world", "name", found=WORLD, expected="another name")
         for child in element.children:
             if child.tag in ("joint", "freejoint") and child.name:
-                tree.joint_name(child.name, child)
+                _own_name(child.name, child, tree.joint_names)
             if child.tag == "body" and child.name:
-                tree.link_name(child.name, child)
+                _own_name(child.name, child, tree.names)
 
 
 def _parts(element: Element, frame: Pose, childclass: str, tree: Tree) -> Iterator[tuple[Element, Pose, str]]:
@@ -127,14 +121,12 @@ def _parts(element: Element, frame: Pose, childclass: str, tree: Tree) -> Iterat
 def _body(element: Element, parent: str, frame: Pose, childclass: str, tree: Tree) -> None:
     tree.bodies += 1
     _refuse_unknown(element, _BODY)
-    if element.number("gravcomp", 0.0):
-        raise element.problem("compensation of gravity is not supported", "gravcomp", found=element.text("gravcomp"),
-                              expected="0")
+    element.refuse("gravcomp", "compensation of gravity is not supported")
     if element.switch("mocap", False):
         tree.count("mocap bodies, which stand still")
     childclass = element.text("childclass", childclass)
     tree.defaults.check(childclass, element, "childclass")
-    name = element.name or tree.link_name(f"body{tree.bodies}", element)
+    name = element.name or _own_name(f"body{tree.bodies}", element, tree.names)
     parts = list(_parts(element, Pose(), childclass, tree))
     home = compose(frame, placement(element, tree.compiler))
     joints = [(tree.defaults.of(child, own, "joint") if child.tag == "joint" else child, at, own)
@@ -183,7 +175,7 @@ def _with_mass(link: Link, tree: Tree) -> Link:
     found, factor = tree.mass.get(link.name, Mass()), 1.0
     if tree.compiler.total_mass is not None:
         factor = tree.compiler.total_mass / (math.fsum(body.mass for body in tree.mass.values()) or 1.0)
-    return Link(link.name, factor * found.mass, found.com, tuple(factor * x for x in found.inertia), place=link.place)
+    return replace(link, mass=factor * found.mass, com=found.com, inertia=tuple(factor * x for x in found.inertia))
 
 
 def _site(element: Element, link: str, frame: Pose, childclass: str, tree: Tree) -> None:
@@ -195,8 +187,8 @@ def _site(element: Element, link: str, frame: Pose, childclass: str, tree: Tree)
     if element.name in tree.site:
         raise element.problem("the name is taken by another site", "name", found=element.name)
     tree.site[element.name] = link, at
-    name = tree.link_name(element.name, element)
-    tree.joints.append(Joint(tree.joint_name(f"{name}_site", element), "fixed", link, name, at, place=element.place()))
+    name = _own_name(element.name, element, tree.names)
+    _weld(f"{name}_site", element, link, name, at, tree)
     tree.links.append(Link(name, place=element.place()))
     tree.at_start[name] = compose(tree.at_start[link], at)
 
@@ -214,31 +206,29 @@ def _collides(element: Element, childclass: str, tree: Tree) -> Element:
 def _attach(name: str, element: Element, parent: str, home: Pose, joints, tree: Tree) -> None:
     """The joints between `parent` and the link `name`, whose pose at the start is `home`."""
     if not joints:
-        joint = tree.joint_name(f"{name}_fixed", element)
-        tree.joints.append(Joint(joint, "fixed", parent, name, home, place=element.place()))
+        _weld(f"{name}_fixed", element, parent, name, home, tree)
         return
     origin, anchor = home, (0.0, 0.0, 0.0)                            # of the next joint; of the last, in the body
     for k, (joint, frame, _) in enumerate(joints):
         made = _joint(joint, f"{name}_joint" + (f"{k + 1}" if len(joints) > 1 else ""), frame, tree)
         if made.type == "free":
             _check_free(joint, parent, len(joints))
-            tree.joints.append(_between(made, parent, name, Pose()))
+            tree.joints.append(replace(made, parent=parent, child=name))
             return
         at = anchor if made.type == "prismatic" else _anchor(joint, frame)
         origin = compose(compose(origin, Pose(translation=minus(at, anchor))), _back(made, tree))
         anchor, last = at, k == len(joints) - 1
-        child = name if last and not any(anchor) else tree.link_name(made.name, joint)
-        tree.joints.append(_between(made, parent, child, origin))
+        child = name if last and not any(anchor) else _own_name(made.name, joint, tree.names)
+        tree.joints.append(replace(made, parent=parent, child=child, origin=origin))
         if child != name:
             tree.links.append(Link(child, place=joint.place()))
         parent, origin = child, Pose()
     if any(anchor):
-        shift = Pose(translation=minus((0.0, 0.0, 0.0), anchor))
-        tree.joints.append(Joint(tree.joint_name(f"{name}_frame", element), "fixed", parent, name, shift, place=element.place()))
+        _weld(f"{name}_frame", element, parent, name, Pose(translation=minus((0.0, 0.0, 0.0), anchor)), tree)
 
 
-def _between(joint: Joint, parent: str, child: str, origin: Pose) -> Joint:
-    return Joint(joint.name, joint.type, parent, child, origin, joint.axes, coordinates=joint.coordinates, place=joint.place)
+def _weld(name: str, element: Element, parent: str, child: str, origin: Pose, tree: Tree) -> None:
+    tree.joints.append(Joint(_own_name(name, element, tree.joint_names), "fixed", parent, child, origin, place=element.place()))
 
 
 def _anchor(joint: Element, frame: Pose) -> Vector:
@@ -264,7 +254,7 @@ def _joint(joint: Element, name: str, frame: Pose, tree: Tree) -> Joint:
     """The joint without its ends."""
     _refuse_unknown(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
-    name = joint.name or tree.joint_name(name, joint)
+    name = joint.name or _own_name(name, joint, tree.joint_names)
     unit_ = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
     figures = _figures(joint, kind, unit_, tree)
     if kind == "free":
@@ -283,10 +273,9 @@ def _figures(joint: Element, kind: str, unit_: float, tree: Tree) -> Coordinate:
     """Limits and passive forces of each coordinate."""
     on = tree.option
     for key in ("springdamper", "springyield"):
-        if any(joint.numbers(key)):
-            raise joint.problem(f"{key} is not supported", key, found=joint.text(key), expected="stiffness and damping")
-    values = {"armature": joint.number("armature", 0.0), "damping": on.dampers * _linear(joint, "damping"),
-              "friction": on.friction * joint.number("frictionloss", 0.0), "stiffness": on.springs * _linear(joint, "stiffness")}
+        joint.refuse(key, f"{key} is not supported", "stiffness and damping")
+    values = {"armature": joint.number("armature", 0.0), "damping": on.dampers * joint.constant("damping"),
+              "friction": on.friction * joint.number("frictionloss", 0.0), "stiffness": on.springs * joint.constant("stiffness")}
     if kind == "free":
         _refuse(joint, {"armature": values["armature"], "frictionloss": values["friction"]}, "a free joint")
     if kind in ("ball", "free"):
@@ -307,13 +296,6 @@ def _figures(joint: Element, kind: str, unit_: float, tree: Tree) -> Coordinate:
     if _limited(joint, "actuatorfrclimited", least < most, tree):
         values["effort"] = max(abs(least), abs(most))
     return Coordinate(**values)
-
-
-def _linear(joint: Element, key: str) -> float:
-    first, *more = joint.numbers(key) or (0.0,)
-    if any(more):
-        raise joint.problem(f"{key} that is not constant is not supported", key, found=joint.text(key), expected="one number")
-    return first
 
 
 def _limited(joint: Element, key: str, given: bool, tree: Tree) -> bool:

@@ -69,9 +69,7 @@ class Option:
 def read_option(root: Element) -> Option:
     found = merged(root.every("option"), "option")
     for key in ("density", "viscosity"):
-        if found.number(key, 0.0):
-            raise found.problem("forces of a fluid are not supported", key, found=found.text(key), expected="0",
-                                hint="remove it to neglect the fluid")
+        found.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
     flag = merged(found.every("flag"), "flag")
 
     def on(name: str) -> bool:

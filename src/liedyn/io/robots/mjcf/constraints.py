@@ -18,8 +18,7 @@ def read_equality(root: Element, tree: Tree) -> tuple[tuple[Loop, ...], tuple[Co
     """Closures of <connect> and <weld>, couplings of <joint> and <tendon>; what is not active is counted and left out."""
     loops, couplings, taken = [], [], set()
     tendons = dict(_fixed_tendons(root, tree))
-    elements = [child for section in root.every("equality") for child in section.children]
-    for k, child in enumerate(elements):
+    for k, child in enumerate(root.within("equality")):
         element = tree.defaults.of(child, kind="equality")
         if not tree.option.equality or not element.switch("active", True):
             tree.count("constraints that are not active")
@@ -78,10 +77,7 @@ def _body(element: Element, key: str, tree: Tree) -> str:
 
 
 def _site(element: Element, key: str, tree: Tree) -> tuple[str, Pose]:
-    name = element.require(key)
-    if name not in tree.site:
-        raise element.problem("unknown site", key, found=name, expected="a site's name", hint=nearest(name, tree.site))
-    return tree.site[name]
+    return tree.site[element.name_of(key, tree.site, "unknown site", "a site's name")]
 
 
 def _coupling(element: Element, name: str, what: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
@@ -91,7 +87,8 @@ def _coupling(element: Element, name: str, what: str, known: dict[str, tuple[Ter
     if second and any(higher):
         raise element.problem("a constraint that is not linear is not supported", "polycoef", found=element.text("polycoef"),
                               expected="a0 a1 0 0 0")
-    terms, offset = dict(_of(element, f"{what}1", known)[0]), a0 + _of(element, f"{what}1", known)[1]
+    first, start = _of(element, f"{what}1", known)
+    terms, offset = dict(first), a0 + start
     if second:
         others, start = _of(element, f"{what}2", known)
         for joint, factor in others.items():
@@ -101,24 +98,16 @@ def _coupling(element: Element, name: str, what: str, known: dict[str, tuple[Ter
 
 
 def _of(element: Element, key: str, known: dict[str, tuple[Terms, float]]) -> tuple[Terms, float]:
-    name = element.require(key)
-    if name not in known:
-        raise element.problem("nothing of that name can be coupled", key, found=name,
-                              expected="a hinge or slide joint" if key.startswith("joint") else "a fixed tendon",
-                              hint=nearest(name, known))
-    return known[name]
+    expected = "a hinge or slide joint" if key.startswith("joint") else "a fixed tendon"
+    return known[element.name_of(key, known, "nothing of that name can be coupled", expected)]
 
 
 def _fixed_tendons(root: Element, tree: Tree) -> Iterator[tuple[str, tuple[Terms, float]]]:
     """Length of each fixed tendon: its terms, and its value at the start."""
-    for section in root.every("tendon"):
-        for element in section.every("fixed"):
-            terms: Terms = {}
-            for part in element.every("joint"):
-                joint = part.require("joint")
-                if joint not in tree.ref:
-                    raise part.problem("a tendon needs joints with one coordinate", "joint", found=joint,
-                                       expected="a hinge or slide joint", hint=nearest(joint, tree.ref))
-                terms[joint] = terms.get(joint, 0.0) + part.number("coef", 0.0)
-            if element.name:
-                yield element.name, (terms, sum(factor * tree.ref[joint] for joint, factor in terms.items()))
+    for element in (child for section in root.every("tendon") for child in section.every("fixed")):
+        terms: Terms = {}
+        for part in element.every("joint"):
+            joint = part.name_of("joint", tree.ref, "a tendon needs joints with one coordinate", "a hinge or slide joint")
+            terms[joint] = terms.get(joint, 0.0) + part.number("coef", 0.0)
+        if element.name:
+            yield element.name, (terms, sum(factor * tree.ref[joint] for joint, factor in terms.items()))

@@ -71,7 +71,7 @@ def of_geom(element: Element, compiler: Compiler) -> Mass:
         raise element.problem("the inertia of a hollow shape is not computed", "shellinertia",
                               expected="an <inertial> of the body")
     pose, sizes = shape(element, kind, compiler)
-    volume, inertia = _uniform(kind, sizes)
+    volume, inertia = _ellipsoid(sizes) if kind == "ellipsoid" else uniform(kind, sizes)
     mass = density * volume if math.isnan(given) else given
     return Mass(mass, inertia=tuple(mass * x for x in inertia)).seen_from(pose)
 
@@ -82,7 +82,7 @@ def is_mesh(element: Element) -> bool:
 
 
 def shape(element: Element, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
-    """Pose of a primitive in its parent, and its sizes as MJCF has them, half lengths."""
+    """Pose of a primitive in its parent, and its sizes as `io.robots.shapes.SHAPES` names them; of an ellipsoid the half axes."""
     count = SIZES[kind]
     if "fromto" in element.attributes:
         ends = element.vector("fromto", (0.0,) * 6)
@@ -97,7 +97,8 @@ def shape(element: Element, kind: str, compiler: Compiler) -> tuple[Pose, tuple[
     if min(sizes) <= 0:
         raise element.problem(f"the size of this {kind}", "size", found=element.text("size"),
                               expected=f"{count} number{'s' * (count > 1)} above 0")
-    return pose, sizes
+    radii = {"box": 0, "ellipsoid": count}.get(kind, 1)                    # the first sizes; the others are half lengths
+    return pose, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
 
 
 def shape_of(element: Element, frame: Pose, compiler: Compiler) -> LinkShape | None:
@@ -106,18 +107,13 @@ def shape_of(element: Element, frame: Pose, compiler: Compiler) -> LinkShape | N
     if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
         return None
     pose, sizes = shape(element, kind, compiler)
-    lengths = [2 * x for x in sizes] if kind == "box" else [sizes[0], *(2 * x for x in sizes[1:])]
-    return LinkShape(kind, tuple(lengths), compose(frame, pose))
+    return LinkShape(kind, sizes, compose(frame, pose))
 
 
-def _uniform(kind: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
-    """Volume and inertia for a mass of 1 kg; sizes are half lengths."""
-    if kind == "ellipsoid":
-        a, b, c = (x * x / 5 for x in sizes)
-        return 4 / 3 * math.pi * math.prod(sizes), (b + c, 0.0, 0.0, a + c, 0.0, a + b)
-    if kind == "box":
-        return uniform(kind, [2 * x for x in sizes])
-    return uniform(kind, (sizes[0], *(2 * x for x in sizes[1:])))
+def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:
+    """Volume and inertia for a mass of 1 kg."""
+    a, b, c = (x * x / 5 for x in half_axes)
+    return 4 / 3 * math.pi * math.prod(half_axes), (b + c, 0.0, 0.0, a + c, 0.0, a + b)
 
 
 def total(parts: Sequence[Mass]) -> Mass:

@@ -36,9 +36,8 @@ def read_mjcf(path: str | os.PathLike) -> Robot:
     actuators = read_actuators(root, tree)
     _refuse_tendons(root, tree)
     for kind in ("sensor", "keyframe"):
-        for section in root.every(kind):
-            for _ in section.children:
-                tree.count(f"{kind}s")
+        for _ in root.within(kind):
+            tree.count(f"{kind}s")
     return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
                  gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings,
                  findings=_findings(root, tree), source=os.fspath(path))
@@ -70,13 +69,11 @@ def _check_sections(root: Element) -> None:
 
 
 def _refuse_tendons(root: Element, tree: Tree) -> None:
-    for section in root.every("tendon"):
-        for child in section.children:
-            element = tree.defaults.of(child, kind="tendon")
-            for key in _NO_FORCE:
-                if any(element.numbers(key)):
-                    raise element.problem(f"a tendon with {key} is not supported", key, found=element.text(key), expected="0")
-            tree.count("tendons")
+    for child in root.within("tendon"):
+        element = tree.defaults.of(child, kind="tendon")
+        for key in _NO_FORCE:
+            element.refuse(key, f"a tendon with {key} is not supported")
+        tree.count("tendons")
 
 
 def _findings(root: Element, tree: Tree) -> tuple[Finding, ...]:

@@ -6,9 +6,10 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.xml_reader import XmlReader
@@ -51,8 +52,12 @@ class Element:
                 hint: str | None = None) -> ModelError:
         return ModelError(message, place=self.place(attribute), found=found, expected=expected, hint=hint)
 
-    def every(self, *tags: str) -> Iterable[Element]:
-        return (child for child in self.children if child.tag in tags)
+    def every(self, tag: str) -> Iterable[Element]:
+        return (child for child in self.children if child.tag == tag)
+
+    def within(self, tag: str) -> Iterable[Element]:
+        """The children of all children of a tag."""
+        return (child for section in self.every(tag) for child in section.children)
 
     # attributes, or `default` where they are missing ------------------------------------------------------------------
 
@@ -75,6 +80,26 @@ class Element:
 
     def switch(self, attribute: str, default: bool) -> bool:
         return SWITCH[self.choice(attribute, SWITCH, str(default).lower())]
+
+    def name_of(self, attribute: str, known: Iterable[str], message: str, expected: str) -> str:
+        """A required attribute that is one of the names `known`."""
+        name = self.require(attribute)
+        if name not in known:
+            raise self.problem(message, attribute, found=name, expected=expected, hint=nearest(name, known))
+        return name
+
+    def refuse(self, attribute: str, message: str, expected: str = "0", hint: str | None = None) -> None:
+        """Raise where an attribute has numbers other than zero."""
+        if any(self.numbers(attribute)):
+            raise self.problem(message, attribute, found=self.text(attribute), expected=expected, hint=hint)
+
+    def constant(self, attribute: str) -> float:
+        """The first of the coefficients of a force, none: zero; those of higher powers are refused."""
+        first, *more = self.numbers(attribute) or (0.0,)
+        if any(more):
+            raise self.problem(f"{attribute} that is not constant is not supported", attribute, found=self.text(attribute),
+                               expected="one number")
+        return first
 
     def number(self, attribute: str, default: float) -> float:
         return self.vector(attribute, (default,))[0]
@@ -102,23 +127,12 @@ class Element:
 
 
 def root_tag(path: str | os.PathLike) -> str | None:
-    """The tag of a file's first element; None where there is none, or a DOCTYPE before it."""
-    parser, data = expat.ParserCreate(), read_bytes(path, ModelError)
-
-    def stop(tag: str | None, *_) -> None:
-        raise _Seen(tag)
-    parser.StartElementHandler, parser.StartDoctypeDeclHandler = stop, lambda *_: stop(None)
+    """The tag of a file's first element; None where there is none."""
     try:
-        parser.Parse(data, True)
-    except _Seen as seen:
-        return seen.args[0]
-    except (expat.ExpatError, LookupError, ValueError):
-        pass
-    return None
-
-
-class _Seen(Exception):
-    """The first element, by its tag."""
+        _, root = next(ElementTree.iterparse(BytesIO(read_bytes(path, ModelError)), ["start"]))
+    except (ElementTree.ParseError, StopIteration, LookupError):
+        return None
+    return root.tag.rpartition("}")[2]
 
 
 def read_mjcf_tree(path: str | os.PathLike) -> Element:

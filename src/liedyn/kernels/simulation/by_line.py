@@ -1,10 +1,10 @@
-"""The right-hand side at the stages of a Runge-Kutta step, by a line: machine code of one scenario, called by its address."""
+"""The right-hand side by a line: machine code of one scenario, called by its address; and the way back onto constraints."""
 from typing import NamedTuple
 
 import numpy as np
 from numpy import int64
 
-from liedyn.jit import kernel, primitive
+from liedyn.jit import primitive
 from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, FAR, LOOK, MULTIPLY, copy, run
 from liedyn.kernels.loops.desk import TIME, desk_of
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, RUNNING, finite_rates
@@ -23,8 +23,6 @@ class Line(NamedTuple):
     second: int                # under constraints: what follows the multipliers, and what brings a state back; else 0
     back: int
     desk: np.ndarray           # see `kernels.loops.desk`; empty without constraints
-    q: np.ndarray              # (nq,) an output between two steps, back on the constraints
-    y: np.ndarray              # (n,) and the rest of its state
     t: np.ndarray              # (1,)
     curves: np.ndarray         # (5 c,) Taylor coefficients now of the signals that are curves, found by the next four
     first: np.ndarray          # (c,) int64
@@ -38,48 +36,29 @@ class Line(NamedTuple):
     room: np.ndarray           # (6,) of a curve
 
 
-@kernel
-def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work):
-    """As `stages.evaluate`. REFUSED where the line does not hold."""
-    for s in range(first, last):
-        for k in range(y0.size):
-            y[k] = y0[k]
-        for r in range(s):
-            w = h * A[s, r]
-            if w != 0.0:
-                for k in range(y0.size):
-                    y[k] += w * K[r, k]
-        now = min(t + c[s] * h, ceiling)
-        readings = K[s + row][y0.size:] if K.shape[1] > y0.size else line.readings
-        code = line_rates(line, now, q0, y, K[s + row], readings, work)
-        if line.desk.size and s + row == 0 and code == RUNNING:
-            desk_of(line.desk).figures[TIME] = now
-            code = run(line.desk, LOOK)
-        if code != RUNNING:
-            return code
-        if s == last - 1:
-            for k in range(line.readings.size):
-                line.held[SWITCH * k + READING] = readings[k]
-    return RUNNING
-
-
 @primitive
-def line_rates(line, t, q0, y, dy, readings, work):
-    """As `right_hand_side`."""
+def rates_by_line(line, t, q0, y, K, row, work):
+    """As `by_loops.rates_by_loops`. REFUSED where the line does not hold."""
+    dy = K[row]
+    readings = dy[y.size:] if K.shape[1] > y.size else line.readings
     set_inputs(line, t)
     refused = call(line.address, pointers(line, q0, y, dy, readings, work))
     if line.desk.size:
         run(line.desk, MULTIPLY)
         call(line.second, pointers(line, q0, y, dy, readings, work))
-    return verdict(line, refused, int64(line.verdict[0]), y, work)
+    code = verdict(line, refused, int64(line.verdict[0]), y, work)
+    if line.desk.size and row == 0 and code == RUNNING:
+        desk_of(line.desk).figures[TIME] = t
+        code = run(line.desk, LOOK)
+    if code == RUNNING:
+        for k in range(line.readings.size):
+            line.held[SWITCH * k + READING] = readings[k]
+    return code
 
 
 @primitive
 def back_by_line(line, t, counted, q0, y, q, work):
-    """The state q0 (+) x, v of y goes back onto the constraints, if there are any: into q, which may be q0, and y with x = 0.
-    Returns a code."""
-    if line.desk.size == 0:
-        return RUNNING
+    """As `by_loops.back_by_loops`."""
     set_inputs(line, t)
     refused = call(line.back, pointers(line, q0, y, y, line.readings, work))
     code = verdict(line, refused, RUNNING if line.verdict[1] < 0.0 else BAD_SIGNAL, y, work)
