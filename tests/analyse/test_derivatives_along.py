@@ -12,7 +12,7 @@ from liedyn.analyse.along import derivatives_along as module
 from liedyn.analyse.along.derivative_columns import question, quotient, unit_of
 from liedyn.analyse.along.derivatives_along import derivatives_along
 from liedyn.analyse.along.recorded_motion import motion_of
-from liedyn.analyse.along.varied import value, varied
+from liedyn.analyse.along.varied import value, varied, with_parameters
 from liedyn.analyse.along.verify_derivatives import differences
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv import Trajectory
@@ -69,9 +69,16 @@ def test_a_varied_robot_differs_by_its_figure_only():
     for name in ld.parameter_names(model):
         other = varied(model, name, 0.25)
         assert other.nq == model.nq and other.joint_names == model.joint_names
-        if name.partition(".")[0] not in ("origin", "screw", "pitch"):
+        if name.partition(".")[0] not in ("origin", "screw"):
             assert value(other, name) == pytest.approx(value(model, name) + 0.25), name
         assert not np.array_equal(other.constants, model.constants), name
+
+
+def test_a_pitch_that_is_given_is_the_pitch_of_the_joint():
+    model = model_of("helical")
+    name = next(name for name in ld.parameter_names(model) if name.startswith("pitch."))
+    changed = with_parameters(model, {name: 0.25})
+    assert next(joint.pitch for joint in changed.joints if f"pitch.{joint.name}" == name) == pytest.approx(0.25)
 
 
 def test_the_columns_are_the_matrices():

@@ -7,16 +7,16 @@ import pytest
 
 import liedyn as ld
 from liedyn.analyse.along.derivatives_along import derivatives_along
-from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.io.csv import read_trajectory
 from sampled_motion import motion, noisy, record
 
 ROOT = Path(__file__).parents[2]
 T = np.arange(400) * 0.01
 COMMANDS = {
-    "inverse": lambda model, file: inverse_along(model, file),
-    "forward": lambda model, file: forward_along(model, file),
-    "hybrid": lambda model, file: hybrid_along(model, file, [model.joint_names[-1]]),
+    "inverse": lambda model, file: dynamics_along(model, file, "inverse"),
+    "forward": lambda model, file: dynamics_along(model, file, "forward"),
+    "hybrid": lambda model, file: dynamics_along(model, file, "hybrid", [model.joint_names[-1]]),
     "derivatives": lambda model, file: derivatives_along(model, file),
     "derivatives of forward dynamics": lambda model, file: derivatives_along(model, file, of="forward"),
 }
@@ -66,7 +66,7 @@ def test_clean_positions_are_no_alarm(tmp_path, robot, command):
 def test_the_error_that_is_told_is_the_error(ur5, tmp_path, noise):
     """Within a factor of two: it is read off one draw of noise over 400 rows, and a motion that the noise hardly leaves alone."""
     true = swinging(ur5)["tau"]
-    along = inverse_along(ur5, file_of(tmp_path, ur5, noise=noise))
+    along = dynamics_along(ur5, file_of(tmp_path, ur5, noise=noise), "inverse")
     name, error, unit = told(along)
     found = {column: x for column, _, x in along.columns}[name]
     actual = np.sqrt(np.mean((found - true[:, ur5.v_names.index(name[4:])])[3:-3] ** 2))
@@ -77,20 +77,20 @@ def test_the_error_that_is_told_is_the_error(ur5, tmp_path, noise):
 
 def test_accelerations_from_noisy_velocities_are_told(ur5, tmp_path):
     v = swinging(ur5)["v"] + 0.05 * np.random.default_rng(0).standard_normal((len(T), ur5.nv))
-    along = inverse_along(ur5, file_of(tmp_path, ur5, kinds=("q", "v"), v=v))
+    along = dynamics_along(ur5, file_of(tmp_path, ur5, kinds=("q", "v"), v=v), "inverse")
     assert along.notes[0].startswith("accelerations are derived from the velocities")
     assert along.notes[-1].startswith("NOT RELIABLE: tau.")
-    clean = inverse_along(ur5, file_of(tmp_path, ur5, kinds=("q", "v")))
+    clean = dynamics_along(ur5, file_of(tmp_path, ur5, kinds=("q", "v")), "inverse")
     assert len(clean.notes) == 2
 
 
 def test_rows_too_far_apart_and_kinks_are_told(ur5, tmp_path):
     t = np.arange(60) * 1.6
-    notes = inverse_along(ur5, file_of(tmp_path, ur5, t=t)).notes
+    notes = dynamics_along(ur5, file_of(tmp_path, ur5, t=t), "inverse").notes
     assert notes[-1].startswith("NOT RELIABLE: tau.") and "too far apart" in notes[-1]
     q = swinging(ur5)["q"]
     q[:, 0] = np.abs(T % 1.0 - 0.5)
-    notes = inverse_along(ur5, file_of(tmp_path, ur5, q=q)).notes
+    notes = dynamics_along(ur5, file_of(tmp_path, ur5, q=q), "inverse").notes
     assert notes[-1].startswith("NOT RELIABLE: tau.shoulder_pan_joint") and "has kinks" in notes[-1]
 
 
@@ -103,7 +103,7 @@ def test_a_robot_at_rest_is_no_alarm(ur5, tmp_path):
 
 @pytest.mark.parametrize("rows", [3, 4, 5, 8])
 def test_few_rows(ur5, tmp_path, rows):
-    notes = inverse_along(ur5, file_of(tmp_path, ur5, t=T[:rows])).notes
+    notes = dynamics_along(ur5, file_of(tmp_path, ur5, t=T[:rows]), "inverse").notes
     assert ("not enough to estimate the error" if rows == 3 else "estimated error of the worst column") in notes[1]
 
 
@@ -112,6 +112,7 @@ def test_motions_of_mechanisms_are_estimated_too(tmp_path):
     t = np.arange(60) * 0.01
     q = ld.assemble(model).q + 1e-9 * np.random.default_rng(0).standard_normal((60, model.nq))
     file = read_trajectory(record(tmp_path / "q.csv", model, t, q=q, tau=np.zeros((60, model.nv))))
-    for along in (inverse_along(model, file, [model.joint_names[0]]), forward_along(model, file)):
+    for along in (dynamics_along(model, file, "inverse", actuated=[model.joint_names[0]]),
+                  dynamics_along(model, file, "forward")):
         assert any(note.startswith("estimated error of the worst column: ") for note in along.notes)
         assert not any("--smooth" in note for note in along.notes)                 # mechanisms do not have this option

@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.analyse.along.derive import derivatives
-from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory, write_trajectory
@@ -36,7 +36,7 @@ def test_inverse_gives_back_what_the_simulation_applied(recorded, name):
     motion = read_trajectory(path)
     model, notes = robot_of(motion)
     assert notes == ()
-    along = inverse_along(model, motion)
+    along = dynamics_along(model, motion, "inverse")
     got = {n: x for n, _, x in along.columns}
     tau = np.column_stack([got[f"tau.{n}"] for n in model.v_names])
     assert np.abs(tau - result.tau).max() < 1e-11 * max(np.abs(result.tau).max(), 1)
@@ -64,8 +64,9 @@ def test_forward_and_hybrid_give_back_the_accelerations(recorded, name):
     result, path = recorded[name]
     motion = read_trajectory(path)
     model, _ = robot_of(motion)
-    forward = {n: x for n, _, x in forward_along(model, motion).columns}
-    hybrid = {n: x for n, _, x in hybrid_along(model, motion, [model.joint_names[1], model.joint_names[2][:-1] + "*"]).columns}
+    forward = {n: x for n, _, x in dynamics_along(model, motion, "forward").columns}
+    patterns = [model.joint_names[1], model.joint_names[2][:-1] + "*"]
+    hybrid = {n: x for n, _, x in dynamics_along(model, motion, "hybrid", patterns).columns}
     scale = np.abs(result.a).max()
     for columns in (forward, hybrid):
         a = np.column_stack([columns[f"a.{n}"] for n in model.v_names])
@@ -78,7 +79,7 @@ def test_missing_velocities_and_accelerations_are_derived_and_told(recorded, tmp
     write_trajectory(tmp_path / "q.csv", header_of(result.model, folder=tmp_path), result.t, columns_of(result.model, q=result.q))
     motion = read_trajectory(tmp_path / "q.csv")
     model, _ = robot_of(motion)
-    along = inverse_along(model, motion)
+    along = dynamics_along(model, motion, "inverse")
     assert "velocities and accelerations are derived" in along.notes[0]
     got = {n: x for n, _, x in along.columns}
     v = np.column_stack([got[f"v.{n}"] for n in model.v_names])
@@ -120,16 +121,16 @@ def test_missing_columns_are_named(recorded, tmp_path):
     _, path = recorded["panda_hybrid"]
     model, _ = robot_of(read_trajectory(path))
     with pytest.raises(TrajectoryError, match=r"there are no columns of the positions.*expected q\.<joint>"):
-        inverse_along(model, read_trajectory(edited(path, tmp_path, without_columns("q."))))
+        dynamics_along(model, read_trajectory(edited(path, tmp_path, without_columns("q."))), "inverse")
     with pytest.raises(TrajectoryError, match=r"no column belongs to a joint of the robot ur5; found 'q\.panda_joint1, .*"
                        r"expected q\.shoulder_pan_joint, .*another robot"):
-        inverse_along(ld.load(ROOT / "robots/ur5.yaml"), read_trajectory(path))
+        dynamics_along(ld.load(ROOT / "robots/ur5.yaml"), read_trajectory(path), "inverse")
     with pytest.raises(TrajectoryError, match=r"there are no columns of the joint forces.*tau\.<joint>"):
-        forward_along(model, read_trajectory(edited(path, tmp_path, without_columns("tau."))))
+        dynamics_along(model, read_trajectory(edited(path, tmp_path, without_columns("tau."))), "forward")
     with pytest.raises(TrajectoryError, match=r"column q\.panda_joint3: a column is missing; expected one for each coordinate"):
-        inverse_along(model, read_trajectory(edited(path, tmp_path, without_columns("q.panda_joint3"))))
+        dynamics_along(model, read_trajectory(edited(path, tmp_path, without_columns("q.panda_joint3"))), "inverse")
     with pytest.raises(UsageError, match="no moving joint matches 'leg_\\*'"):
-        hybrid_along(model, read_trajectory(path), ["leg_*"])
+        dynamics_along(model, read_trajectory(path), "hybrid", ["leg_*"])
 
 
 def test_units_and_links_that_do_not_fit_are_named(recorded, tmp_path):
@@ -137,10 +138,10 @@ def test_units_and_links_that_do_not_fit_are_named(recorded, tmp_path):
     model, _ = robot_of(read_trajectory(path))
     degrees = edited(path, tmp_path, lambda lines: [line.replace("q.panda_joint2[rad]", "q.panda_joint2[deg]") for line in lines])
     with pytest.raises(TrajectoryError, match=r"column q\.panda_joint2: wrong unit; found 'deg'"):
-        inverse_along(model, read_trajectory(degrees))
+        dynamics_along(model, read_trajectory(degrees), "inverse")
     foot = edited(path, tmp_path, lambda lines: [line.replace("fext.panda_hand", "fext.panda_foot") for line in lines])
     with pytest.raises(TrajectoryError, match=r"fext\.panda_foot.*the robot has no link of this column"):
-        inverse_along(model, read_trajectory(foot))
+        dynamics_along(model, read_trajectory(foot), "inverse")
 
 
 def test_a_quaternion_that_is_not_unit_names_its_line(recorded, tmp_path):
@@ -156,7 +157,7 @@ def test_a_quaternion_that_is_not_unit_names_its_line(recorded, tmp_path):
         return lines
 
     with pytest.raises(TrajectoryError, match=r"edited\.csv:\d+: the quaternion of joint base is not of unit norm"):
-        inverse_along(model, read_trajectory(edited(path, tmp_path, edit)))
+        dynamics_along(model, read_trajectory(edited(path, tmp_path, edit)), "inverse")
 
 
 def test_too_few_rows_to_differentiate(recorded, tmp_path):
@@ -164,7 +165,7 @@ def test_too_few_rows_to_differentiate(recorded, tmp_path):
     write_trajectory(tmp_path / "two.csv", header_of(result.model, folder=tmp_path), result.t[:2],
                      columns_of(result.model, q=result.q[:2]))
     with pytest.raises(TrajectoryError, match=r"2 row.s. are not enough"):
-        inverse_along(result.model, read_trajectory(tmp_path / "two.csv"))
+        dynamics_along(result.model, read_trajectory(tmp_path / "two.csv"), "inverse")
 
 
 @pytest.mark.parametrize("rows, said", [
@@ -179,4 +180,4 @@ def test_a_motion_whose_derivatives_overflow_is_refused_without_warnings_of_nump
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(LiedynError, match=said):
-            inverse_along(ld.load(tmp_path / "one.yaml"), read_trajectory(tmp_path / "m.csv"))
+            dynamics_along(ld.load(tmp_path / "one.yaml"), read_trajectory(tmp_path / "m.csv"), "inverse")

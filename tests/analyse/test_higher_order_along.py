@@ -1,12 +1,13 @@
 """Derivatives of the dynamics along files: what is given, what is derived, and whether its error is what is said."""
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory, write_trajectory
 from sampled_motion import motion, noisy, record, table
@@ -57,7 +58,7 @@ def test_given_derivatives_are_taken_as_they_are(model, tmp_path):
     q, v = motion(model, T, ORDER + 2)
     link = model.link_names[-1]
     file = read(tmp_path / "motion.csv", model, T, load_on(link, T, ORDER + 1), **given(model, q, v, ORDER + 1))
-    along = inverse_along(model, file, order=ORDER)
+    along = dynamics_along(model, file, "inverse", order=ORDER)
     assert along.notes == () and "derived" not in along.header
     tau = table(model, columns(along), "tau", ORDER + 1)
     force = np.stack([x for _, _, x in load_on(link, T, ORDER + 1)], axis=1)
@@ -72,12 +73,14 @@ def test_inverse_then_forward_returns_the_motion(model, tmp_path):
     """And hybrid of any joints; external forces and all derivatives are read from the file that inverse dynamics made."""
     q, v = motion(model, T, ORDER + 2)
     extra = load_on(model.link_names[-1], T, ORDER + 1)
-    made = inverse_along(model, read(tmp_path / "motion.csv", model, T, extra, **given(model, q, v, ORDER + 1)), order=ORDER)
+    made = dynamics_along(model, read(tmp_path / "motion.csv", model, T, extra, **given(model, q, v, ORDER + 1)), "inverse",
+                          order=ORDER)
     write_trajectory(tmp_path / "forces.csv", made.header, made.t, made.columns)
     forces = read_trajectory(tmp_path / "forces.csv")
     tau = table(model, forces.columns, "tau", ORDER + 1)
-    for along in (forward_along(model, forces, order=ORDER), hybrid_along(model, forces, [model.joint_names[1]], order=ORDER),
-                  hybrid_along(model, forces, ["*"], order=ORDER)):
+    for along in (dynamics_along(model, forces, "forward", order=ORDER),
+                  dynamics_along(model, forces, "hybrid", [model.joint_names[1]], order=ORDER),
+                  dynamics_along(model, forces, "hybrid", ["*"], order=ORDER)):
         assert along.notes == () and [name for name, _, _ in along.columns] == [name for name, _, _ in made.columns]
         found = columns(along)
         for kind, expected in (("a", v[:, 1:]), ("tau", tau)):
@@ -90,7 +93,7 @@ def test_passive_forces_are_left_out_where_the_file_says_so(tmp_path):
     q, v = motion(model, T, ORDER + 2)
     file = read(tmp_path / "motion.csv", model, T, **given(model, q, v, ORDER + 1))
     file.header["passive"] = "false"
-    tau = table(model, columns(inverse_along(model, file, order=ORDER)), "tau", ORDER + 1)
+    tau = table(model, columns(dynamics_along(model, file, "inverse", order=ORDER)), "tau", ORDER + 1)
     assert np.allclose(tau[7], reference_inverse(model, q[7], v[7], passive=False), rtol=0, atol=1e-9)
 
 
@@ -103,9 +106,10 @@ def claims(along, kind):
 
 def test_from_positions_with_the_error_that_is_told(model, tmp_path):
     q, v = motion(model, T, 4)
-    true = table(model, columns(inverse_along(model, read(tmp_path / "all.csv", model, T, **given(model, q, v, 3)), order=2)),
+    file = read(tmp_path / "all.csv", model, T, **given(model, q, v, 3))
+    true = table(model, columns(dynamics_along(model, file, "inverse", order=2)),
                  "tau", 3)
-    along = inverse_along(model, read(tmp_path / "q.csv", model, T, q=q), order=2)
+    along = dynamics_along(model, read(tmp_path / "q.csv", model, T, q=q), "inverse", order=2)
     assert along.notes[0] == along.header["derived"]
     assert along.notes[0] == "v, a, d1a and d2a are derived from q by splines of degree 9 through every row"
     tau = table(model, columns(along), "tau", 3)
@@ -123,10 +127,10 @@ def test_noise_is_told_and_smoothed(hexarotor, tmp_path, size):
     q, v = motion(hexarotor, t, 4)
     true = ld.higher_order_inverse_dynamics(hexarotor, q, v)
     file = read(tmp_path / "q.csv", hexarotor, t, q=noisy(hexarotor, q, size))
-    rough = inverse_along(hexarotor, file, order=2)
+    rough = dynamics_along(hexarotor, file, "inverse", order=2)
     assert rough.notes[-1].startswith("NOT RELIABLE: ") and "use --smooth auto" in rough.notes[-1]
     assert claims(rough, "tau")[2] == np.inf
-    smooth = inverse_along(hexarotor, file, order=2, smooth="auto")
+    smooth = dynamics_along(hexarotor, file, "inverse", order=2, smooth="auto")
     assert not any("NOT RELIABLE" in note for note in smooth.notes)
     inner = slice(100, -100)
     tau = table(hexarotor, columns(smooth), "tau", 3)
@@ -141,7 +145,7 @@ def test_forces_are_derived_in_forward_dynamics(model, tmp_path):
     tau = ld.higher_order_inverse_dynamics(model, q, v, passive=False)
     file = read(tmp_path / "tau.csv", model, T, q=q, v=v[:, 0], tau=tau[:, 0])
     file.header["passive"] = "false"
-    along = forward_along(model, file, order=2)
+    along = dynamics_along(model, file, "forward", order=2)
     assert along.notes[0] == "d1tau and d2tau are derived from tau by splines of degree 7 through every row"
     a = table(model, columns(along), "a", 3)
     inner = slice(20, -20)
@@ -154,7 +158,7 @@ def test_friction_that_turns_between_rows_is_told(tmp_path):
     model = ld.load(ROOT / "robots/showcase.yaml")
     q, v = motion(model, T, 4)
     tau = ld.higher_order_inverse_dynamics(model, q, v)
-    along = forward_along(model, read(tmp_path / "tau.csv", model, T, q=q, v=v[:, 0], tau=tau[:, 0]), order=2)
+    along = dynamics_along(model, read(tmp_path / "tau.csv", model, T, q=q, v=v[:, 0], tau=tau[:, 0]), "forward", order=2)
     assert along.notes[-1].startswith("NOT RELIABLE: d2a, off by 50% or more") and "has kinks" in along.notes[-1]
 
 
@@ -163,7 +167,7 @@ def test_hybrid_derives_both(hexarotor, tmp_path):
     tau = ld.higher_order_inverse_dynamics(hexarotor, q, v)
     link = hexarotor.link_names[-1]
     file = read(tmp_path / "m.csv", hexarotor, T, load_on(link, T, 1), q=q, tau=tau[:, 0])
-    along = hybrid_along(hexarotor, file, ["left_*"], order=2)
+    along = dynamics_along(hexarotor, file, "hybrid", ["left_*"], order=2)
     assert [note.partition(" by ")[0] for note in along.notes[:3]] == [
         "v, a, d1a and d2a are derived from q", "d1tau and d2tau are derived from tau", "d1fext and d2fext are derived from fext"]
     found = columns(along)
@@ -175,12 +179,13 @@ def test_hybrid_derives_both(hexarotor, tmp_path):
 
 def test_the_highest_given_derivative_is_the_one_to_derive_from(hexarotor, tmp_path):
     q, v = motion(hexarotor, T, 5)
-    along = inverse_along(hexarotor, read(tmp_path / "a.csv", hexarotor, T, q=q, v=v[:, 0], a=v[:, 1], d3a=v[:, 4]), order=3)
+    file = read(tmp_path / "a.csv", hexarotor, T, q=q, v=v[:, 0], a=v[:, 1], d3a=v[:, 4])
+    along = dynamics_along(hexarotor, file, "inverse", order=3)
     assert along.notes[0] == "d1a and d2a are derived from a by splines of degree 7 through every row"
     assert (table(hexarotor, columns(along), "a", 4)[:, 3] == v[:, 4]).all()
-    along = inverse_along(hexarotor, read(tmp_path / "v.csv", hexarotor, T, q=q, v=v[:, 0]), order=1)
+    along = dynamics_along(hexarotor, read(tmp_path / "v.csv", hexarotor, T, q=q, v=v[:, 0]), "inverse", order=1)
     assert along.notes[0].startswith("a and d1a are derived from v ")
-    along = inverse_along(hexarotor, read(tmp_path / "v.csv", hexarotor, T, q=q, a=v[:, 1]), order=0, smooth=0.04)
+    along = dynamics_along(hexarotor, read(tmp_path / "v.csv", hexarotor, T, q=q, a=v[:, 1]), "inverse", order=0, smooth=0.04)
     assert along.notes[0] == "v is derived from q by splines of degree 7 with a knot every 2 rows (0.04 s)"
 
 
@@ -191,7 +196,7 @@ def test_kinks_are_told(hexarotor, tmp_path):
     q[:, hexarotor.q_index("left_2")] = np.abs((t[:, None] % 1.0) - 0.5)
     file = read(tmp_path / "q.csv", hexarotor, t, q=q)
     for smooth, which in ((None, "rows"), (0.1, "knots")):
-        notes = inverse_along(hexarotor, file, order=2, smooth=smooth).notes
+        notes = dynamics_along(hexarotor, file, "inverse", order=2, smooth=smooth).notes
         assert notes[-1].startswith("NOT RELIABLE: ")
         assert notes[-1].endswith(f": no spline fits the motion: it hardly moves, has kinks, or the {which} are too far "
                                   "apart")
@@ -201,14 +206,14 @@ def test_a_robot_at_rest_is_no_alarm(tmp_path):
     """The derivatives of its forces are rounding, and are not judged by their own size."""
     model = ld.load(ROOT / "robots/double_pendulum.yaml")
     t = np.arange(40) * 0.01
-    along = inverse_along(model, read(tmp_path / "rest.csv", model, t, q=np.full((40, model.nq), 0.3)), order=2)
+    along = dynamics_along(model, read(tmp_path / "rest.csv", model, t, q=np.full((40, model.nq), 0.3)), "inverse", order=2)
     assert not any("NOT RELIABLE" in note for note in along.notes)
 
 
 def test_rows_too_far_apart_are_told(hexarotor, tmp_path):
     t = np.arange(60) * 0.8
     q, _ = motion(hexarotor, t, 1)
-    notes = inverse_along(hexarotor, read(tmp_path / "q.csv", hexarotor, t, q=q), order=2).notes
+    notes = dynamics_along(hexarotor, read(tmp_path / "q.csv", hexarotor, t, q=q), "inverse", order=2).notes
     assert notes[-1].startswith("NOT RELIABLE: ") and "too far apart" in notes[-1]
 
 
@@ -216,19 +221,19 @@ def test_smoothing_that_is_too_much_or_nothing_is_told(hexarotor, tmp_path):
     t = np.arange(1500) * 0.02
     q, v = motion(hexarotor, t, 4)
     file = read(tmp_path / "q.csv", hexarotor, t, q=noisy(hexarotor, q, 1e-5))
-    notes = inverse_along(hexarotor, file, order=2, smooth=2.0).notes
+    notes = dynamics_along(hexarotor, file, "inverse", order=2, smooth=2.0).notes
     assert "splines with knots 2 s apart leave out more of q than its noise" in notes[1]
-    notes = inverse_along(hexarotor, file, order=2, smooth=0.025).notes
+    notes = dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.025).notes
     assert "--smooth 0.025 is no longer than the step of the trajectory, 0.02 s: nothing is smoothed" in notes
     file = read(tmp_path / "all.csv", hexarotor, t, **given(hexarotor, q, v, 3))
-    notes = inverse_along(hexarotor, file, order=2, smooth=0.1).notes
+    notes = dynamics_along(hexarotor, file, "inverse", order=2, smooth=0.1).notes
     assert notes == ("nothing is derived, so that --smooth has nothing to smooth",)
 
 
 def test_a_joint_that_stands_still_raises_no_alarm(hexarotor, tmp_path):
     q, _ = motion(hexarotor, T, 1)
     q[:, hexarotor.q_index("right_2")] = 0.3
-    notes = inverse_along(hexarotor, read(tmp_path / "q.csv", hexarotor, T, q=q), order=2).notes
+    notes = dynamics_along(hexarotor, read(tmp_path / "q.csv", hexarotor, T, q=q), "inverse", order=2).notes
     assert len(notes) == 2
 
 
@@ -238,18 +243,19 @@ def test_too_few_rows(hexarotor, tmp_path):
     file = read(tmp_path / "q.csv", hexarotor, T[:11], q=q)
     with pytest.raises(TrajectoryError, match=r"11 row.s. are not enough for derivative 4 with a spline of degree 9; at least "
                                               r"12"):
-        inverse_along(hexarotor, file, order=2)
+        dynamics_along(hexarotor, file, "inverse", order=2)
     for smooth in (0.05, "auto"):
         with pytest.raises(TrajectoryError, match="not enough"):
-            inverse_along(hexarotor, file, order=2, smooth=smooth)
+            dynamics_along(hexarotor, file, "inverse", order=2, smooth=smooth)
     one = read(tmp_path / "one.csv", hexarotor, T[:1], q=q[:1])
     with pytest.raises(TrajectoryError, match=r"1 row.s. are not enough"):
-        inverse_along(hexarotor, one, order=1)
+        dynamics_along(hexarotor, one, "inverse", order=1)
 
 
 def test_one_row_is_enough_where_nothing_is_derived(hexarotor, tmp_path):
     q, v = motion(hexarotor, T[:1], 4)
-    along = inverse_along(hexarotor, read(tmp_path / "one.csv", hexarotor, T[:1], **given(hexarotor, q, v, 3)), order=2)
+    file = read(tmp_path / "one.csv", hexarotor, T[:1], **given(hexarotor, q, v, 3))
+    along = dynamics_along(hexarotor, file, "inverse", order=2)
     assert along.notes == () and len(along.t) == 1
 
 
@@ -257,13 +263,13 @@ def test_orders_that_no_samples_give(hexarotor, tmp_path):
     q, _ = motion(hexarotor, T, 1)
     file = read(tmp_path / "q.csv", hexarotor, T, q=q)
     with pytest.raises(TrajectoryError, match=r"derivative 102 cannot be computed from samples \(at most 20 can\)"):
-        inverse_along(hexarotor, file, order=100)
+        dynamics_along(hexarotor, file, "inverse", order=100)
 
 
 def test_robots_with_loops_are_refused(tmp_path):
     model = ld.load(ROOT / "robots/four_bar.yaml")
     file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
-    for compute in (inverse_along, forward_along, lambda *a, **k: hybrid_along(*a, ["*"], **k)):
+    for compute in (partial(dynamics_along, of=of, prescribed=["*"]) for of in ("inverse", "forward", "hybrid")):
         with pytest.raises(UsageError, match=f"the robot {model.name} has constraints .loops, couplings.:.*; omit --order and"):
             compute(model, file, order=1)
 
@@ -284,16 +290,16 @@ def test_missing_forces_are_named(hexarotor, tmp_path):
     q, v = motion(hexarotor, T, 4)
     file = read(tmp_path / "q.csv", hexarotor, T, **given(hexarotor, q, v, 3))
     with pytest.raises(TrajectoryError, match=r"there are no columns of the joint forces; .*expected tau\.<joint>"):
-        forward_along(hexarotor, file, order=2)
+        dynamics_along(hexarotor, file, "forward", order=2)
     with pytest.raises(TrajectoryError, match=r"the joint forces of the joints that are not prescribed"):
-        hybrid_along(hexarotor, file, ["left_*"], order=2)
+        dynamics_along(hexarotor, file, "hybrid", ["left_*"], order=2)
     with pytest.raises(UsageError, match="--actuated does not apply"):
-        inverse_along(hexarotor, file, ["left_*"], order=2)
+        dynamics_along(hexarotor, file, "inverse", actuated=["left_*"], order=2)
     for order in (0, 2):
         with pytest.raises(UsageError, match="--criterion does not apply"):
-            inverse_along(hexarotor, file, criterion="least_torque", order=order)
+            dynamics_along(hexarotor, file, "inverse", criterion="least_torque", order=order)
     with pytest.raises(UsageError, match="no moving joint matches 'leg_\\*'"):
-        hybrid_along(hexarotor, file, ["leg_*"], order=2)
+        dynamics_along(hexarotor, file, "hybrid", ["leg_*"], order=2)
 
 
 def test_numbers_too_large_are_refused(hexarotor, tmp_path):
@@ -301,4 +307,4 @@ def test_numbers_too_large_are_refused(hexarotor, tmp_path):
     v[3, 2] = 1e308
     v[3, 0] = 1e200
     with pytest.raises((ComputationError, ld.errors.ConfigurationError), match="finite"):
-        inverse_along(hexarotor, read(tmp_path / "m.csv", hexarotor, T, **given(hexarotor, q, v, 2)), order=1)
+        dynamics_along(hexarotor, read(tmp_path / "m.csv", hexarotor, T, **given(hexarotor, q, v, 2)), "inverse", order=1)

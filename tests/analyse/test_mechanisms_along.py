@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory
@@ -36,22 +36,22 @@ def columns(along, kind, names):
 
 def test_inverse_gives_back_the_motors_forces(recorded):
     result, motion, model = recorded["five_bar"]
-    along = inverse_along(model, motion, ["left", "right"])
+    along = dynamics_along(model, motion, "inverse", actuated=["left", "right"])
     scale = np.abs(result.tau).max()
     assert np.abs(columns(along, "tau", model.v_names) - result.tau).max() < 1e-9 * scale
     loop, = model.description.loops
     names = [f"{loop.name}.{part}" for part in WRENCH]
     assert np.abs(columns(along, "reaction", names) - result.reactions[:, 0]).max() < 1e-9 * np.abs(result.reactions).max()
     assert {name: x for name, _, x in along.columns}["drift"].max() < 1e-10
-    taken = inverse_along(model, motion)
+    taken = dynamics_along(model, motion, "inverse")
     assert "actuated joints (those with forces in the trajectory): left, right" in taken.notes
 
 
 def test_redundant_motors_need_a_criterion(recorded):
     result, motion, model = recorded["five_bar_redundant"]
     with pytest.raises(ComputationError, match="least_torque"):
-        inverse_along(model, motion)
-    least = columns(inverse_along(model, motion, criterion="least_torque"), "tau", model.v_names)
+        dynamics_along(model, motion, "inverse")
+    least = columns(dynamics_along(model, motion, "inverse", criterion="least_torque"), "tau", model.v_names)
     assert (np.linalg.norm(least, axis=1) < np.linalg.norm(result.tau, axis=1)).all()
     assert not least[:, model.v_index("right_elbow")].any()
 
@@ -59,17 +59,17 @@ def test_redundant_motors_need_a_criterion(recorded):
 def test_forward_and_hybrid_obey_the_constraints(recorded):
     result, motion, model = recorded["five_bar"]
     scale = np.abs(result.a).max()
-    for along in (forward_along(model, motion), hybrid_along(model, motion, ["left", "right"])):
+    for along in (dynamics_along(model, motion, "forward"), dynamics_along(model, motion, "hybrid", ["left", "right"])):
         assert np.abs(columns(along, "a", model.v_names) - result.a).max() < 1e-8 * scale
 
 
 def test_positions_alone_are_enough(recorded):
     result, motion, model = recorded["five_bar"]
     bare = replace(motion, columns={name: x for name, x in motion.columns.items() if name.startswith("q.")})
-    along = inverse_along(model, bare, ["left", "right"])
+    along = dynamics_along(model, bare, "inverse", actuated=["left", "right"])
     assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
     with pytest.raises(UsageError, match="which of its joints are actuated"):
-        inverse_along(model, bare)
+        dynamics_along(model, bare, "inverse")
 
 
 def test_what_is_wrong_is_named(recorded, tmp_path):
@@ -77,11 +77,12 @@ def test_what_is_wrong_is_named(recorded, tmp_path):
     right = motion.columns["q.right"].copy()
     right[7] += 1e-3
     with pytest.raises(TrajectoryError, match=r"the position violates the constraints; found 'a residual of .* in pin\.v"):
-        inverse_along(model, replace(motion, columns={**motion.columns, "q.right": right}), ["left", "right"])
+        dynamics_along(model, replace(motion, columns={**motion.columns, "q.right": right}), "inverse",
+                       actuated=["left", "right"])
     with pytest.raises(UsageError, match="has no constraints"):
-        inverse_along(load(ROOT / "robots/double_pendulum.yaml"), motion_of_pendulum(tmp_path), ["shoulder"])
+        dynamics_along(load(ROOT / "robots/double_pendulum.yaml"), motion_of_pendulum(tmp_path), "inverse", actuated=["shoulder"])
     with pytest.raises(UsageError, match="no moving joint matches 'hip'"):
-        inverse_along(model, motion, ["hip"])
+        dynamics_along(model, motion, "inverse", actuated=["hip"])
 
 
 def motion_of_pendulum(folder):

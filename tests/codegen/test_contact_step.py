@@ -6,7 +6,6 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen.compiled import supported
-from liedyn.codegen.step import _name
 from liedyn.integrators.rates import rates_at
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
@@ -52,9 +51,9 @@ def test_lines_with_contact_give_what_the_loops_give(name, worst):
 def test_materials_are_values_of_a_line_and_no_part_of_its_code():
     model = model_of("free")
     soft, hard = problem_of(model), problem_of(model, stiffness=1e4, friction=0.1, creep=1e-2)
-    assert _name(model, soft.plant(), soft.schedule, soft.signals) == _name(model, hard.plant(), hard.schedule, hard.signals)
+    assert soft.tables().name() == hard.tables().name()
     moved = replace(soft, contacts=soft.contacts._replace(height=soft.contacts.height + 1.0))
-    assert _name(model, soft.plant(), soft.schedule, soft.signals) != _name(model, moved.plant(), moved.schedule, moved.signals)
+    assert soft.tables().name() != moved.tables().name()
     q0, y = ld.integrate(model, soft.q, np.full(model.nv, 0.1)), np.r_[np.full(2 * model.nv, 0.2), 0.0]
     assert np.abs(rates(hard, q0, y, True) - rates(hard, q0, y, False)).max() < 1e-9
     assert np.abs(rates(hard, q0, y, True) - rates(soft, q0, y, True)).max() > 1

@@ -11,7 +11,7 @@ from integrators.problems import floating_robot, turning_state
 from liedyn.analyse.linearization.instant import prepare
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.signals import read_signal
-from liedyn.codegen.step import _name, record_step, step_of
+from liedyn.codegen.step import record_step, step_of
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
 from liedyn.integrators.rates import rates_at
@@ -162,7 +162,7 @@ def test_gains_and_constants_are_inputs():
     model = model_of("every kind, floating")
     a = problem_of(model, scenario_of_all(model, 4))
     b = replace(a, schedule=a.schedule._replace(kp=1.5 * a.schedule.kp, kd=0.5 * a.schedule.kd))
-    assert _name(model, a.plant(), a.schedule, a.signals) == _name(model, b.plant(), b.schedule, b.signals)
+    assert a.tables().name() == b.tables().name()
     compare(b, np.random.default_rng(6), lambda what, value, where: value, "gains")
 
 
@@ -170,17 +170,17 @@ def test_curves_of_any_length_add_nothing_to_a_line(pendulum):
     points = tuple((t, float(np.sin(t)), 0.0, 0.0) for t in np.linspace(0, 1, 500))
     few, many = (problem_of(pendulum, Scenario("robot", 1.0, 0.1, joints=(Rule("swing", Prescribe("position", (Quintic(p),))),)))
                  for p in (points[::400], points))
-    sizes = [record_step(pendulum, p.plant(), p.schedule, p.signals).size for p in (few, many)]
+    sizes = [record_step(p.tables()).size for p in (few, many)]
     assert sizes[0] == sizes[1] < 100
-    assert _name(pendulum, few.plant(), few.schedule, few.signals) == _name(pendulum, many.plant(), many.schedule, many.signals)
+    assert few.tables().name() == many.tables().name()
     compare(many, np.random.default_rng(7), lambda what, value, where: value, "curve")
 
 
 def test_loops_do_the_work_where_they_are_asked_for(pendulum, monkeypatch):
     problem = torque(pendulum, "sin(t)")
-    assert step_of(pendulum, problem.plant(), problem.schedule, problem.signals) is not None
+    assert step_of(problem.tables()) is not None
     monkeypatch.setenv("LIEDYN_CODE", "loops")
-    assert step_of(pendulum, problem.plant(), problem.schedule, problem.signals) is None
+    assert step_of(problem.tables()) is None
 
 
 def test_references_with_kinks_are_left_to_the_loops():
@@ -257,7 +257,7 @@ def test_a_refusal_is_no_code_of_the_loops(pendulum):
 
 def test_the_address_is_that_of_plain_pointers(pendulum):
     problem = torque(pendulum, "1+0*t")
-    step = step_of(pendulum, problem.plant(), problem.schedule, problem.signals)
+    step = step_of(problem.tables())
     arrays = [np.zeros(1), np.array([0.3]), np.array([0.0, 0.2, 0.0]), np.zeros(0), np.zeros(0), step.numbers,
               *(np.zeros(n) for n in (1, 1, 1, 1, 0, 3, 2, 0))]
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(arrays))(step.address)

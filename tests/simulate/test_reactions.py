@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
-from liedyn.analyse.along.dynamics_along import inverse_along
+from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
 from liedyn.simulation.records.motion_columns import columns_of, header_of
@@ -67,7 +67,8 @@ def test_four_pinned_feet_bear_the_weight(standing, tmp_path):
     moment = np.cross(arms[:, None], np.moveaxis(F[:, 3:], 1, 2)).sum(axis=0)
     assert np.abs(moment).max() < 1e-9 * weight                                 # 1e-10 of digits in q, and arms of 0.3 m
     # inverse dynamics of the file finds them again
-    again = {name: x for name, _, x in inverse_along(model, file, names, "least_constraint_force").columns}
+    along = dynamics_along(model, file, "inverse", actuated=names, criterion="least_constraint_force")
+    again = {name: x for name, _, x in along.columns}
     total = sum(again[f"reaction.{one.name}.fz"] for one in model.constraints)
     assert np.abs(total - weight).max() < 1e-8 * weight
 
@@ -144,7 +145,8 @@ def test_inverse_writes_the_forces_of_every_pin_in_the_axes_that_are_asked_for(t
     q, v, a = (np.array([(one[1], one[2], one[3].a)[k] for one in found]) for k in range(3))
     write_trajectory(tmp_path / "m.csv", header_of(model, passive=False), range(3), columns_of(model, q=q, v=v, a=a))
     motion = read_trajectory(tmp_path / "m.csv")
-    along = {axes: inverse_along(model, motion, ["crank"], wrenches=axes) for axes in ("world", "link", "joint")}
+    along = {axes: dynamics_along(model, motion, "inverse", actuated=["crank"], wrenches=axes)
+             for axes in ("world", "link", "joint")}
     W = {axes: {name: x for name, _, x in one.columns} for axes, one in along.items()}
     assert "world axes, about the child link's origin" in along["world"].header["wrench"]
     assert "on link b from link a, axes of link b, about the origin of frame b" in along["link"].header["reaction"]

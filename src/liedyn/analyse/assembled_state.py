@@ -14,7 +14,7 @@ from liedyn.joints.kinds import SCREW
 from liedyn.model.description import Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.simulation.names import matching
+from liedyn.simulation.names import named
 
 _AGREE = 1e-9            # of the largest velocity: rows that are left with less obey the constraints
 _UNIT_NORM = 1e-6        # rounding allowed in a quaternion; people write six digits
@@ -54,8 +54,9 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
     guess = model.neutral()
     for name, values in _given(model, q, model.q_index, "--q"):
         guess[model.q_index(name)] = _unit(model, name, values)
-    moved = dict(_driven(model, text) for text in drive)
-    found = assemble(model, guess, fixed=_matching(model, keep), drive=moved, seed=seed)
+    moved, known = dict(_driven(model, text) for text in drive), ", ".join(model.joint_names[:12])
+    kept = named(keep, model.joint_names, lambda pattern: f"no joint to keep matches {pattern!r}; the robot has {known}")
+    found = assemble(model, guess, fixed=kept, drive=moved, seed=seed)
     still = tuple(one.name for one in model.constraints if one.driven and one.name not in moved)
     return AssembledState(model, found, _velocity(model, found.q, v, moved) if v else None, still)
 
@@ -119,14 +120,3 @@ def _unit(model: Model, name: str, values: list[float]) -> list[float]:
     if abs(norm - 1.0) > _UNIT_NORM:
         raise ConfigurationError(f"the quaternion x y z w of joint {name} has norm {norm:.7g}; expected 1")
     return [*values[:-4], *(x / norm for x in values[-4:])]
-
-
-def _matching(model: Model, patterns: Sequence[str]) -> list[str]:
-    names = []
-    for pattern in patterns:
-        hits = matching(pattern, model.joint_names)
-        if not hits:
-            raise UsageError(f"no joint to keep matches {pattern!r}; the robot has "
-                             f"{', '.join(model.joint_names[:12])}")
-        names += hits
-    return names

@@ -14,18 +14,8 @@ import numpy as np
 
 from liedyn.analyse.along.derivative_columns import column_names, jacobian, kind_of, question, rows_of
 from liedyn.analyse.along.derivatives_along import derivatives_along
-from liedyn.analyse.along.dynamics_along import (
-    Setting,
-    columns_along,
-    forward_along,
-    forward_setting,
-    hybrid_along,
-    hybrid_setting,
-    inverse_along,
-    inverse_setting,
-    outcome_of,
-)
-from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
+from liedyn.analyse.along.dynamics_along import completed, dynamics_along, setting_of
+from liedyn.analyse.along.recorded_motion import Along, Motion, columns_of_motion, motion_of
 from liedyn.batch.affine import RunNumbers, origin_of
 from liedyn.batch.binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import Bench, Table, by_loops_of
@@ -44,14 +34,10 @@ _PASSIVE = slice(4, 6)                       # of Model.index: whether there are
 def along(job: AlongJob, run: AlongRun) -> Along:
     """What the command does."""
     model, trajectory = run.model, run.trajectory
-    series = {"order": job.order, "smooth": job.smooth}
-    if job.kind == "inverse":
-        return inverse_along(model, trajectory, job.actuated, job.criterion, **series, wrenches=job.wrenches)
-    if job.kind == "forward":
-        return forward_along(model, trajectory, **series)
-    if job.kind == "hybrid":
-        return hybrid_along(model, trajectory, job.prescribed, **series)
-    return derivatives_along(model, trajectory, of=job.of, prescribed=job.prescribed, by=job.by, joints=job.joints)
+    if job.kind == "derivatives":
+        return derivatives_along(model, trajectory, of=job.of, prescribed=job.prescribed, by=job.by, joints=job.joints)
+    return dynamics_along(model, trajectory, job.kind, job.prescribed, actuated=job.actuated, criterion=job.criterion,
+                          order=job.order, smooth=job.smooth, wrenches=job.wrenches)
 
 
 class AlongBench(Bench):
@@ -173,7 +159,8 @@ class RunsTogether:
         job, self.asked = binding.job, None
         if job.kind == "derivatives":
             self.asked = question(self.model, job.of, job.prescribed, job.by, job.joints)
-        self.setting = setting_of(job, self.model, self.trajectory)
+        kind = job.of if job.kind == "derivatives" else job.kind
+        self.setting = setting_of(self.model, self.trajectory, kind, job.prescribed)
 
     def _here(self, values: list) -> list:
         """With this trajectory."""
@@ -204,19 +191,11 @@ class RunsTogether:
     def _columns(self, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
         """Of the motion of the trajectory, or of its rows many times over."""
         if self.asked is None:
-            return columns_along(self.model, motion, outcome_of(self.setting, motion))
+            return columns_of_motion(self.model, completed(self.setting, motion))
         table = jacobian(self.model, self.asked, motion)
         if not np.isfinite(table).all():
             raise ConfigurationError("the derivatives are not finite")
         return list(zip(*column_names(self.model, self.asked), table.reshape(len(table), -1).T, strict=True))
-
-
-def setting_of(job: AlongJob, model: Model, trajectory) -> Setting:
-    """Of what is computed, or differentiated, for a robot without loops."""
-    kind = job.of if job.kind == "derivatives" else job.kind
-    if kind == "inverse":
-        return inverse_setting(model, trajectory)
-    return forward_setting(model, trajectory) if kind == "forward" else hybrid_setting(model, trajectory, job.prescribed)
 
 
 def _hash_of(path: str) -> str:

@@ -11,8 +11,6 @@ import numpy as np
 
 from liedyn.batch.affine import RunNumbers, origin_of
 from liedyn.batch.binding import Binding
-from liedyn.codegen.step import content, curves_of, values_of
-from liedyn.codegen.whole_step import law_numbers, with_law
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.many_runs import Grid, SideBySide, grid_of, side_by_side
@@ -93,14 +91,12 @@ def lineup_of(binding: Binding) -> Lineup | None:
 
 def signature(run: Prepared) -> tuple | None:
     """What runs that go side by side have in common; None for one that goes with no other."""
-    problem, scenario, plant = run.problem, run.scenario, run.problem.plant()
+    problem, scenario = run.problem, run.scenario
     if run.timeline is not None or problem.ties is not None or problem.sampled is not None:
         return None
-    laws = plant.joint_laws
-    plant = plant._replace(joint_laws=None if laws is None else with_law(laws, np.ones(law_numbers(laws).size)))
-    index, _, *rest = content(problem.model, plant, problem.schedule, problem.signals)
-    integrator, signals = scenario.integrator, problem.signals
-    curves = curves_of(plant, problem.schedule, signals)
+    tables = problem.tables()
+    index, _, *rest = tables.content
+    integrator, signals, curves = scenario.integrator, problem.signals, tables.curves
     return (index, tuple(rest), integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
             problem.schedule.breaks.tobytes(), signals.breaks.tobytes(), signals.coefficients.tobytes(),
             signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants))
@@ -109,6 +105,4 @@ def signature(run: Prepared) -> tuple | None:
 def numbers_of(run: Prepared) -> np.ndarray:
     """q, v, values of the scenario, constants of the robot, one after the other."""
     problem = run.problem
-    plant = problem.plant()
-    values = values_of(plant, problem.schedule, problem.signals)
-    return np.concatenate([problem.q, problem.v, values, law_numbers(plant.joint_laws), problem.model.constants])
+    return np.concatenate([problem.q, problem.v, problem.tables().numbers, problem.model.constants])

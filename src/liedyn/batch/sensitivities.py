@@ -12,8 +12,9 @@ import numpy as np
 
 from liedyn.analyse.along.derivative_columns import Question
 from liedyn.analyse.along.derivative_columns import jacobian as derivatives
-from liedyn.analyse.along.dynamics_along import columns_along
-from liedyn.batch.along import AlongBench, setting_of
+from liedyn.analyse.along.dynamics_along import setting_of
+from liedyn.analyse.along.recorded_motion import columns_of_motion
+from liedyn.batch.along import AlongBench
 from liedyn.batch.chunk import Bench
 from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact, WithRates
@@ -141,13 +142,13 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     if any(name.partition(".")[0] in _MOVING for name in names):
         raise NotExact("placements")
     run = binding.bind(centre)
-    setting = setting_of(job, run.model, run.trajectory)
+    setting = setting_of(run.model, run.trajectory, job.kind, job.prescribed)
     motion, given = setting.motion, setting.prescribed
     found = derivatives(run.model, Question(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)
     still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
     rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
-    base = [(name, unit, x[None]) for name, unit, x in columns_along(run.model, motion, setting.compute(motion))]
+    base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(motion))]
     t = run.trajectory.t
     return _RatesMotion(RunsMotion(run.model, t, base, motion.q[None], motion.v[None]),
                         RunsMotion(run.model, t, rates, **still), True)

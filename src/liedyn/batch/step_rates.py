@@ -41,7 +41,7 @@ def rates_of_simulation(bench: SimulationBench, centre: list, differences: Calla
     rates = parted(model, differences(numbers))
     base, nq, nv = parted(model, numbers([centre])), model.nq, model.nv
     places = np.flatnonzero(rates.constants.any(axis=0))
-    line = whole_step(model, problem.plant(), problem.schedule, problem.signals, "rk4", tuple(map(int, places)), rates=True)
+    line = whole_step(problem.tables(), "rk4", tuple(map(int, places)), rates=True)
     if line is None:
         raise NotExact("a step with too many operations")
 

@@ -17,5 +17,5 @@ def forward(model, motion, order, smooth, progress):
     writes    runs/panda_hybrid/trajectory_forward.csv
     Example:  liedyn forward motion_inverse.csv --order 2
     """
-    from liedyn.analyse.along.dynamics_along import forward_along
-    return forward_along(model, motion, order=order, smooth=smooth, progress=progress)
+    from liedyn.analyse.along.dynamics_along import dynamics_along
+    return dynamics_along(model, motion, "forward", order=order, smooth=smooth, progress=progress)

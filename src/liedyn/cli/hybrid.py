@@ -23,5 +23,5 @@ def hybrid(model, motion, prescribed, order, smooth, progress):
     writes    motion_hybrid.csv
     Example:  liedyn hybrid motion.csv --prescribed 'base' --order 2
     """
-    from liedyn.analyse.along.dynamics_along import hybrid_along
-    return hybrid_along(model, motion, prescribed, order=order, smooth=smooth, progress=progress)
+    from liedyn.analyse.along.dynamics_along import dynamics_along
+    return dynamics_along(model, motion, "hybrid", prescribed, order=order, smooth=smooth, progress=progress)

@@ -32,6 +32,6 @@ def inverse(model, motion, actuated, criterion, wrenches, order, smooth, progres
     Example:  liedyn inverse runs/four_bar/trajectory.csv --wrenches world
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
-    from liedyn.analyse.along.dynamics_along import inverse_along
-    return inverse_along(model, motion, actuated, criterion, order=order, smooth=smooth, wrenches=wrenches,
-                         progress=progress)
+    from liedyn.analyse.along.dynamics_along import dynamics_along
+    return dynamics_along(model, motion, "inverse", actuated=actuated, criterion=criterion, order=order, smooth=smooth,
+                          wrenches=wrenches, progress=progress)

@@ -19,6 +19,7 @@ from liedyn.codegen.python_call import callable_of
 from liedyn.codegen.recording import Asked, Columns, Recording, record
 from liedyn.codegen.segments import SEGMENT
 from liedyn.errors import UsageError
+from liedyn.lie.recorded import NotALine
 
 LONGEST = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
 _LOCK = threading.RLock()
@@ -26,11 +27,9 @@ _LOCK = threading.RLock()
 
 @dataclass(frozen=True)
 class Built:
-    """A line as it is kept: operations (0: it decides on numbers), states to a register, numbers of scratch, for each array
-    whether it only holds results, and machine code; no code where it is too long."""
+    """A line as it is kept: numbers of scratch, for each array whether it only holds results, and machine code; no code where it
+    decides on numbers or is too long."""
 
-    size: int
-    width: int
     scratch: int
     made: tuple[bool, ...]
     code: bytes
@@ -45,8 +44,7 @@ class Batch:
     """A function of one robot, compiled for batches."""
 
     def __init__(self, built: Built):
-        self.size, self.width, self.scratch = built.size, built.width, built.scratch
-        self._engine = loaded(built.code)
+        self.scratch, self._engine = built.scratch, loaded(built.code)
         self.address = self._engine.get_function_address("batch")
         self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.made) + 1), ctypes.c_int64, ctypes.c_int64)(
             self.address)
@@ -65,7 +63,6 @@ class One:
     hold results it returns new ones, one or a tuple, or None."""
 
     def __init__(self, built: Built, shapes: list[tuple[int, ...]]):
-        self.size = built.size
         self._engine = loaded(built.code)
         self.address = self._engine.get_function_address("one")
         self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes, built.made)
@@ -73,7 +70,7 @@ class One:
 
 def batch_of(model, asked: Asked) -> Batch | None:
     """None where loops do the work: see `plan`."""
-    return _kept(model, ("batch", *asked.content), lambda built: Batch(built), asked, width())
+    return _kept(model, ("batch", *asked.content), Batch, asked, width())
 
 
 def one_of(model, asked: Asked, shapes: list[tuple[int, ...]]) -> One | None:
@@ -103,24 +100,18 @@ def _kept(model, key, made, asked, width, shapes=None):
         return None
     with _LOCK:
         if key not in model._cache:
-            built = _built(model, asked, width, shapes)
+            name = code_cache.digest(model.index.tobytes(), model.constants.tobytes(),
+                                     repr((asked.size, asked.content, width, shapes, processor())).encode())
+            built = code_cache.kept_or_made(folder(asked.entry), name, lambda: build(record(model, asked), width, shapes))
             model._cache[key] = made(built) if built.code else None
         return model._cache[key]
 
 
-def _built(model, asked: Asked, width: int, shapes) -> Built:
-    place = folder(asked.entry)
-    name = code_cache.digest(model.index.tobytes(), model.constants.tobytes(),
-                             repr((asked.size, asked.content, width, shapes, processor())).encode())
-    return code_cache.kept_or_made(place, name, lambda: build(record(model, asked), width, shapes))
-
-
-def build(recording, width: int, shapes=None) -> Built:
-    if recording is None:
-        return Built(0, width, 0, (), b"")
-    size = recording.size
-    code = b"" if size > LONGEST else object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
-    return Built(size, width, scratch_size(recording, width), tuple(made(recording)), code)
+def build(recording, width: int, shapes=None, longest: int | None = None) -> Built:
+    if recording is None or recording.size > (longest or LONGEST):
+        return Built(0, (), b"")
+    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
+    return Built(scratch_size(recording, width), tuple(made(recording)), code)
 
 
 @cache
@@ -132,15 +123,31 @@ def folder(entry: str, maker: str = "codegen.lines") -> str:
     return f"line.{entry.rpartition('.')[2]}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"
 
 
-def kept_parts(place: str, name: str, recordings: Callable[[], list[Recording]]) -> tuple[int, list[bytes]]:
-    """Functions for compiled code to call, kept under a name: their operations, and machine code with @one; none where there is
-    no recording or one is too long."""
+def kept_parts(place: str, name: str, record: Callable[[], list[Recording]]) -> tuple:
+    """Engines with functions @one for compiled code to call, kept under a name; none where one of them decides on numbers or is
+    too long."""
     def make():
-        found = recordings()
-        sizes = [recording.size for recording in found]
-        fits = max(sizes, default=SEGMENT + 1) <= SEGMENT
-        return sum(sizes), [object_code(pointers_text(recording)) for recording in found] if fits else []
-    return code_cache.kept_or_made(place, name, make)
+        try:
+            found = record()
+        except NotALine:
+            return []
+        fits = all(recording.size <= SEGMENT for recording in found)
+        return [object_code(pointers_text(recording)) for recording in found] if fits else []
+    return tuple(map(loaded, code_cache.kept_or_made(place, name, make)))
+
+
+def kept_batch(model, place: str, name: str, record: Callable[[], Recording], longest: int | None = None) -> Batch | None:
+    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long."""
+    def make():
+        try:
+            recording = record()
+        except NotALine:
+            recording = None
+        return build(recording, width(), longest=longest)
+    if name not in model._cache:
+        built = code_cache.kept_or_made(place, name, make)
+        model._cache[name] = Batch(built) if built.code else None
+    return model._cache[name]
 
 
 def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 from liedyn.codegen import python_call, rows
 from liedyn.codegen.instructions import Instructions, constants, numbers, vector
@@ -246,23 +247,17 @@ def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) 
     """sizes: of the blocks, in columns; for each of `_blocks` blocks of states all of them lie side by side."""
     arrays, most, stride = [array.name for array in recording.arrays], width * _blocks(parts), sum(sizes.values())
 
-    def place(k):
-        """Where block of states k lies, and its first state."""
-        at = 0
-        for name, size in sizes.items():
-            yield f"%{name}_{k} = getelementptr {vector(width)}, ptr %base_{k}, i64 {at}"
-            at += size
-
-    def over_blocks(k, body):
-        start = [f"%shift_{k} = mul i64 %{k}, {width}", f"%i_{k} = add i64 %i, %shift_{k}", f"%far_{k} = mul i64 %{k}, {stride}",
-                 f"%base_{k} = getelementptr {vector(width)}, ptr %scratch, i64 %far_{k}", *place(k)]
-        return [f"br label %head_{k}", f"head_{k}:", f"%{k} = phi i64 [0, %before_{k}], [%next_{k}, %last_{k}]",
-                f"%more_{k} = icmp slt i64 %{k}, %count", f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:",
-                *start, *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}",
-                f"done_{k}:"]
-
     def step(k, body):
-        return [f"br label %before_{k}", f"before_{k}:", *over_blocks(k, body)]
+        """Over the blocks of states: where each lies, and its first state."""
+        ends = accumulate(sizes.values(), initial=0)
+        return [f"br label %before_{k}", f"before_{k}:", f"br label %head_{k}", f"head_{k}:",
+                f"%{k} = phi i64 [0, %before_{k}], [%next_{k}, %last_{k}]", f"%more_{k} = icmp slt i64 %{k}, %count",
+                f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:", f"%shift_{k} = mul i64 %{k}, {width}",
+                f"%i_{k} = add i64 %i, %shift_{k}", f"%far_{k} = mul i64 %{k}, {stride}",
+                f"%base_{k} = getelementptr {vector(width)}, ptr %scratch, i64 %far_{k}",
+                *(f"%{name}_{k} = getelementptr {vector(width)}, ptr %base_{k}, i64 {at}"
+                  for name, at in zip(sizes, ends, strict=False)),
+                *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
     write = [f"call void @write_{x.name}(ptr %{x.name}, i64 %i_write, i64 %last, ptr %results_write)"

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import loaded, processor
+from liedyn.codegen.compiled import processor
 from liedyn.codegen.lines import folder, kept_parts, wanted
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
 from liedyn.kernels.loops import parts
 from liedyn.kernels.loops.desk import desk_memory
-from liedyn.lie.recorded import NotALine, Tape, zeros
+from liedyn.lie.recorded import Tape, zeros
 from liedyn.pointer_call import address_of
 
 
@@ -49,56 +49,51 @@ def addresses(model, ask: Ask, which=parts.PARTS, loops: bool = False) -> np.nda
 def _lines(model, group, content, ask):
     key = "parts", group, content
     if key not in model._cache:
-        model._cache[key] = tuple(map(loaded, _built(model, group, content, ask)))
+        arrays = (model.index, model.constants, model.loop_index, model.loop_constants)
+        name = code_cache.digest(*(x.tobytes() for x in arrays), repr((group, content, processor())).encode())
+        place = folder("kernels.loops.parts.parts", "codegen.mechanism")
+        model._cache[key] = kept_parts(place, name, lambda: record_parts(model, group, ask))
     return model._cache[key]
 
 
-def _built(model, group, content, ask) -> list[bytes]:
-    """Machine code of the parts; nothing where one is too long."""
-    arrays = (model.index, model.constants, model.loop_index, model.loop_constants)
-    name = code_cache.digest(*(x.tobytes() for x in arrays), repr((group, content, processor())).encode())
-    place = folder("kernels.loops.parts.parts", "codegen.mechanism")
-    return kept_parts(place, name, lambda: record_parts(model, group, ask))[1]
-
-
 # recording --------------------------------------------------------------------------------------------------------
-def sizes_of(model, forced: bool) -> tuple[int, ...]:
+class Mechanism:
+    """The parts over numbers that record. desk: where they read and write, whose arrays may be exchanged for others."""
+
+    def __init__(self, model, tree, forced: bool, numbers=None):
+        """numbers: of the desk; None: zeros."""
+        sizes = desk_sizes(model, forced)
+        n, _, nv, m, *_ = sizes
+        self.kernels, self.tree, nc = plain("kernels.loops.parts"), tree, len(model.constraints)
+        self.loops = plain("joints.closures").loops_of(model.loop_index, model.loop_constants)
+        numbers = zeros(desk_memory(*sizes, 0)) if numbers is None else numbers
+        self.desk = plain("kernels.loops.desk").desk_views(numbers, *sizes)
+        self.work = self.kernels.part_work(zeros(self.kernels.part_memory(n, nv, nc, m)), n, nv, nc, m)
+
+    def write(self, what: str, *options) -> None:
+        """write("rows", mask, holonomic) and so on: `write_rows` of `kernels.loops.parts`."""
+        getattr(self.kernels, f"write_{what}")(self.tree, self.loops, *options, self.desk, self.work)
+
+
+def desk_sizes(model, forced: bool) -> tuple[int, ...]:
     """What the size of a desk depends on."""
     return model.n_bodies, model.nq, model.nv, model.nc, sum(one.driven for one in model.constraints), forced
 
 
 def record_parts(model, group, ask: Ask) -> list[Recording]:
-    """The parts of a group as functions of the desk alone; none where one decides on a number. Where there are two, the second is
-    what rests on the multipliers."""
-    kernels, tape, sizes = plain("kernels.loops.parts"), Tape(), sizes_of(model, ask.forced)
-    numbers = tape.inputs("desk", desk_memory(*sizes, 0))
+    """The parts of a group as functions of the desk alone. Where there are two, the second is what rests on the multipliers.
+    Raises NotALine."""
+    tape = Tape()
+    numbers = tape.inputs("desk", desk_memory(*desk_sizes(model, ask.forced), 0))
     before = numbers.copy()
-    n, nq, nv, m, driven, forced = sizes
-    desk = plain("kernels.loops.desk").desk_views(numbers, n, nq, nv, m, driven, forced)
-    tree = plain("joints.tree").tree_of(model.index, model.constants)
-    loops, nc = plain("joints.closures").loops_of(model.loop_index, model.loop_constants), len(model.constraints)
-    work = kernels.part_work(zeros(kernels.part_memory(n, nv, nc, m)), n, nv, nc, m)
-    late, masks = {x.k for x in desk.multipliers}, {name: np.array(getattr(ask, name)) for name in _MASKS}
-    try:
-        for part in group:
-            _WRITE[part](kernels, tree, loops, masks, ask, desk, work)
-    except NotALine:
-        return []
+    mechanism = Mechanism(model, plain("joints.tree").tree_of(model.index, model.constants), ask.forced, numbers)
+    late = {x.k for x in mechanism.desk.multipliers}
+    prescribed, fixed, held = (np.array(mask) for mask in (ask.prescribed, ask.fixed, ask.held))
+    options = {parts.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
+               parts.COMPLETED: ("completed", prescribed, ask.passive), parts.RESIDUALS: ("residuals",),
+               parts.VELOCITIES: ("velocities",), parts.HOLONOMIC: ("rows", fixed, True), parts.MOVED: ("moved", fixed),
+               parts.ROWS: ("rows", held, False), parts.CHANGED: ("change", held)}
+    for part in group:
+        mechanism.write(*options[part])
     whole = Recording(tape, (Array("desk", len(numbers), written(before, numbers)),), tuple(bounds_of_angles(tape)), ())
     return cut(whole, late, "desk") if len(group) == 2 else [whole]
-
-
-_MASKS = ("prescribed", "fixed", "held")
-_WRITE = {
-    parts.EQUATIONS: lambda k, tree, loops, masks, ask, desk, work: k.write_equations(
-        tree, loops, masks["prescribed"], ask.stabilized, ask.passive, desk, work),
-    parts.COMPLETED: lambda k, tree, loops, masks, ask, desk, work: k.write_completed(
-        tree, loops, masks["prescribed"], ask.passive, desk, work),
-    parts.RESIDUALS: lambda k, tree, loops, masks, ask, desk, work: k.write_residuals(tree, loops, desk, work),
-    parts.VELOCITIES: lambda k, tree, loops, masks, ask, desk, work: k.write_velocities(tree, loops, desk, work),
-    parts.HOLONOMIC: lambda k, tree, loops, masks, ask, desk, work: k.write_rows(tree, loops, masks["fixed"], True, desk, work),
-    parts.MOVED: lambda k, tree, loops, masks, ask, desk, work: k.write_moved(tree, loops, masks["fixed"], desk, work),
-    parts.ROWS: lambda k, tree, loops, masks, ask, desk, work: k.write_rows(tree, loops, masks["held"], False, desk, work),
-    parts.CHANGED: lambda k, tree, loops, masks, ask, desk, work: k.write_change(tree, loops, masks["held"], desk, work),
-}
-

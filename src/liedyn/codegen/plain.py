@@ -74,6 +74,10 @@ def _packed(row, block) -> None:
     block[:] = row
 
 
+def _moves(x) -> bool:
+    return isinstance(x, recorded.Recorded) or x != 0.0
+
+
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
@@ -97,5 +101,6 @@ _CHANGED = {
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
                    "integers": lambda block: (np.zeros(block.size, dtype=np.int64),)},
+    "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_moves(y) for y in x[1:])},
     "kernels.simulation.signals": {"math": library.math, "floor": library.math.floor, "quotient": library.quotient},
 }

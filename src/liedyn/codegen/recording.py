@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Recording:
     bounds: tuple[tuple[Recorded, float], ...]
     finite: tuple[Recorded, ...]
 
-    @property
+    @cached_property
     def needed(self) -> list[int]:
         """Operations, in order."""
         results = [x for array in self.arrays for x in array.results]
@@ -98,7 +99,7 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
         names = list(inspect.signature(function).parameters)[3 + len(asked.before):]
         rows = [_row(tape, names[k], x) for k, x in enumerate(asked.arrays)]
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
-        constants = _constants(tape, model, asked.varying)
+        constants = constants_of(tape, model, asked.varying)
         code = function(model.index, constants, zeros(asked.size), *asked.before, *rows, 0, 1)
     except (NotALine, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
         return None
@@ -107,18 +108,19 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
     found = [Array(names[k], x.size, written(given[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if asked.varying:
-        found.append(Array(_VARYING, len(asked.varying), (None,) * len(asked.varying)))
+        found.append(Array(VARYING, len(asked.varying), (None,) * len(asked.varying)))
     return Recording(tape, tuple(found), (*_joined(tape.bounds), *bounds_of_angles(tape)), tuple(tape.finite.values()))
 
 
-_VARYING = "varying"
+VARYING = "varying"
 
 
-def _constants(tape, model, varying) -> np.ndarray:
+def constants_of(tape: Tape, model, varying: tuple[int, ...]) -> np.ndarray:
+    """Of the robot, those at the places `varying` inputs."""
     if not varying:
         return model.constants
     constants = model.constants.astype(object)
-    constants[list(varying)] = tape.inputs(_VARYING, len(varying))
+    constants[list(varying)] = tape.inputs(VARYING, len(varying))
     return constants
 
 
@@ -152,33 +154,25 @@ def bounds_of_angles(tape: Tape) -> list:
 def cut(recording: Recording, late: set[int], array: str) -> list[Recording]:
     """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the
     first is left after the numbers of an array, its last."""
-    tape, made, second = recording.tape, set(late), Tape()
-    left: dict[int, int] = {}                                    # places after the array
-    size, at = next(x.size for x in recording.arrays if x.name == array), {}
-
-    def early(k):
-        operation = tape.operations[k]
-        return operation if operation[0] == "input" else ("input", array, size + left.setdefault(k, len(left)))
-
+    tape, made, used = recording.tape, set(late), set()
     for k in recording.needed:
-        name, *rest = tape.operations[k]
-        if k not in made and name != "input" and any(isinstance(x, int) and x in made for x in rest):
+        rest = tape.rest_of(k)
+        if not made.isdisjoint(rest):
             made.add(k)
-        if k in made:
-            for x in rest if name != "input" else ():
-                if isinstance(x, int) and x not in made:
-                    at[x] = second.record(*early(x)).k
-    for k in recording.needed:
-        if k in made:
-            name, *rest = tape.operations[k]
-            at[k] = second.record(name, *(rest if name == "input" else [at[x] if isinstance(x, int) else x for x in rest])).k
+            used.update(rest)
+    place = next(i for i, x in enumerate(recording.arrays) if x.name == array)
+    size = recording.arrays[place].size
+    left = sorted(k for k in used - made if tape.operations[k][0] != "input")
+    second = Tape()
+    second.operations = list(tape.operations)
+    for i, k in enumerate(left):
+        second.operations[k] = "input", array, size + i
 
-    def is_late(x):
-        return isinstance(x, Recorded) and x.k in made
+    def part(is_late: bool) -> list[Array]:
+        def kept(x):
+            return x if (isinstance(x, Recorded) and x.k in made) == is_late else None
+        return [Array(x.name, x.size, tuple(map(kept, x.written))) for x in recording.arrays]
 
-    first = [Array(x.name, x.size, tuple(None if is_late(y) else y for y in x.written)) for x in recording.arrays]
-    then = [Array(x.name, x.size, tuple(Recorded(second, at[y.k]) if is_late(y) else None for y in x.written))
-            for x in recording.arrays]
-    place = next(k for k, x in enumerate(first) if x.name == array)
+    first = part(False)
     first[place] = Array(array, size + len(left), (*first[place].written, *(Recorded(tape, k) for k in left)))
-    return [Recording(tape, tuple(first), recording.bounds, recording.finite), Recording(second, tuple(then), (), ())]
+    return [Recording(tape, tuple(first), recording.bounds, recording.finite), Recording(second, tuple(part(True)), (), ())]

@@ -3,7 +3,6 @@ goes over a few blocks of states before the next, and leaves what later ones res
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from liedyn.codegen.recording import Recording
 from liedyn.lie.recorded import Recorded
@@ -16,7 +15,7 @@ class Segment:
     """operations   places on the tape, in order; inputs first
     loaded       operations of earlier segments, and where they were kept
     kept         operations that later ones rest on, and where
-    bounds       those of the recording that it can see to
+    bounds       those of the recording: of the last one
     """
 
     operations: list[int]
@@ -31,27 +30,22 @@ def whole(recording: Recording) -> Segment:
 
 def segments(recording: Recording) -> list[Segment]:
     """Of about the same length."""
-    tape = recording.tape.operations
-    made = [k for k in recording.needed if tape[k][0] != "input"]
+    tape = recording.tape
+    made = [k for k in recording.needed if tape.operations[k][0] != "input"]
     count = -(-len(made) // SEGMENT)
     if count <= 1:
         return [whole(recording)]
     of = {k: place * count // len(made) for place, k in enumerate(made)}
-
-    def rest_on(k):
-        return [x for x in tape[k][1:] if isinstance(x, int)]
-
-    bounds = [(max(of.get(y.k, 0) for y in pair if isinstance(y, Recorded)), pair) for pair in recording.bounds]
-    uses = [(s, {x for k in made[a:b] for x in rest_on(k)} | {y.k for at, pair in bounds if at == s for y in pair
-                                                             if isinstance(y, Recorded)})
-            for s, (a, b) in enumerate(pairwise([*(-(-s * len(made) // count) for s in range(count)), len(made)]))]
+    uses = [{x for k in made if of[k] == s for x in tape.rest_of(k)} for s in range(count)]
+    uses[0] |= {x.k for x in recording.finite}                 # inputs among them
+    uses[-1] |= {x.k for pair in recording.bounds for x in pair if isinstance(x, Recorded)}
     slots: dict[int, int] = {}
-    loaded = [{x: slots.setdefault(x, len(slots)) for x in sorted(used) if of.get(x, s) < s} for s, used in uses]
-    finite = {x.k for x in recording.finite}
     found = []
-    for s, used in uses:
-        inputs = sorted(x for x in used | (finite if s == 0 else set()) if x not in of)
-        operations = [*inputs, *(k for k in made if of[k] == s)]
-        kept = {k: slot for k, slot in slots.items() if of[k] == s}
-        found.append(Segment(operations, loaded[s], kept, [pair for at, pair in bounds if at == s]))
+    for s, used in enumerate(uses):
+        inputs = sorted(x for x in used if x not in of)
+        loaded = {x: slots.setdefault(x, len(slots)) for x in sorted(used) if of.get(x, s) < s}
+        bounds = list(recording.bounds) if s == count - 1 else []
+        found.append(Segment([*inputs, *(k for k in made if of[k] == s)], loaded, {}, bounds))
+    for k, slot in slots.items():
+        found[of[k]].kept[k] = slot
     return found

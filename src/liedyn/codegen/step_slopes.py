@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn import code_cache
-from liedyn.codegen.lines import Batch, build, folder, wanted, width
+from liedyn.codegen.lines import Batch, folder, kept_batch, wanted, width
+from liedyn.codegen.scenario_tables import Tables
 from liedyn.codegen.segments import SEGMENT
-from liedyn.codegen.step import content, record_slopes
-from liedyn.lie.recorded import NotALine
+from liedyn.codegen.step import record_slopes
 from liedyn.model.cache_lines import on_cache_lines
 
 _OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `Step` takes them
@@ -35,19 +34,9 @@ class StepSlopes:
         return self.by.T
 
 
-def slopes_of(model, plant, schedule, signals) -> Batch | None:
+def slopes_of(tables: Tables) -> Batch | None:
     """For `StepSlopes`. None where there is no line: too many operations, a function without a known derivative, an old LLVM."""
-    if not wanted() or not model.nv:
+    if not wanted() or not tables.model.nv:
         return None
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.step_slopes")
-    name = code_cache.digest(*content(model, plant, schedule, signals), f"slopes {width()}".encode())
-
-    def make():
-        try:
-            recording = record_slopes(model, plant, schedule, signals)
-        except NotALine:
-            recording = None
-        return build(recording if recording and recording.size <= SEGMENT else None, width())
-    built = code_cache.kept_or_made(place, name, make)
-    return Batch(built) if built.code else None
-
+    return kept_batch(tables.model, place, tables.name("slopes", width()), lambda: record_slopes(tables), SEGMENT)

@@ -2,7 +2,7 @@
 calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
 torques) and, if asked, parameters of the robot.
 
-Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Mechanism`).
+Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Closed`).
 A run in which an event happens within the step stays before it (`_Runs.unless_events`); steps of other lengths find when.
 """
 from __future__ import annotations
@@ -13,25 +13,22 @@ from functools import cache, partial
 
 import numpy as np
 
-from liedyn import code_cache
 from liedyn.codegen.adjoint import adjoint
-from liedyn.codegen.lines import Batch, build, folder, wanted, width
-from liedyn.codegen.mechanism import sizes_of
+from liedyn.codegen.lines import Batch, folder, kept_batch, wanted, width
+from liedyn.codegen.mechanism import Mechanism
 from liedyn.codegen.plain import plain
-from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
-from liedyn.codegen.step import content, curves_of, values_of, with_inputs
+from liedyn.codegen.recording import VARYING, Array, Recording, bounds_of_angles, written
+from liedyn.codegen.scenario_tables import Tables
+from liedyn.codegen.step import Scene
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
-from liedyn.kernels.loops.desk import desk_memory
-from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.by_line import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.lie.recorded import NotALine, Tape, absolute, numbers, where_less, zeros
+from liedyn.lie.recorded import NotALine, absolute, numbers, where_less, zeros
 
 TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
-METHODS = "rk4", "semi_implicit"
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
 OPEN = 1e-5          # rad or m: what the last of them squares
@@ -44,7 +41,7 @@ class WholeStep:
 
     clock     (1, 4) length of the step, and its times
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
-    values    (N, k) numbers, for a run by itself `numbers`: those of a `Step`, then those of state feedback, see `law_numbers`
+    values    (N, k) numbers, for a run by itself `numbers`: as of a `Step`
     q, v      (N, nq), (N, nv)
     work      (N, 1 + events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more
     code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
@@ -67,87 +64,48 @@ class WholeStep:
     within: Callable[[], Batch | None]
 
 
-def law_numbers(laws) -> np.ndarray:
-    """Of state feedback: gains that are not zero, then the state and the forces that it is about."""
-    if laws is None or not laws.row.size or (laws.row < 0).all():
-        return np.zeros(0)
-    return np.concatenate([laws.gain[laws.gain != 0.0], laws.about_q, laws.about_v, laws.about_tau])
-
-
-def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
-               directions: tuple[int, ...] = (), rates: bool = False) -> WholeStep | None:
+def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = (), directions: tuple[int, ...] = (),
+               rates: bool = False) -> WholeStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
     that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
     schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
-    if not wanted() or signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size or model.nv == 0:
+    schedule = tables.schedule
+    if not wanted() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
+            or tables.model.nv == 0:
         return None
     step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
-    lines = [_kept(record, model, plant, schedule, signals, asked, varying, rows, directions)
-             for record, asked in ((step, method), (after, ""))]
-    if not all(lines):
-        return None
-    numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
-    within = cache(partial(_kept, record_step_within, model, plant, schedule, signals, method, varying, rows, directions))
-    return WholeStep(*lines, curves_of(plant, schedule, signals), numbers, within)
+    lines = [_kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
+    within = cache(partial(_kept, record_step_within, tables, method, varying, rows, directions))
+    return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
 
 
-def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
+def adjoint_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
     """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
-    return _kept(record_adjoint, model, plant, schedule, signals, method, varying, rows)
+    return _kept(record_adjoint, tables, method, varying, rows, ())
 
 
-def _kept(record, model, plant, schedule, signals, asked: str, varying, rows, directions=()) -> Batch | None:
-    """With the model and on disk."""
+def _kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch | None:
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
-    pattern = plant._replace(joint_laws=with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
-    asked_for = repr((record.__name__, asked, varying, rows, directions, width()))
-    closures = (model.loop_index.tobytes(), model.loop_constants.tobytes()) if rows else ()
-    name = code_cache.digest(*content(model, pattern, schedule, signals), *closures, asked_for.encode())
-    if name in model._cache:
-        return model._cache[name]
-
-    def make():
-        try:
-            recording = record(model, plant, schedule, signals, asked, varying, rows, *([directions] if directions else []))
-        except NotALine:
-            recording = None
-        return build(recording, width())
-    built = code_cache.kept_or_made(place, name, make)
-    model._cache[name] = Batch(built) if built.code else None
-    return model._cache[name]
+    name = tables.name(record.__name__, asked, varying, rows, directions, width())
+    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
 
 
-class _Runs:
-    """What a recording begins with: inputs, and what the right-hand side works on."""
+class _Runs(Scene):
+    """signals: at each of the times of a step; shared: inputs that all runs share."""
 
-    shared: tuple[str, ...] = ("clock", "curves")                # by all runs
+    shared: tuple[str, ...] = ("clock", "curves")
 
-    def __init__(self, model, plant, schedule, signals, varying, rows, directions=()):
-        self.tape, self.directions, self.watched = Tape(), directions, schedule.watch
-        tape, schedule = self.tape, schedule._replace(watch=schedule.watch[:0])          # events are read after steps alone
-        nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
-        curves, count = curves_of(plant, schedule, signals), len(values_of(plant, schedule, signals))
-        sizes = {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(curves),
-                 "values": count + law_numbers(plant.joint_laws).size, "q": nq, "v": nv, "work": 1 + len(directions)}
-        self.given = given = {name: tape.inputs(name, size) for name, size in sizes.items()}
-        self.varying = tape.inputs("varying", len(varying))
-        constants = model.constants
-        if varying:
-            constants = constants.astype(object)
-            constants[list(varying)] = self.varying
-        self.tree = plain("joints.tree").tree_of(model.index, constants)
-        sides = zeros(0)
-        at = [with_inputs(plant, schedule, signals, curves, given["values"][:count], taken, sides)
-              for taken in given["curves"].reshape(TIMES, -1)]
-        laws = with_law(at[0][0].joint_laws, given["values"][count:])
-        self.plant, self.schedule, self.signals = at[0][0]._replace(joint_laws=laws), at[0][1], [one[2] for one in at]
-        self.motion = plain("kernels.simulation.right_hand_side")
-        self.work = self.motion.MotionWork(*map(zeros, (
-            nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
-            hybrid_memory(model.n_bodies, nv), 0)))
-        self.mechanism = _Mechanism(self, model, rows) if rows else None
+    def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
+        model, self.directions, self.watched = tables.model, directions, tables.schedule.watch
+        super().__init__(tables, {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(tables.curves), "values": len(tables.numbers),
+                                  "q": model.nq, "v": model.nv, "work": 1 + len(directions)}, varying)
+        at = [tables.over(self.given["values"], t, curves, zeros(0))
+              for t, curves in zip(self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1), strict=True)]
+        self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.watched[:0])     # read after steps alone
+        self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
+        self.mechanism = _Closed(self, model, rows) if rows else None
 
     def rates(self, k: int, q0, y):
         """(dy, code) at time k of the step."""
@@ -194,29 +152,25 @@ class _Runs:
             arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
         arrays += [Array(name, len(x), written(zeros(len(x)), x)) for name, x in results.items()]
         arrays.append(Array("code", 1, (code,)))
-        arrays.append(Array("varying", len(self.varying), (None,) * len(self.varying)))
+        arrays.append(Array(VARYING, len(self.varying), (None,) * len(self.varying)))
         return Recording(self.tape, tuple(arrays), (), ())
 
 
-class _Mechanism:
-    """The constraints of a robot: the parts of `kernels.loops.parts`, with `solve_chosen` between them."""
+class _Closed(Mechanism):
+    """The constraints of a robot, with `solve_chosen` between the parts."""
 
     def __init__(self, runs: _Runs, model, rows: Rows):
         if any(one.driven for one in model.constraints):
             raise NotALine
-        self.runs, sizes = runs, sizes_of(model, len(runs.plant.slot_link) > 0)
-        n, nv, nc, m = model.n_bodies, model.nv, len(model.constraints), model.nc
-        self.parts, chosen = plain("kernels.loops.parts"), plain("kernels.loops.chosen_rows")
-        self.loops = plain("joints.closures").loops_of(model.loop_index, model.loop_constants)
-        self.desk = plain("kernels.loops.desk").desk_views(zeros(desk_memory(*sizes, 0)), *sizes)
-        self.room = self.parts.part_work(zeros(self.parts.part_memory(n, nv, nc, m)), n, nv, nc, m)
-        self.rows, self.solve_chosen = [np.array(x, dtype=np.int64) for x in rows], chosen.solve_chosen
-        self.rest = np.zeros(nv, dtype=bool)
+        super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
+        self.runs, self.rows = runs, [np.array(x, dtype=np.int64) for x in rows]
+        self.rest = np.zeros(model.nv, dtype=bool)
 
     def solve(self, rows, rhs):
         """Multipliers on the desk. Returns the least pivot."""
         desk, k = self.desk, len(rows)
-        return self.solve_chosen(rows, desk.solver.null, desk.solver.size, rhs, desk.multipliers, zeros(k * (k + 2)))
+        solve_chosen = plain("kernels.loops.chosen_rows").solve_chosen
+        return solve_chosen(rows, desk.solver.null, desk.solver.size, rhs, desk.multipliers, zeros(k * (k + 2)))
 
     def rates(self, k: int, q0, y, dy):
         """As `tied_right_hand_side`. Returns a code."""
@@ -224,46 +178,35 @@ class _Mechanism:
         s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.given["clock"][1 + k], q0, y, w)
         self.desk = d = self.desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(p.passive[0])
-        self.parts.write_equations(s.tree, self.loops, p.prescribed, False, passive, d, self.room)
+        self.write("equations", p.prescribed, False, passive)
         pivot = self.solve(self.rows[2], d.rhs)
-        self.parts.write_completed(s.tree, self.loops, p.prescribed, passive, d, self.room)
+        self.write("completed", p.prescribed, passive)
         w.a[:], w.tau[:] = d.found_a, d.found_tau
         code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
         return where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
 
     def close(self, q, v):
         """Moves q, v back onto the constraints, as `by_parts.close` does, with a fixed number of steps. Returns a code."""
-        tree, code = self.runs.tree, float(RUNNING)
+        code = float(RUNNING)
         self.desk = d = self.desk._replace(q=q, v=v)
         for _ in range(PROJECTIONS):
-            self.parts.write_residuals(tree, self.loops, d, self.room)
-            self.parts.write_rows(tree, self.loops, self.rest, True, d, self.room)
+            self.write("residuals")
+            self.write("rows", self.rest, True)
             pivot = self.solve(self.rows[0], -d.residual)
-            self.parts.write_moved(tree, self.loops, self.rest, d, self.room)
+            self.write("moved", self.rest)
             q[:] = d.moved
             code = where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
         for x in d.residual:                                  # before the last step, which squares it
             code = where_less(absolute(x), OPEN, code, float(LOOP_OPEN))
-        self.parts.write_rows(tree, self.loops, self.rest, False, d, self.room)
+        self.write("rows", self.rest, False)
         pivot = self.solve(self.rows[1], -d.velocity)
-        self.parts.write_change(tree, self.loops, self.rest, d, self.room)
+        self.write("change", self.rest)
         v[:] = v + d.change
         return where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
 
 
-def with_law(laws, numbers):
-    """Other numbers in the place of `law_numbers`."""
-    if not len(numbers):
-        return laws
-    gain, places = laws.gain.astype(numbers.dtype), laws.gain != 0.0
-    ends = np.cumsum([np.count_nonzero(places), laws.about_q.size, laws.about_v.size])
-    gain[places], q, v, tau = np.split(numbers, ends)
-    return laws._replace(gain=gain, about_q=q, about_v=v, about_tau=tau)
-
-
-def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
-                      directions: tuple[int, ...] = ()) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying, rows, directions)
+def record_whole_step(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(tables, varying, rows, directions)
     (code, work), q, v = _after(runs, method)
     if not directions:
         return runs.recording(code, q=q, v=v, work=work)
@@ -271,9 +214,8 @@ def record_whole_step(model, plant, schedule, signals, method: str, varying: tup
     return runs.recording(code, **after)
 
 
-def record_step_within(model, plant, schedule, signals, method: str, varying: tuple[int, ...], rows: Rows,
-                       directions: tuple[int, ...]) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying, rows, directions)
+def record_step_within(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(tables, varying, rows, directions)
     runs.shared = ("curves",)
     (code, work), q, v = _after(runs, method)
     return runs.recording(code, q=q, v=v, work=[*work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
@@ -311,6 +253,7 @@ def _semi_implicit(runs: _Runs):
 
 
 _STEPS = {"rk4": _rk4, "semi_implicit": _semi_implicit}
+METHODS = tuple(_STEPS)
 
 
 def _first(*codes):
@@ -321,34 +264,31 @@ def _first(*codes):
     return found
 
 
-def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:
+def record_adjoint(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
     """Derivatives of a cost by the state after a step become those by the state before it: arrays by_q, by_v, in place, by the
     numbers of q (quaternions are not tangent); and those by the values and parameters: by_values, by_varying."""
-    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    runs = _Runs(tables, varying, rows)
     _, q, v = _after(runs, method)
-    given = {"by_q": runs.tape.inputs("by_q", model.nq), "by_v": runs.tape.inputs("by_v", model.nv)}
+    given = {"by_q": runs.tape.inputs("by_q", len(q)), "by_v": runs.tape.inputs("by_v", len(v))}
     back = adjoint(runs.tape, zip([*q, *v], [*given["by_q"], *given["by_v"]], strict=True))
-    found = {f"by_{name}": numbers([back(x) for x in inputs])
-             for name, inputs in (*((name, runs.given[name]) for name in ("q", "v", "values")), ("varying", runs.varying))}
+    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
     runs.given |= given
-    return runs.recording(float(RUNNING), **found)
+    return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(y) for y in x]) for name, x in inputs.items()})
 
 
-def record_step_with_rates(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (),
-                           rows: Rows = ()) -> Recording:
+def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
     """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
     that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
-    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    runs = _Runs(tables, varying, rows)
     (code, work), q, v = _after(runs, method)
     dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, *work]), [len(q), len(q) + len(v)])
     return runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=work)
 
 
-def record_rows_with_rates(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (),
-                           rows: Rows = ()) -> Recording:
+def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
     """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
     wrenches the rates of the kinetic and potential energy."""
-    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    runs = _Runs(tables, varying, rows)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     a, tau = runs.work.a.copy(), runs.work.tau.copy()
     da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
@@ -357,13 +297,13 @@ def record_rows_with_rates(model, plant, schedule, signals, _: str = "", varying
 
 def _rates_along(runs: _Runs, results: list) -> np.ndarray:
     """Of results. The direction becomes inputs of the recording."""
-    tape, given, pairs = runs.tape, runs.given | {"varying": runs.varying}, []
-    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", "varying"))):
+    tape, given, pairs = runs.tape, runs.given | {VARYING: runs.varying}, []
+    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", VARYING))):
         own = given[name]
         rates = numbers([tape.record("input", name, len(own) + k) for k in range(len(x))])
         given[name] = np.concatenate([own, rates])
         pairs += zip(x, rates, strict=True)
-    runs.varying, runs.given = given.pop("varying"), given
+    runs.varying, runs.given = given.pop(VARYING), given
     return numbers(tangent(tape, pairs, results))
 
 
@@ -377,12 +317,11 @@ def _energies(runs: _Runs) -> list:
     return [*out]
 
 
-def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = (),
-                directions: tuple[int, ...] = ()) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying, rows, directions)
+def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = _Runs(tables, varying, rows, directions)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
-    for joint in model.joints:
-        if (schedule.level[joint.v] != TORQUE).any():
+    for joint in tables.model.joints:
+        if (tables.schedule.level[joint.v] != TORQUE).any():
             q[joint.q], v[joint.v] = w.q[joint.q], w.v[joint.v]
     return runs.recording(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench)

@@ -18,6 +18,7 @@ from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, cons
 from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.errors import NameLookupError, UsageError
 from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
+from liedyn.lie.recorded import NotALine
 from liedyn.model.model import Model
 
 
@@ -101,7 +102,10 @@ def _of_parts(model, function: str, prescribed=None, f_ext=None, passive: bool =
     if not lines.wanted():
         return _switched_off(function, SEGMENT)
     ask = Ask(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
-    sizes = [recording.size for recording in record_parts(model, (EQUATIONS, COMPLETED), ask)]
+    try:
+        sizes = [recording.size for recording in record_parts(model, (EQUATIONS, COMPLETED), ask)]
+    except NotALine:
+        sizes = []
     fits = bool(sizes) and max(sizes) <= SEGMENT
     reason = (f"its two parts have at most {SEGMENT} operations each; a dense solver for all robots works between them" if fits
               else f"a line would have more than {SEGMENT} operations")

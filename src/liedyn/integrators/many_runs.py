@@ -163,7 +163,7 @@ def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: R
     to run; rows: of the constraints."""
     if problem.sampled is not None or (problem.ties is not None and not rows):
         return None
-    return whole_step(problem.model, problem.plant(), problem.schedule, problem.signals, method, places, rows, problem.directions)
+    return whole_step(problem.tables(), method, places, rows, problem.directions)
 
 
 def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,

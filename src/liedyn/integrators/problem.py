@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.codegen.lines import Batch
-from liedyn.codegen.step import Step, Tied, step_of
+from liedyn.codegen.scenario_tables import Tables, Tied
+from liedyn.codegen.step import Step, step_of
 from liedyn.codegen.step_slopes import slopes_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
@@ -139,6 +140,11 @@ class Problem:
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
                      contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))
 
+    def tables(self) -> Tables:
+        """What its lines are recorded from."""
+        tied = None if self.ties is None else Tied(self.ties.signals, self._turns, self.ties.frequency > 0.0)
+        return Tables(self.model, self.plant(), self.schedule, self.signals, tied)
+
     @cached_property
     def without_stops(self) -> Problem:
         return self if self.stops is None else replace(self, stops=None, guards=0)
@@ -146,15 +152,14 @@ class Problem:
     @cached_property
     def step(self) -> Step | None:
         """The right-hand side as a line; None where loops do the work."""
-        tied = None if self.ties is None else Tied(self.ties.signals, self._turns, self.ties.frequency > 0.0)
-        return step_of(self.model, self.plant(), self.schedule, self.signals, tied)
+        return step_of(self.tables())
 
     @cached_property
     def slopes_by_line(self) -> Batch | None:
         """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
         if self.ties is not None or self.step is None:
             return None
-        return slopes_of(self.model, self.plant(), self.schedule, self.signals)
+        return slopes_of(self.tables())
 
     def work(self) -> MotionWork:
         m, slots = self.model, len(self.forced_links)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.step import values_of
 from liedyn.dynamics.loops.desk_for import turn_to_loops
 from liedyn.integrators.rates import bring_back, rates_at, stages_apart
 from liedyn.integrators.run_state import Loops, Walls
@@ -57,7 +56,7 @@ def line_of(problem, signals: Signals, ties) -> Line | None:
     if step is None:
         return None
     curves = step.curves
-    numbers = values_of(problem.plant(), problem.schedule, signals) if signals.clocks.size else step.numbers
+    numbers = problem.tables()._replace(signals=signals).numbers if signals.clocks.size else step.numbers
     return Line(step.address, step.second, step.back, ties.desk if ties else np.zeros(0), np.zeros(1),
                 np.zeros(TERMS * len(curves)), signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients,
                 signals.held, numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))

@@ -61,9 +61,13 @@ class Tape:
             k = waiting.pop()
             if k not in found:
                 found.add(k)
-                if self.operations[k][0] != "input":
-                    waiting += [a for a in self.operations[k][1:] if isinstance(a, int)]
+                waiting += self.rest_of(k)
         return sorted(found)
+
+    def rest_of(self, k: int) -> list[int]:
+        """Operations that operation k takes."""
+        name, *operands = self.operations[k]
+        return [] if name == "input" else [x for x in operands if isinstance(x, int)]
 
 
 class Recorded:

@@ -62,10 +62,10 @@ def drives_of(model, numbers: np.ndarray):
 
 
 def drives_at(problem: Problem, t: float):
-    """The motions of driven loops at a time. Raises ScenarioError where a signal is not finite."""
-    ties, work = problem.loop_plant(), problem.work()
-    if not ties.signal.size:
+    """The motions of driven loops at a time; None where there are none. Raises ScenarioError where a signal is not finite."""
+    if problem.ties is None or not len(problem.ties.signals):
         return None
+    ties, work = problem.loop_plant(), problem.work()
     with np.errstate(all="ignore"):
         plain("kernels.loops.loop_motion").move_drives(problem.signals, ties, np.float64(t), work)
     if work.flag[0] >= 0.0:

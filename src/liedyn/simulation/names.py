@@ -1,10 +1,10 @@
 """Names and patterns of a scenario bound to the names of a model."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
-from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.errors import Place, ScenarioError, UsageError, nearest
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 
 
@@ -54,6 +54,23 @@ def find(name: str, names: Sequence[str], what: str, place: Place) -> int:
 def matching(pattern: str, names: Sequence[str]) -> list[str]:
     """The names that a pattern speaks of: the one that it is, whatever signs are in it, else those that match it."""
     return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+
+
+def named(patterns: str | Sequence[str], names: Sequence[str], refusal: Callable[[str], str]) -> list[str]:
+    """The names that patterns, one or several, speak of: in the order of the patterns, each once. refusal(pattern): what the
+    UsageError says of one that matches nothing."""
+    found: dict[str, None] = {}
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        hits = matching(pattern, names)
+        if not hits:
+            raise UsageError(refusal(pattern))
+        found.update(dict.fromkeys(hits))
+    return list(found)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """So many of the names, for a message."""
+    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
 def unknown(name: str, names: Sequence[str], what: str, place: Place, problem: str = "no such") -> ScenarioError:

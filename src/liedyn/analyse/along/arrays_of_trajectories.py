@@ -4,13 +4,13 @@ from __future__ import annotations
 from os import PathLike
 from typing import NamedTuple
 
+from liedyn.analyse.along.recorded_motion import columns_of_motion, motion_of_arrays
 from liedyn.analyse.along.recorded_motion import motion_of as completed
-from liedyn.analyse.along.recorded_motion import motion_of_arrays
 from liedyn.arrays import Array
 from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.model.model import Model
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import header_of
 
 
 class RecordedMotion(NamedTuple):
@@ -100,8 +100,6 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     array([0. , 0.1])
     """
     t, motion = motion_of_arrays(model, t, q, tau, v, a, f_ext, passive, needed=("q",))
-    forced = [] if motion.f_ext is None else [k for k in range(len(model.link_names)) if motion.f_ext[:, k].any()]
-    columns = columns_of(model, [model.link_names[k] for k in forced], None if not forced else motion.f_ext[:, forced],
-                         q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
+    columns = columns_of_motion(model, motion)
     return Trajectory(header_of(model, passive=passive), t, {name: x for name, _, x in columns},
                       {name: unit for name, unit, _ in columns})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analyse.along.recorded_motion import Motion, mask_of
+from liedyn.analyse.along.recorded_motion import Motion, mask_of, prescribed_of
 from liedyn.dynamics.derivatives.directional import parameter_derivatives, parameter_names
 from liedyn.dynamics.derivatives.first_derivatives import (
     forward_dynamics_derivatives,
@@ -16,7 +16,7 @@ from liedyn.dynamics.derivatives.first_derivatives import (
 from liedyn.errors import UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
-from liedyn.simulation.names import matching
+from liedyn.simulation.names import named
 
 LARGEST = 20_000                 # columns
 
@@ -41,7 +41,7 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
     """Patterns bound to the names of the model; refuses what matches nothing, and too much."""
     if (of == "hybrid") != bool(prescribed):
         raise UsageError("--prescribed and --of hybrid must be used together")
-    mask = mask_of(model, prescribed) if of == "hybrid" else np.full(model.nv, of == "inverse")
+    mask = prescribed_of(model, of, prescribed)
     outputs = np.flatnonzero(mask_of(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     state += [f"{'a' if given else 'tau'}.{name}" for name, given in zip(model.v_names, mask, strict=True)]
@@ -58,16 +58,13 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
 
 def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
     """Names that match, in the order of the patterns, each once."""
-    parameters = parameter_names(model)
-    chosen: dict[str, None] = {}
-    for pattern in patterns:
-        hits = matching(pattern, (*state, *parameters))
-        if not hits:
-            kinds = dict.fromkeys(name.partition(".")[0] for name in (*state, *parameters))
-            hint = nearest(pattern, (*state, *parameters), 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
-            raise UsageError(f"--by {pattern}: there is no such variable; {hint}")
-        chosen.update(dict.fromkeys(hits))
-    return tuple(chosen)
+    known = *state, *parameter_names(model)
+
+    def refusal(pattern: str) -> str:
+        kinds = dict.fromkeys(name.partition(".")[0] for name in known)
+        hint = nearest(pattern, known, 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
+        return f"--by {pattern}: there is no such variable; {hint}"
+    return tuple(named(patterns, known, refusal))
 
 
 def jacobian(model: Model, asked: Question, motion: Motion) -> np.ndarray:

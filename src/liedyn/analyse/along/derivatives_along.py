@@ -8,11 +8,10 @@ import numpy as np
 from liedyn.analyse.along.derivative_columns import column_names, jacobian, question, rows_of
 from liedyn.analyse.along.derive import POINTS
 from liedyn.analyse.along.derived_error import error_notes
-from liedyn.analyse.along.recorded_motion import Along, motion_of, require
+from liedyn.analyse.along.recorded_motion import Along, header_along, motion_for
 from liedyn.analyse.along.verify_derivatives import verify_rows
 from liedyn.errors import UsageError
 from liedyn.model.model import Model
-from liedyn.simulation.records.motion_columns import header_of
 
 _ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large
 _JUDGED = 256                    # rows by which errors are estimated
@@ -53,10 +52,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
                          "robots "
                          "without them; use liedyn linearize, or constrained_inverse_derivatives in Python")
     asked = question(model, of, prescribed, by, joints)
-    motion = motion_of(model, trajectory, derive_a=bool(asked.prescribed.any()))
-    if not asked.prescribed.all():
-        of_these = " of the joints that are not prescribed" if of == "hybrid" else ""
-        require(trajectory, motion.tau, "tau", f"the joint forces{of_these}")
+    motion = motion_for(model, trajectory, of, asked.prescribed)
     parts = [jacobian(model, asked, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
     names, units = column_names(model, asked)
@@ -67,8 +63,8 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     if verify:
         from liedyn.simulation.run import Silent
         notes.append(verify_rows(model, asked, motion, progress or Silent()))
-    header = {**trajectory.header, **{k: x for k, x in header_of(model, passive=motion.passive).items() if k != "robot"}}
-    return Along(header, trajectory.t, list(zip(names, units, table.T, strict=True)), tuple(notes))
+    columns = list(zip(names, units, table.T, strict=True))
+    return Along(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(notes))
 
 
 def _sample(count: int) -> np.ndarray:

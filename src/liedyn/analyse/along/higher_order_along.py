@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.analyse.along.chains import Chain, derivations, rows_per_knot
 from liedyn.analyse.along.derived_error import UNRELIABLE, mend, percent
 from liedyn.analyse.along.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
-from liedyn.analyse.along.recorded_motion import Along, mask_of, naming, positions_of, require
+from liedyn.analyse.along.recorded_motion import Along, header_along, naming, positions_of, prescribed_of, require_forces
 from liedyn.dynamics.series.higher_order import (
     higher_order_forward_dynamics,
     higher_order_hybrid_dynamics,
@@ -27,7 +27,6 @@ from liedyn.simulation.records.motion_columns import (
     bind_wrench_rate,
     columns_of,
     forced,
-    header_of,
     rate_of,
     wrench_columns,
 )
@@ -91,13 +90,12 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         progress = Silent()
     refuse_events(trajectory, "time derivatives")
     t, q = trajectory.t, positions_of(model, trajectory)
-    prescribed = mask_of(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
     passive = trajectory.header.get("passive", "true") != "false"
-    asked = Question(of, order, prescribed, forced(model, trajectory), passive)
+    asked = Question(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
     with progress.stage("deriving what the file lacks"), naming(trajectory):
         rows, notes = rows_per_knot(t, chains, smooth)
-    header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=passive).items() if k != "robot"}}
+    header = header_along(model, trajectory, passive)
     fits = [Fit(rows)]
     derived = derivations(t, chains, rows)
     if derived:
@@ -123,8 +121,7 @@ def _chains(model: Model, trajectory, asked: Question, q) -> list[Chain]:
     if not asked.prescribed.all():
         kinds = [rate_of("tau", k) for k in range(asked.order + 1)]
         arrays = [bind(model, trajectory, kind) for kind in kinds]
-        require(trajectory, arrays[0], "tau",
-                f"the joint forces{' of the joints that are not prescribed' if asked.of == 'hybrid' else ''}")
+        require_forces(trajectory, arrays[0], asked.of)
         chains.append(Chain(model, kinds, arrays, model.v_units))
     arrays = [bind_wrench_rate(model, trajectory, asked.forced, k) for k in range(asked.order + 1)]
     if asked.forced:

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.analyse.along.derivative_columns import LARGEST, quotient
 from liedyn.analyse.along.derived_error import error_notes
-from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
+from liedyn.analyse.along.recorded_motion import Along, Motion, header_along, motion_of
 from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
 from liedyn.dynamics.link_loads import link_loads, moving_links
@@ -16,8 +16,7 @@ from liedyn.dynamics.orientations import quaternions_over_time
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
-from liedyn.simulation.names import matching
-from liedyn.simulation.records.motion_columns import header_of
+from liedyn.simulation.names import listed, named
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",
@@ -77,7 +76,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     columns = _columns(model, asked, motion)
     if zmp:
         _refuse_free_fall(model, trajectory.t, columns)
-    header = {**trajectory.header, **header_of(model, passive=motion.passive)}
+    header = header_along(model, trajectory, motion.passive)
     header.pop("reaction", None)
     if asked.links:
         header["frame"] = frame_comment(frame, point)
@@ -104,13 +103,11 @@ def frame_comment(frame: str, point: Sequence[float] | None) -> str:
 
 def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> Question:
     check_frame(frame)
-    links: dict[str, None] = {}
-    for pattern in patterns:
-        hits = matching(pattern, model.link_names)
-        if not hits:
-            hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {', '.join(_first(model.link_names))}"
-            raise UsageError(f"--link {pattern}: there is no such link; {hint}")
-        links.update(dict.fromkeys(hits))
+
+    def refusal(pattern: str) -> str:
+        hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {listed(model.link_names, 12)}"
+        return f"--link {pattern}: there is no such link; {hint}"
+    links = named(patterns, model.link_names, refusal)
     if not links and not any(whole.values()):
         raise UsageError("there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp")
     if not links and (point is not None or jacobian):
@@ -127,11 +124,6 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
             raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
                              f"{LONGEST_LINE} characters: name fewer links")
     return Question(tuple(links), p, frame, jacobian, **whole)
-
-
-def _first(names: Sequence[str]) -> list[str]:
-    """What a line holds of them."""
-    return [*names[:12], *(["…"] if len(names) > 12 else [])]
 
 
 def _columns(model: Model, asked: Question, motion: Motion) -> Columns:

@@ -1,26 +1,17 @@
-"""Inverse, forward and hybrid dynamics of mechanisms along the rows of a trajectory file."""
+"""What dynamics of mechanisms along the rows of a trajectory file needs besides: closed rows, and who is actuated."""
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
-from liedyn.analyse.along.recorded_motion import Outcome
-from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.analyse.along.recorded_motion import Motion
 from liedyn.dynamics.loops.constrained_inverse import constrained_inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.errors import Place, TrajectoryError, UsageError
 
 _CLOSED = 1e-6          # rad or m, per second for velocities: what six digits in a file leave
 _MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
-
-
-def motion_of_mechanism(model, motion, a, tau, prescribed) -> Outcome:
-    """Constrained forward dynamics (a None) or hybrid dynamics of every row."""
-    given = {"f_ext": motion.f_ext, "passive": motion.passive}
-    if a is None:
-        found = constrained_forward_dynamics(model, motion.q, motion.v, tau, **given)
-    else:
-        found = constrained_hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, **given)
-    return Outcome(found.a, tau if a is None else found.tau, found.multipliers)
 
 
 def motors_of(model, motion, actuated):
@@ -36,12 +27,12 @@ def motors_of(model, motion, actuated):
     return actuated, [f"actuated joints (those with forces in the trajectory): {names}"]
 
 
-def inverse_of_mechanism(model, motion, actuated, criterion) -> Outcome:
-    """actuated: (nv,) bool."""
+def inverse_of_mechanism(model, motion, actuated, criterion) -> Motion:
+    """With joint forces, and accelerations that obey the constraints. actuated: (nv,) bool."""
     a, notes = obedient(model, motion)
     found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
                                          passive=motion.passive)
-    return Outcome(a, found.tau, found.multipliers, tuple(notes))
+    return replace(motion, a=a, tau=found.tau, multipliers=found.multipliers, notes=(*motion.notes, *notes))
 
 
 def obedient(model, motion):

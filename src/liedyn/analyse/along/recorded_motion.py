@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
 from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model
-from liedyn.simulation.names import matching
-from liedyn.simulation.records.motion_columns import bind, bind_wrenches
+from liedyn.simulation.names import named
+from liedyn.simulation.records.motion_columns import bind, bind_wrenches, columns_of, header_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +28,8 @@ class Along:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Of a file. variants: the same motion with v and a derived in another way, and from positions with more noise, for
-    telling what results are off; none where nothing is derived."""
+    """Of a file, and what dynamics makes of it. variants: the same motion with v and a derived in another way, and from positions
+    with more noise, for telling what results are off; none where nothing is derived. multipliers: of constraints, once known."""
 
     q: np.ndarray
     v: np.ndarray | None
@@ -40,27 +39,35 @@ class Motion:
     passive: bool
     notes: tuple[str, ...]
     variants: tuple[Motion, ...] = ()
-
-
-class Outcome(NamedTuple):
-    """What dynamics gives of a motion: (N, nv) each, and with constraints their multipliers."""
-
-    a: np.ndarray
-    tau: np.ndarray
     multipliers: np.ndarray | None = None
-    notes: tuple[str, ...] = ()
 
 
 def mask_of(model: Model, patterns) -> np.ndarray:
     """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
     mask = np.zeros(model.nv, dtype=bool)
-    for pattern in patterns:
-        names = matching(pattern, model.joint_names)
-        if not names:
-            raise UsageError(f"no moving joint matches {pattern!r}; the robot has {', '.join(model.joint_names) or 'none'}")
-        for name in names:
-            mask[model.v_index(name)] = True
+    known = ", ".join(model.joint_names) or "none"
+    for name in named(patterns, model.joint_names, lambda pattern: f"no moving joint matches {pattern!r}; the robot has {known}"):
+        mask[model.v_index(name)] = True
     return mask
+
+
+def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
+    """(nv,) bool: coordinates whose acceleration goes into "inverse", "forward" or "hybrid" dynamics, and whose force comes out.
+    patterns: of joint names, for "hybrid"."""
+    return mask_of(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
+
+
+def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:
+    """The comments of a trajectory, and with what was computed."""
+    return trajectory.header | {key: x for key, x in header_of(model, passive=passive).items() if key != "robot"}
+
+
+def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> Motion:
+    """What dynamics needs of a file."""
+    motion = motion_of(model, trajectory, derive_a=bool(prescribed.any()))
+    if not prescribed.all():
+        require_forces(trajectory, motion.tau, of)
+    return motion
 
 
 def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
@@ -76,6 +83,13 @@ def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
         derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
             {}, {"points": other_points(len(given.q))}, {"noisy": True}))
     return replace(derived, notes=(note,), variants=tuple(others))
+
+
+def columns_of_motion(model: Model, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
+    """The motion, and the external wrenches that act, as columns of a trajectory."""
+    which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
+    return columns_of(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
+                      q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
 def given_motion(model: Model, trajectory) -> Motion:
@@ -169,6 +183,10 @@ def naming(trajectory):
             raise
         raise TrajectoryError(error.message, place=Place(trajectory.source), found=error.found, expected=error.expected,
                               hint=error.hint) from None
+
+
+def require_forces(trajectory, tau, of: str) -> None:
+    require(trajectory, tau, "tau", f"the joint forces{' of the joints that are not prescribed' if of == 'hybrid' else ''}")
 
 
 def require(trajectory, array, kind: str, what: str) -> None:

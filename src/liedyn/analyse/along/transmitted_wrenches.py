@@ -9,7 +9,7 @@ from liedyn.dynamics.link_loads import link_loads
 from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches, constraint_wrenches
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.simulation.records.motion_columns import joint_wrench_columns, reaction_comment
+from liedyn.simulation.records.motion_columns import reaction_comment
 
 AXES = ("world", "link", "joint")
 _OF_JOINTS = {"world": "world axes", "link": "axes of the child link",
@@ -17,20 +17,20 @@ _OF_JOINTS = {"world": "world axes", "link": "axes of the child link",
 _OF_LOOPS = {"world": "world axes", "link": "axes of link b", "joint": "axes of frame b"}
 
 
-def joint_wrenches_along(model: Model, motion, multipliers, axes: str) -> dict[str, np.ndarray]:
+def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarray]:
     """{joint: (N, 6)} [m; f] [N m | N]: wrench on the child link from the parent link, about the child link's origin.
 
     All joints, fixed ones too, and the free joint of a floating base. A joint carries what the links beyond it need, less the
     external wrenches and the reactions of loops on them.
 
-    motion : with q, v, a, f_ext (`Motion`); multipliers (N, m) of a robot with constraints, else None; axes of `AXES`.
+    motion : with q, v, a, f_ext and, of a robot with constraints, multipliers (`Motion`); axes of `AXES`.
     """
     T = link_poses(model, motion.q)
     carried = link_loads(model, motion.q, motion.v, motion.a)
     if motion.f_ext is not None:
         carried = carried - wrenches_in(WORLD, T, motion.f_ext)
-    if multipliers is not None:
-        carried = carried - wrenches_in(WORLD, T, constraint_wrenches(model, motion.q, multipliers))
+    if motion.multipliers is not None:
+        carried = carried - wrenches_in(WORLD, T, constraint_wrenches(model, motion.q, motion.multipliers))
     joints = {one.name: (one.parent, one.child, pose(one.origin)) for one in model.description.joints}
     joints |= {one.name: (one.parent, one.child, one.home) for one in model.joints if one.name not in joints}
     out = {}
@@ -70,10 +70,6 @@ def wrench_comments(model: Model, axes: str) -> dict[str, str]:
     if model.description.loops:
         out["reaction"] = reaction_comment(_OF_LOOPS[axes])
     return out
-
-
-def wrench_columns(model: Model, motion, multipliers, axes: str) -> list[tuple[str, str, np.ndarray]]:
-    return joint_wrench_columns(joint_wrenches_along(model, motion, multipliers, axes))
 
 
 def _outermost_first(joints: dict[str, tuple]) -> list[str]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.model.build import Assembly
-from liedyn.model.description import WORLD, Joint, Pose, Robot
+from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from liedyn.model.model import Model
 from liedyn.model.spatial import exp_screw, pose
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
-_UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
+_PARTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
 
 
 def varied(model: Model, name: str, change: float) -> Model:
@@ -38,31 +38,29 @@ def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
 
 def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
     head, _, rest = name.partition(".")
-    if head in ("mass", "com", "inertia"):
-        return _links(robot, head, rest, change)
     if head == "gravity":
         return replace(robot, gravity=_plus(robot.gravity, "xyz".index(rest), change))
-    if head in ("origin", "screw", "pitch"):
-        return _joints(robot, lambda joint: _moved(model, joint, head, rest, change))
-    return _joints(robot, lambda joint: _coordinate(joint, head, rest, change))
+    if head in _PARTS:
+        return replace(robot, links=tuple(_changed_link(link, head, rest, change) for link in robot.links))
+    moved = head in ("origin", "screw", "pitch")
+    return replace(robot, joints=tuple(_moved(model, joint, head, rest, change) if moved else
+                                       _coordinate(joint, head, rest, change) for joint in robot.joints))
 
 
 def value(model: Model, name: str) -> float:
     """The parameter itself; zero for placements and screws, which change against what they are."""
     head, _, rest = name.partition(".")
-    if head in ("mass", "com", "inertia"):
-        for link in model.description.links:
-            if rest == link.name:
-                return link.mass
-            if rest.rpartition(".")[0] == link.name:
-                part = rest.rpartition(".")[2]
-                return link.com["xyz".index(part)] if head == "com" else link.inertia[_UPPER.index(part)]
     if head == "gravity":
         return float(model.gravity["xyz".index(rest)])
+    if head in _PARTS:
+        found = {_part(link, head, rest): link for link in model.description.links}
+        return next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in found.items() if k is not None)
     for joint in model.description.joints:
-        for label, parameters in zip(joint.labels, joint.coordinates, strict=False):
-            if head in ("armature", "damping", "friction", "stiffness", "rest") and rest == _dotted(joint, label):
-                return getattr(parameters, head)
+        if head == "pitch" and joint.name == rest:
+            return joint.pitch
+        for label, figures in zip(joint.labels, joint.figures, strict=True):
+            if rest == _dotted(joint.name, label) and hasattr(figures, head):
+                return getattr(figures, head)
     return 0.0
 
 
@@ -73,22 +71,17 @@ def _with_root_joint(model: Model) -> Robot:
     return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
 
 
-def _links(robot: Robot, head: str, rest: str, change: float) -> Robot:
-    owner, _, part = rest.rpartition(".")
-
-    def changed(link):
-        if head == "mass":
-            return replace(link, mass=link.mass + change) if link.name == rest else link
-        if link.name != owner:
-            return link
-        if head == "com":
-            return replace(link, com=_plus(link.com, "xyz".index(part), change))
-        return replace(link, inertia=_plus(link.inertia, _UPPER.index(part), change))
-    return replace(robot, links=tuple(changed(link) for link in robot.links))
+def _part(link: Link, head: str, rest: str) -> int | None:
+    """Which number of the field `head` of a link it is, if any."""
+    names = [_dotted(link.name, part) for part in _PARTS[head]]
+    return names.index(rest) if rest in names else None
 
 
-def _joints(robot: Robot, changed) -> Robot:
-    return replace(robot, joints=tuple(changed(joint) for joint in robot.joints))
+def _changed_link(link: Link, head: str, rest: str, change: float) -> Link:
+    k = _part(link, head, rest)
+    if k is None:
+        return link
+    return replace(link, **{head: link.mass + change if head == "mass" else _plus(getattr(link, head), k, change)})
 
 
 def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> Joint:
@@ -113,14 +106,14 @@ def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> J
 def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
     parameters = list(joint.figures)
     for k, label in enumerate(joint.labels):
-        if rest == _dotted(joint, label):
+        if rest == _dotted(joint.name, label):
             parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
             return replace(joint, coordinates=tuple(parameters))
     return joint
 
 
-def _dotted(joint: Joint, label: str) -> str:
-    return f"{joint.name}.{label}" if label else joint.name
+def _dotted(name: str, label: str) -> str:
+    return f"{name}.{label}" if label else name
 
 
 def _plus(x: tuple, k: int, change: float) -> tuple:

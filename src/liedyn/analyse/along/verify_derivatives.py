@@ -72,15 +72,13 @@ def _differences(model: Model, asked: Question, motion, u, condition: float, upd
 
 def _along(model: Model, asked: Question, motion, u, name: str):
     """What comes out as a function of a change of one variable, and the first steps to take."""
-    kind, e = kind_of(name), np.zeros(model.nv)
+    kind = kind_of(name)
     if kind == "parameter":
         return lambda s: _outcome(varied(model, name, s), asked, motion, motion.q, motion.v, u), _steps(model, name)
-    e[model.v_names.index(name.partition(".")[2])] = 1.0
-    if kind == "q":
-        return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * e), motion.v, u), (_STEP,)
-    if kind == "v":
-        return lambda s: _outcome(model, asked, motion, motion.q, motion.v + s * e, u), (_STEP,)
-    return lambda s: _outcome(model, asked, motion, motion.q, motion.v, u + s * e), (max(1.0, np.abs(u).max()),)
+    dq, dv, du = np.zeros((3, model.nv))
+    {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
+    step = max(1.0, np.abs(u).max()) if kind == "u" else _STEP
+    return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), (step,)
 
 
 def _outcome(model: Model, asked: Question, motion, q, v, u) -> np.ndarray:

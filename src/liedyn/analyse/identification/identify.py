@@ -22,6 +22,7 @@ from liedyn.errors import ModelError, TrajectoryError, UsageError
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulation.names import listed
 
 POOR = 0.3            # a parameter is poorly excited where its standard deviation is this part of its value
 _LEAST_NOISE = 1e-12  # of the largest force: exact data are weighted as if they had rounding only
@@ -260,16 +261,12 @@ def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray, m
                       for mask in (~np.isfinite(deviations), np.isfinite(deviations) & ~reliable))
     notes = []
     if unseen:
-        notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({_listed(unseen)}): "
+        notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({listed(unseen, 6)}): "
                      "their values are those of the robot file")
     if biased:
-        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({_listed(biased)}): noise of the motion "
+        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): noise of the motion "
                      f"or its smoothing biases them by more than their deviation; {mend}")
     return notes
-
-
-def _listed(names: list[str]) -> str:
-    return f"{', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
 
 
 # for the command ---------------------------------------------------------------------------------------------------

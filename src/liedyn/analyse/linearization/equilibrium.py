@@ -8,21 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
+from liedyn.analyse.linearization.independent import chart
+from liedyn.analyse.linearization.instant import Instant, Setup, completed, frozen, instant, prepare, standing, state_at
 from liedyn.analyse.linearization.linear_system import LinearSystem
-from liedyn.analyse.linearization.system_at import chart_at, linear_system
+from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.arrays import short
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
-from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.loops.constraints import project_configuration
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.simulation.signals import CONSTANT, TORQUE
 from liedyn.model.model import Model
+from liedyn.simulation.driven_loops import drives_at
 from liedyn.simulation.measured import measured_at
-from liedyn.simulation.names import matching
+from liedyn.simulation.names import listed, named
 
 _TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
 _STEPS, _LONGEST = 60, 0.7   # Newton steps; rad or m in one of them
@@ -133,19 +135,12 @@ def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
 
 def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
     """q moved onto the constraints, if there are any."""
-    if setup.problem.ties is None:
+    if not setup.model.nc:
         return q
-    from liedyn.dynamics.loops.constraints import project_configuration
-    from liedyn.simulation.driven_loops import drives_at
-
     return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
 
 
 def _refuse_moving_drives(setup: Setup, t: float) -> None:
-    if setup.problem.ties is None:
-        return
-    from liedyn.simulation.driven_loops import drives_at
-
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
         if np.abs([V, dV]).max() > _MOVING:
             raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
@@ -156,15 +151,12 @@ def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
     """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
-    for pattern in [hold] if isinstance(hold, str) else hold:
-        names = matching(pattern, model.joint_names)
-        hits = [actuators.index(name) for name in matching(pattern, actuators)]
-        if not names and not hits:
-            known = ", ".join([*model.joint_names, *actuators][:12])
-            raise UsageError(f"no joint or actuator to hold matches {pattern!r}; the robot has {known or 'none'}")
-        for name in names:
+    known = [*model.joint_names, *actuators]
+    for name in named(hold, known, lambda pattern: f"no joint or actuator to hold matches {pattern!r}; the robot has "
+                                                   f"{', '.join(known[:12]) or 'none'}"):
+        if name in model.joint_names:
             joints[model.v_index(name)] = True
-        thrusts[hits] = True
+        thrusts |= np.array([actuator == name for actuator in actuators], dtype=bool)
     return joints & ~setup.prescribed, thrusts
 
 
@@ -228,8 +220,8 @@ class _Search:
 
     def _step(self, now: _Point) -> np.ndarray:
         nv = self.model.nv
-        chart, _ = chart_at(self.problem, now.here, ~self.free)
-        index, Z = (np.arange(nv), np.eye(nv)) if chart is None else (chart.index, chart.Z)
+        moves = chart(self.model, now.here.q, now.here.v, ~self.free, drives_at(self.problem, self.t))
+        index, Z = (moves.index, moves.Z) if moves else (np.arange(nv), np.eye(nv))
         system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
         slope, a, A = system.A[f:2 * f, :f], now.here.a[index], system.A
         downhill = np.zeros(nv)
@@ -273,29 +265,19 @@ class _Search:
         """With the forces of held joints less what their laws give."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest, None, best.z)
-        tau = self._forces(best, given.tau)
+        _, tau = completed(self.model, best.q, rest, rest, given.tau, ~self.free, best.here.f_ext, self.setup.scenario.passive,
+                           drives_at(self.setup.problem, self.t))
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
         return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v), best.z)
-
-    def _forces(self, best: _Point, tau) -> np.ndarray:
-        """Complete, with those that hold what is held."""
-        state, given = (self.model, best.q, *np.zeros((2, self.model.nv)), tau, ~self.free), self.setup.scenario.passive
-        if self.setup.problem.ties is None:
-            return hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given)[1]
-        from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-        from liedyn.simulation.driven_loops import drives_at
-
-        drive = drives_at(self.setup.problem, self.t)
-        return constrained_hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given, drive=drive).tau
 
     def _notes(self, v) -> list[str]:
         notes, prescribed = [], self.setup.prescribed
         moves = prescribed & ((np.abs(v) > _MOVING) | (np.abs(self.start.a) > _MOVING))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
-            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion is not at rest at "
+            notes.append(f"{listed(names, 4)}: the prescribed motion is not at rest at "
                          f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
         if self._changing():
             notes.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives
 from liedyn.errors import ComputationError, UsageError
-from liedyn.simulation.names import matching
+from liedyn.simulation.names import listed, named
 
 _RANK = 1e-6       # a singular value of A, rows of unit length, below this part of the largest is zero; a coordinate stands still
 _NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken
@@ -30,28 +29,34 @@ class Chart:
 
     def reduced(self, full: LinearSystem) -> LinearSystem:
         """The system of all coordinates in the independent ones; integrals stay."""
-        nv = len(self.Z)
-        others = np.arange(2 * nv, len(full.states))
-        P = block_diag(np.block([[self.Z, np.zeros_like(self.Z)], [self.G, self.Z]]), np.eye(len(others)))
+        (nv, f), n = self.Z.shape, len(full.states)
+        others = np.arange(2 * nv, n)
+        P = np.zeros((n, 2 * f + len(others)))
+        P[:nv, :f], P[nv:2 * nv, :f], P[nv:2 * nv, f:2 * f], P[2 * nv:, 2 * f:] = self.Z, self.G, self.Z, np.eye(len(others))
         kept = np.concatenate([self.index, nv + self.index, others])
         pick = lambda names: tuple(names[k] for k in kept)      # noqa: E731
         return replace(full, A=(full.A @ P)[kept], B=full.B[kept], C=full.C @ P, states=pick(full.states),
                        state_units=pick(full.state_units), moving=full.moving[kept])
 
 
-def chart(model, q, v, prescribed, drive=None, named=()) -> Chart:
-    """Of the model at q, v. Independent are prescribed coordinates (nv,), then those `named` (patterns), then what moves most.
+def chart(model, q, v, prescribed, drive=None, wanted=()) -> Chart | None:
+    """Of the model at q, v; None where it has no constraints. Independent are prescribed coordinates (nv,), then those `wanted`
+    (patterns), then what moves most.
 
     Raises
     ------
     UsageError
-        For a pattern that matches no coordinate, or names that depend on each other.
+        For a pattern that matches no coordinate, names that depend on each other, or any without constraints.
     ComputationError
         Where nothing can move, or where prescribed coordinates depend on each other.
     """
+    if not model.nc:
+        if len(wanted):
+            raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
+        return None
     nv, m = model.nv, model.nc
     rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, drive=drive, passive=False)
-    index = _independent(model, null_space(rates.A), np.flatnonzero(prescribed), _wanted(model, named))
+    index = _independent(model, null_space(rates.A), np.flatnonzero(prescribed), _wanted(model, wanted))
     others = np.setdiff1d(np.arange(nv), index)
     Z, G = np.zeros((2, nv, len(index)))
     Z[index] = np.eye(len(index))
@@ -71,15 +76,11 @@ def _solve(A, rhs) -> np.ndarray:
     return np.linalg.lstsq(A, rhs, rcond=_RANK)[0] if A.size else np.zeros((A.shape[1], rhs.shape[1]))
 
 
-def _wanted(model, named) -> np.ndarray:
-    names, chosen = model.v_names, []
-    for pattern in [named] if isinstance(named, str) else named:
-        hits = [names.index(name) for name in matching(pattern, names)]
-        if not hits:
-            raise UsageError(f"no independent coordinate matches {pattern!r}; the coordinates are "
-                             f"{', '.join(names[:12])}{', …' if len(names) > 12 else ''}")
-        chosen += [k for k in hits if k not in chosen]
-    return np.array(chosen, dtype=np.int64)
+def _wanted(model, patterns) -> np.ndarray:
+    names = model.v_names
+    chosen = named(patterns, names, lambda pattern: f"no independent coordinate matches {pattern!r}; the coordinates are "
+                                                    f"{listed(names, 12)}")
+    return np.array([names.index(name) for name in chosen], dtype=np.int64)
 
 
 def _independent(model, N, prescribed, wanted) -> np.ndarray:

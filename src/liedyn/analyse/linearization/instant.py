@@ -10,6 +10,7 @@ from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
+from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.evaluation import evaluated
@@ -19,6 +20,9 @@ from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulation.control_laws.motors import with_rotors
+from liedyn.simulation.driven_loops import drives_at
+from liedyn.simulation.measured import measured_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,6 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
-    from liedyn.simulation.control_laws.motors import with_rotors
     from liedyn.simulation.events.parts import opened
     from liedyn.simulation.schedule import compile_schedule
 
@@ -143,23 +146,20 @@ def instant(problem: Problem, t: float, q, v, u=None, integral=None) -> Instant:
         if thrust:
             f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
             f_ext[m.link_index(actuator.link)] += thrust * push_of(actuator)
-    a, tau = _response(problem, t, here, here.a + u[:nv], here.tau + u[:nv], f_ext)
+    a, tau = completed(m, here.q, here.v, here.a + u[:nv], here.tau + u[:nv], np.asarray(problem.schedule.level != TORQUE), f_ext,
+                       problem.passive, drives_at(problem, t))
     return replace(here, a=a, tau=tau, f_ext=f_ext)
 
 
-def _response(problem: Problem, t: float, here: Instant, a, tau, f_ext):
-    """a and tau complete."""
-    state = problem.model, here.q, here.v, a, tau, np.asarray(problem.schedule.level != TORQUE)
-    if problem.ties is None:
-        return hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive)
-    from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-    from liedyn.simulation.driven_loops import drives_at
-
-    found = constrained_hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive, drive=drives_at(problem, t))
+def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, drive) -> tuple[np.ndarray, np.ndarray]:
+    """a and tau complete, by hybrid dynamics under the constraints that the model has; drive: the motion of driven loops."""
+    if not model.nc:
+        return hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive)
+    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
     return found.a, found.tau
 
 
-def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=()) -> Problem:
+def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=False) -> Problem:
     """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
     are states like others.
 
@@ -168,14 +168,14 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
     rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
     """
     schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
-    motion = np.asarray(schedule.level != TORQUE) | np.asarray(held if len(held) else np.zeros(nv, dtype=bool))
+    motion = np.asarray(schedule.level != TORQUE) | held
     values, first = (np.zeros(nv) if rest else here.a) * motion, len(signals.kind)
     constant = motion.copy()
     if not laws:
         # what the laws give here: tau itself, as it is written where no motion is prescribed
         values, constant = np.where(motion, values, here.tau - here.integral), np.ones(nv, dtype=bool)
         summed = np.isin(np.arange(nv), schedule.integral)
-        forces = np.array([_value(problem, k, here) for k in schedule.force_signal])
+        forces = np.array([signal_at(problem, k, here) for k in schedule.force_signal])
         values = np.concatenate([values, forces])
         problem = replace(problem, law=None, joint_laws=None)
         schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
@@ -189,8 +189,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
     return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
 
 
-def _value(problem: Problem, k: int, here: Instant) -> float:
-    from liedyn.simulation.measured import measured_at
+def signal_at(problem: Problem, k: int, here: Instant) -> float:
     return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ComplexArray, Mask
 from liedyn.errors import ComputationError, UsageError
-from liedyn.simulation.names import matching
+from liedyn.simulation.names import listed, named
 
 _RANK = 1e-10        # singular values below this part of the largest count as zero
 
@@ -134,19 +134,16 @@ class LinearSystem:
                        output_units=pick(self.output_units, o))
 
 
-def _few(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"
+def _few(names: Sequence[str]) -> str:
+    return listed(names, 8) or "none"
 
 
 def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
-    chosen: set[int] = set()
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        hits = {names.index(name) for name in matching(pattern, names)}
-        if not hits and pattern != "*":
-            raise UsageError(f"no {what} matches {pattern!r}; there are {_few(names)}")
-        chosen |= hits
-    return sorted(chosen)
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    chosen = named([pattern for pattern in patterns if names or pattern != "*"], names,
+                   lambda pattern: f"no {what} matches {pattern!r}; there are {_few(names)}")
+    return sorted(names.index(name) for name in chosen)
 
 
 def modes(A: np.ndarray, names) -> tuple[Mode, ...]:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from liedyn.analyse.linearization.equilibrium import held, settle
-from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, state_at
+from liedyn.analyse.linearization.independent import chart
+from liedyn.analyse.linearization.instant import Instant, Setup, completed, frozen, instant, prepare, state_at
 from liedyn.analyse.linearization.linear_system import LinearSystem
-from liedyn.analyse.linearization.system_at import linear_system, refuse_independent
+from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangent_system
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.arguments import as_array, wrenches
-from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.scenario import Scenario
@@ -110,29 +111,23 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     for name, x in (("q", q), ("v", v), ("tau", tau)):
         if x.ndim != 1:
             raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
-    a, tau, chart = _motion(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, independent, drive)
+    _refuse_open(model, q, v, drive)
+    a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, drive)
+    chosen = chart(model, q, v, prescribed, drive, independent)
     here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
     none = np.zeros((nv, 2 * nv))
-    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chart, drive)
+    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, drive)
 
 
-def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive):
-    """a and tau complete, and the chart of a constrained model."""
+def _refuse_open(model, q, v, drive) -> None:
     if not model.nc:
-        refuse_independent(independent)
-        return *hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive), None
-    from liedyn.analyse.linearization.independent import chart
-    from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-    from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
-
+        return
     for what, x, mend in (("q", constraint_residual(model, q, drive=drive), "project_configuration or assemble"),
                           ("v", constraint_velocity(model, q, v, drive=drive), "project_velocity")):
         r = int(np.argmax(np.abs(x)))
         if not abs(x[r]) <= _CLOSED * (1.0 + (np.abs(v).max() if what == "v" else 0.0)):
             raise ComputationError(f"{what} violates the constraints: the residual of {model.row_names[r]} is {abs(x[r]):.3g} "
                                    f"({mend} corrects it)")
-    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
-    return found.a, found.tau, chart(model, q, v, prescribed, drive, independent)
 
 
 def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: float = 0.0, equilibrium: bool = False,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.analyse.linearization.instant import Instant, Setup
+from liedyn.analyse.linearization.independent import chart
+from liedyn.analyse.linearization.instant import Instant, Setup, signal_at
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.tangent_system import Integrals, tangent_system
-from liedyn.codegen.signals import read_signal
-from liedyn.errors import UsageError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.kernels.simulation.joint_laws import COMPUTED
 from liedyn.simulation.control_laws.feedback import joint_laws, wrench_laws
 from liedyn.simulation.control_laws.joint_law_slopes import at_limits
 from liedyn.simulation.control_laws.signal_slopes import signal_gradient
-from liedyn.simulation.measured import measured_at
+from liedyn.simulation.driven_loops import drives_at
 
 
 def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None,
@@ -23,8 +22,9 @@ def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*
     answer to integrals."""
     prescribed = setup.prescribed if prescribed is None else prescribed
     force, push = joint_laws(problem, here.t, here.q, here.v, here.integral), wrench_laws(problem, here.t, here.q, here.v)
-    chart, drive = chart_at(problem, here, prescribed, independent)
-    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, chart, drive,
+    drive = drives_at(problem, here.t)
+    independent = chart(problem.model, here.q, here.v, prescribed, drive, independent)
+    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, independent, drive,
                           integrals_of(problem, here, acting))
 
 
@@ -37,7 +37,8 @@ def integrals_of(problem, here: Instant, acting: bool = True) -> Integrals:
     if not len(k):
         return Integrals(k, rate, force)
     for row, i, ki in zip(rate, k, schedule.ki, strict=True):
-        if here.integral_rate[i] != 0.0 or not _rests(problem, here, i):
+        at_target = signal_at(problem, schedule.target[i], here) == here.q[schedule.q_of_v[i]]
+        if here.integral_rate[i] != 0.0 or at_target:          # else it rests, with an error
             row += ki * signal_gradient(problem, schedule.target[i], here.t, here.q, here.v)
             row[i] -= ki
     if acting:
@@ -49,13 +50,6 @@ def integrals_of(problem, here: Instant, acting: bool = True) -> Integrals:
     return Integrals(k, rate, force)
 
 
-def _rests(problem, here: Instant, i: int) -> bool:
-    """Whether an integral with no rate has an error all the same."""
-    target = read_signal(measured_at(problem.model, problem.signals, here.q, here.v), problem.schedule.target[i], here.t, here.q,
-                         here.v)[0]
-    return bool(target != here.q[problem.schedule.q_of_v[i]])
-
-
 def _of_computed(problem, here: Instant) -> np.ndarray:
     """(nv, m) derivative of joint forces by integrals: forces are affine in them."""
     p, nv = problem.without_stops, problem.model.nv
@@ -65,18 +59,3 @@ def _of_computed(problem, here: Instant) -> np.ndarray:
     return np.column_stack([0.5 * (forces(e) - forces(-e)) for e in np.eye(nv)[problem.schedule.integral]])
 
 
-def chart_at(problem, here: Instant, prescribed, independent=()):
-    """Independent coordinates of a problem with constraints, and the motion of its driven loops; else None, None."""
-    if problem.ties is None:
-        refuse_independent(independent)
-        return None, None
-    from liedyn.analyse.linearization.independent import chart
-    from liedyn.simulation.driven_loops import drives_at
-
-    drive = drives_at(problem, here.t)
-    return chart(problem.model, here.q, here.v, prescribed, drive, independent), drive
-
-
-def refuse_independent(independent) -> None:
-    if len(independent):
-        raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")

@@ -21,7 +21,10 @@ import numpy as np
 
 from liedyn.analyse.linearization.instant import Instant, thrust_columns
 from liedyn.analyse.linearization.linear_system import LinearSystem, choose
+from liedyn.dynamics.derivatives.derivative_results import SplitDerivatives
+from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
 from liedyn.dynamics.kinematics import jacobian
+from liedyn.dynamics.loops.constrained_derivatives import constrained_hybrid_derivatives
 from liedyn.errors import ModelError
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.model.spatial import bracket, skew
@@ -55,11 +58,23 @@ def tangent_system(model, here: Instant, prescribed, passive, force, push, input
     nv = model.nv
     integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
     n, last = 2 * nv + len(integrals.k), slice(2 * nv, None)
-    response = _response(model, here, prescribed, passive, chart is not None, drive)
-    motion_x, force_x = response.by_state(force, push)
-    motion_z, force_z = response.by_forces(integrals.force, 0.0 * integrals.force)
-    motion_x, force_x = np.hstack([motion_x, motion_z]), np.hstack([force_x, force_z])
-    motion_u, force_u = response.by_input(thrust_columns(model, here.q))
+    d, free, none = _derivatives(model, here, prescribed, passive, drive), ~prescribed, np.zeros_like(integrals.force)
+
+    def answers(force, push):
+        """Of accelerations and joint forces to joint forces of free coordinates, and to generalized forces of wrenches, (nv, k)
+        each."""
+        acting = (force + push)[free]
+        da, dtau = d.da_du[:, free] @ acting, d.dtau_du[:, free] @ acting
+        dtau[~free] -= push[~free]
+        dtau[free] = force[free]
+        return da, dtau
+
+    motion_laws, force_laws = answers(np.hstack([force, integrals.force]), np.hstack([push, none]))
+    motion_x = np.hstack([d.da_dq, d.da_dv, none]) + motion_laws
+    force_x = np.hstack([d.dtau_dq, d.dtau_dv, none]) + force_laws
+    thrusts = thrust_columns(model, here.q)
+    motion_thrust, force_thrust = answers(np.zeros_like(thrusts), thrusts)
+    motion_u, force_u = np.hstack([d.da_du, motion_thrust]), np.hstack([d.dtau_du, force_thrust])
     m = motion_u.shape[1]
     A, B = np.zeros((n, n)), np.vstack([np.zeros((nv, m)), motion_u, np.zeros((n - 2 * nv, m))])
     A[:nv, :nv], A[:nv, nv:2 * nv], A[nv:2 * nv] = -carried(model, here.v), np.eye(nv), motion_x
@@ -95,54 +110,25 @@ def _known_outputs(model) -> list[tuple[str, str]]:
 
 
 def _outputs(model, q, table, m: int, patterns):
-    """Names, C, D and units of the outputs that match; links are looked at only where they are asked for."""
-    nv, n, known = model.nv, table["q"][0].shape[1], _known_outputs(model)
-    places = [(link, axis) for link in model.link_names for axis in range(3)]
-    chosen = choose([name for name, _ in known], patterns, "output")
-    wanted = {places[k - 4 * nv][0] for k in chosen if k >= 4 * nv}
-    J = {link: np.hstack([jacobian(model, q, link, frame="local_world_aligned")[3:], np.zeros((3, n - nv))]) for link in wanted}
-    C, D = (np.vstack([blocks[k] for blocks in table.values()]) for k in range(2))
-    rows = [C[k] if k < 4 * nv else J[places[k - 4 * nv][0]][places[k - 4 * nv][1]] for k in chosen]
-    direct = [D[k] if k < 4 * nv else np.zeros(m) for k in chosen]
-    return (tuple(known[k][0] for k in chosen), np.array(rows).reshape(len(chosen), n),
-            np.array(direct).reshape(len(chosen), m), tuple(known[k][1] for k in chosen))
+    """Names, C, D and units of the outputs that match. table: {kind: rows of C and D of all coordinates}."""
+    n, known = table["q"][0].shape[1], _known_outputs(model)
+    chosen = [known[k] for k in choose([name for name, _ in known], patterns, "output")]
+    C, D = np.zeros((len(chosen), n)), np.zeros((len(chosen), m))
+    for row, (name, _) in enumerate(chosen):
+        kind, _, rest = name.partition(".")
+        if kind == "p":
+            link, _, axis = rest.rpartition(".")
+            C[row, :model.nv] = jacobian(model, q, link, frame="local_world_aligned")[3 + "xyz".index(axis)]
+        else:
+            C[row], D[row] = (block[model.v_names.index(rest)] for block in table[kind])
+    return tuple(name for name, _ in chosen), C, D, tuple(unit for _, unit in chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class _Response:
-    """How accelerations and joint forces answer. d: HybridDerivatives; free: coordinates whose force is given."""
-
-    d: object
-    free: np.ndarray
-
-    def by_forces(self, force, push):
-        """To joint forces of free coordinates, and to generalized forces of wrenches, (nv, k) each."""
-        acting = (force + push)[self.free]
-        da, dtau = self.d.da_du[:, self.free] @ acting, self.d.dtau_du[:, self.free] @ acting
-        dtau[~self.free] -= push[~self.free]
-        dtau[self.free] = force[self.free]
-        return da, dtau
-
-    def by_state(self, force, push):
-        da, dtau = self.by_forces(force, push)
-        return np.hstack([self.d.da_dq, self.d.da_dv]) + da, np.hstack([self.d.dtau_dq, self.d.dtau_dv]) + dtau
-
-    def by_input(self, thrusts):
-        da, dtau = self.by_forces(np.zeros_like(thrusts), thrusts)
-        return np.hstack([self.d.da_du, da]), np.hstack([self.d.dtau_du, dtau])
-
-
-def _response(model, here: Instant, prescribed, passive, tied, drive) -> _Response:
-    from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
-
+def _derivatives(model, here: Instant, prescribed, passive, drive) -> SplitDerivatives:
     state = model, here.q, here.v, here.a, here.tau, prescribed
-    if tied:
-        from liedyn.dynamics.loops.constrained_derivatives import constrained_hybrid_derivatives
-
-        derivatives = constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive)
-    else:
-        derivatives = hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive)
-    return _Response(derivatives.split(), ~prescribed)
+    if model.nc:
+        return constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive).split()
+    return hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive).split()
 
 
 def carried(model, v) -> np.ndarray:

@@ -3,12 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.analyse.linearization.independent import chart
 from liedyn.analyse.linearization.instant import Instant, instant
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.loops.constraints import nearest_velocity, project_configuration
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulation.driven_loops import drives_at
 from liedyn.simulation.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
 
 _STEP = 0.02                 # rad, m, rad/s, m/s
@@ -60,10 +63,6 @@ def _deviated(model, here: Instant):
 
 def _deviated_tied(problem, here: Instant, index):
     """The same by deviations of the independent coordinates, which the others follow."""
-    from liedyn.analyse.linearization.independent import chart
-    from liedyn.dynamics.loops.constraints import nearest_velocity, project_configuration
-    from liedyn.simulation.driven_loops import drives_at
-
     model, drive = problem.model, drives_at(problem, here.t)
     given = np.isin(np.arange(model.nv), index)
     Z = chart(model, here.q, here.v, given, drive).Z
@@ -94,16 +93,13 @@ def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.nda
     `here`."""
     model = problem.model
     there = instant(problem, here.t, q, v, u, z)
-    places: dict[str, np.ndarray] = {}
     values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
     y = []
     for name in outputs:
         kind, _, rest = name.partition(".")
         if kind == "p":
             link, _, axis = rest.rpartition(".")
-            if link not in places:
-                places[link] = link_pose(model, q, link)[:3, 3]
-            y.append(places[link]["xyz".index(axis)])
+            y.append(link_pose(model, q, link)["xyz".index(axis), 3])
         else:
             y.append(values[kind][model.v_names.index(rest)])
     return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])

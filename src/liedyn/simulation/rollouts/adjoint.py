@@ -117,9 +117,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
 
 
 def _line_of(engine, given, mask, method: str, places):
-    problem = engine.problem
-    line = adjoint_step(given.model, problem.plant(), problem.schedule, problem.signals, method, places,
-                        given.rows.get(mask.tobytes(), ()))
+    line = adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
         mend = " (semi_implicit has a quarter of those of rk4)" if method == "rk4" else ""
         raise UsageError(f"the adjoint of a step of this robot has no straight-line code: too many operations{mend}")
