@@ -33,7 +33,7 @@ def computed(model, key, entry, memory: Callable[..., int], given: dict, *shapes
     key: under which a call for one state leaves its line in the model's cache to those that differ in the numbers of states
     alone; None: it leaves none. memory: numbers of scratch, by `Model.sizes`. given: states, as `states` takes them. The entry's
     arguments are, in this order: before (or the mask prescribed), states, options, results, after."""
-    if given.get("f_ext") is given.get("drive") is None:
+    if given.get("f_ext") is given.get("drive") is None and model.nv:          # else its line has no states to take
         found = by_line(model, key, out if out is None or len(shapes) > 1 else (out,),
                         *[x for x in given.values() if x is not None and x is not NONE])
         if found is not None:
@@ -61,8 +61,11 @@ def completed(model, key, entry, memory: Callable[..., int], given: dict, shape:
     lead, arrays = states(model, given)
     _, _, name, _, wrenches = given
     q, v, a, tau, F = arrays.values()
-    a = place_for((*lead, *shape), out, arrays.values()) if given[name] is NONE else a.reshape(*lead, *shape).copy()
-    tau = tau.reshape(*lead, *shape).copy()
+    tau = tau.reshape(*lead, *shape)
+    if given[name] is NONE:                               # all of tau is read, nothing of it written
+        a = place_for((*lead, *shape), out, arrays.values())
+    else:
+        a, tau = a.reshape(*lead, *shape).copy(), tau.copy()
     if lead:
         rows, count = [x.reshape(len(q), prod(shape)) for x in (a, tau)], len(q)
     else:

@@ -64,6 +64,6 @@ def _limit(group: Path) -> float:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="ascii")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):                 # no such file on this system, or not for us
         return ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.mass import inverse_mass_matrix
+from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
 
 _DEPENDENT = 1e-11           # of the largest singular value: rows that depend on each other
@@ -44,17 +44,18 @@ def jump(model, q, v, rows, b) -> Jump:
 
 def jumps(model, q, v, rows, b) -> Jump:
     """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
-    W = inverse_mass_matrix(model.open_tree(), q)
+    M = mass_matrix(model.open_tree(), q)
     size = np.linalg.norm(rows, axis=-1)                       # rows in rad and in m: by their own measure
     size[size == 0.0] = 1.0                                    # as those of a planar mechanism across its plane
     G, b = rows / size[..., None], b / size
-    response = G @ W @ np.swapaxes(G, -1, -2)
+    along = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
+    response = G @ along
     inverse = np.linalg.pinv(response, rcond=_DEPENDENT, hermitian=True)
     miss = b - _times(G, v)
     p = _times(inverse, miss)
     p += _times(inverse, miss - _times(response, p))           # once more: it takes rounding away
     impulse = _times(np.swapaxes(G, -1, -2), p)
-    after = v + _times(W, impulse)
+    after = v + _times(along, p)
     scale = np.maximum(_largest(miss), _largest(b))
     missed = _largest(_times(G, after) - b)
     contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(_largest(v), 1e-8)

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.dynamics.mass import inverse_mass_matrix
+from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem
@@ -141,7 +141,7 @@ def _away(stops, v) -> np.ndarray:
 
 def _mobility(moment: Moment, problem: Problem) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints and constraints leave."""
-    W, (K, _) = inverse_mass_matrix(moment.model.open_tree(), moment.q), kept(moment, problem)
+    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem)
     if not len(K):
         return W
     return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=1e-11)[0]
