@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.analyse.linearization.independent import chart
 from liedyn.analyse.linearization.instant import Instant, instant
 from liedyn.analyse.linearization.linear_system import LinearSystem
-from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.loops.constraints import nearest_velocity, project_configuration
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
@@ -94,12 +94,13 @@ def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.nda
     model = problem.model
     there = instant(problem, here.t, q, v, u, z)
     values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
+    places = link_poses(model, q)[:, :3, 3] if any(name.startswith("p.") for name in outputs) else None
     y = []
     for name in outputs:
         kind, _, rest = name.partition(".")
         if kind == "p":
             link, _, axis = rest.rpartition(".")
-            y.append(link_pose(model, q, link)["xyz".index(axis), 3])
+            y.append(places[model.link_index(link), "xyz".index(axis)])
         else:
             y.append(values[kind][model.v_names.index(rest)])
     return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])
