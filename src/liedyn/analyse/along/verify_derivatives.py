@@ -8,6 +8,7 @@ from liedyn.analyse.along.varied import value, varied
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import integrate
+from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed
 from liedyn.model.model import Model
 from liedyn.simulation.extrapolation import BOUND, Compared, compare, condition_of, own_error, surest_slope
@@ -74,11 +75,20 @@ def _along(model: Model, asked: Question, motion, u, name: str):
     """What comes out as a function of a change of one variable, and the first steps to take."""
     kind = kind_of(name)
     if kind == "parameter":
-        return lambda s: _outcome(varied(model, name, s), asked, motion, motion.q, motion.v, u), _steps(model, name)
+        return lambda s: _outcome_of(varied(model, name, s), model, asked, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
     step = max(1.0, np.abs(u).max()) if kind == "u" else _STEP
     return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), (step,)
+
+
+def _outcome_of(other: Model, model: Model, asked: Question, motion, u) -> np.ndarray:
+    """Of a robot with other numbers, by one line for all of them."""
+    if not np.array_equal(other.index, model.index):
+        return _outcome(other, asked, motion, motion.q, motion.v, u)
+    numbers = np.tile(other.constants, (len(motion.q), 1))
+    with Variants.of_numbers(model, range(len(other.constants)), numbers).in_place_of_the_model():
+        return _outcome(model, asked, motion, motion.q, motion.v, u)
 
 
 def _outcome(model: Model, asked: Question, motion, q, v, u) -> np.ndarray:
