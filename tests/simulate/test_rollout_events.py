@@ -252,3 +252,9 @@ def test_the_moment_is_found_to_rounding():
     for power in (1, 3):
         found = first_beyond(lambda x, power=power: (roots - x) ** power, len(roots))
         assert (found > roots).all() and (found - roots).max() < 3e-13
+
+
+def test_no_runs_have_no_events(pendulum):
+    found = ld.rollout(pendulum, np.zeros((0, 2)), [0.0, 0.0], dt=DT, steps=5, events=TWO)
+    assert len(found.events) == 0 and found.q.shape == (0, 6, 2) and found.events.q.shape == (0, 2)
+    assert repr(found.events) == "<RolloutEvents: 0 events, 0 runs>"

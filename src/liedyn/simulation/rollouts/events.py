@@ -168,8 +168,8 @@ def without_held_switches(signals: Signals) -> Signals:
     return signals._replace(code=code, held=np.zeros(0))
 
 
-class Happening:
-    """What events do in the course of a rollout.
+class EventHandler:
+    """What the events of a rollout do to its runs.
 
     stopped_at   (N,) [s] where `stop` has ended a run, else NaN
     last         (N, events) [s] when each happened last, else -inf
@@ -195,20 +195,20 @@ class Happening:
         """The side that each run is on."""
         who = np.arange(self.runs.count)
         if len(who) and self.events.watched:
-            now = _Now(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
-            now.take_sides(who)
-            moving.work[:, 1:] = now.sides
+            within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
+            within.take_sides(who)
+            moving.work[:, 1:] = within.sides
 
     def happen_at(self, step: int, engine: SideBySide, moving: Runs, clock, values) -> None:
         """Events of this time."""
         who = np.flatnonzero((moving.ended < 0) & (self.runs.last >= step))
         if len(who):
-            now = _Now(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
+            within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
             for i in self.events.timed[step]:
-                now.happen(i, np.flatnonzero(self.is_heard(i, who, now.t)))
+                within.happen(i, np.flatnonzero(self.is_heard(i, who, within.t)))
             if self.events.watched:
-                now.take_sides(np.arange(len(who)))
-            now.hand_back(moving, np.zeros(len(who), dtype=np.int64))
+                within.take_sides(np.arange(len(who)))
+            within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
 
     def follow(self, engine: SideBySide, moving: Runs, grid: Grid, found: Outputs, values, driven: Driven) -> None:
         """Runs that stay before a step for an event go on to the end of the grid."""
@@ -220,9 +220,9 @@ class Happening:
             series = driven.series[np.minimum(who, len(driven.series) - 1)]
             own[:, driven.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
             moving.ended[who], moving.codes[who] = -1, RUNNING
-            now = _Now(self, engine, moving, who, grid.clocks[steps], own)
-            now.go_on()
-            now.hand_back(moving, steps)
+            within = _MidStep(self, engine, moving, who, grid.clocks[steps], own)
+            within.go_on()
+            within.hand_back(moving, steps)
             on = moving.ended[who] < 0
             who, begins = who[on], steps[on] + 1
             some = Runs(*(x[who] for x in (moving.q, moving.v, moving.work)), begins,
@@ -248,11 +248,11 @@ class Happening:
         return heard
 
 
-class _Now:
+class _MidStep:
     """Runs `who` of a rollout in the middle of a step: their states, and t, how far they have come, of clocks (n, 4)."""
 
-    def __init__(self, happening: Happening, engine: SideBySide, moving: Runs, who, clocks, values):
-        self.happening, self.events, self.runs, self.engine = happening, happening.events, happening.runs, engine
+    def __init__(self, handler: EventHandler, engine: SideBySide, moving: Runs, who, clocks, values):
+        self.handler, self.events, self.runs, self.engine = handler, handler.events, handler.runs, engine
         self.who, self.values, self.varying = who, values, engine.varying[who]
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
         self.t, self.end = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0]
@@ -323,7 +323,7 @@ class _Now:
         for column, i in enumerate(self.numbers):
             there = k[passed[:, column]]
             if len(there):
-                self.happen(i, there[self.happening.is_heard(i, self.who[there], self.t[there])])
+                self.happen(i, there[self.handler.is_heard(i, self.who[there], self.t[there])])
         self.take_sides(k, passed)
 
     def take_sides(self, k, fired=False) -> None:
@@ -331,7 +331,7 @@ class _Now:
         for a bounce may be shorter than the glance."""
         glance = _GLANCE * (self.end[k] - self.t[k])
         here, soon, before = (self.after(k, length)[3] for length in (0.0 * glance, glance, -glance))
-        last = self.happening.last[self.who[k]][:, self.numbers]
+        last = self.handler.last[self.who[k]][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
         self.work[k, 1:] = np.where(over, np.nan, np.sign(np.where(fired | (here == 0.0), soon - before, here)))
 
@@ -345,11 +345,11 @@ class _Now:
         self._end_accumulated(i, k)
         for action in self.events.all[i].actions:
             _DO[type(action)](self, action, k)
-        self.happening.note(i, self.who[k], self.t[k], before, (self.q[k], self.v[k]))
+        self.handler.note(i, self.who[k], self.t[k], before, (self.q[k], self.v[k]))
 
     def _end_accumulated(self, i: int, k) -> None:
         """Runs in which impacts of a joint follow each other at once, so that it would have to rest."""
-        model, since = self.runs.model, self.happening.since[self.who[k], i]
+        model, since = self.runs.model, self.handler.since[self.who[k], i]
         at_once = np.zeros(len(k), dtype=bool)
         for action in self.events.all[i].actions:
             if isinstance(action, Impact):
@@ -357,12 +357,12 @@ class _Now:
                 q = self.q_of_v[place] if action.coordinate else -1
                 speed, position = (self.v[k, place], self.q[k, q]) if q >= 0 else (np.inf, 0.0)
                 at_once |= comes_at_once(self.t[k], since, speed, position)
-        short = self.happening.short[self.who[k], i] = np.where(at_once, self.happening.short[self.who[k], i] + 1, 0)
+        short = self.handler.short[self.who[k], i] = np.where(at_once, self.handler.short[self.who[k], i] + 1, 0)
         self.codes[k[short >= REST_AFTER]] = AGAIN
 
     def _stop(self, action: Stop, k) -> None:
         self.codes[k] = STOPPED
-        self.happening.stopped_at[self.who[k]] = self.t[k]
+        self.handler.stopped_at[self.who[k]] = self.t[k]
 
     def _go_by(self, action: Note, k) -> None:
         pass
@@ -403,7 +403,7 @@ class _Now:
         return (wrench[:, None] @ J)[:, 0]
 
 
-_DO = {Stop: _Now._stop, Note: _Now._go_by, Set: _Now._put, Impact: _Now._hit}
+_DO = {Stop: _MidStep._stop, Note: _MidStep._go_by, Set: _MidStep._put, Impact: _MidStep._hit}
 
 
 def first_beyond(left, n: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion
 from liedyn.simulation.rollouts.adjoint import RolloutAdjoint, adjoint_of
 from liedyn.simulation.rollouts.arguments import Feedback, Given, Touching
-from liedyn.simulation.rollouts.events import AGAIN, CONTRADICTED, STOPPED, Events, Happening, RolloutEvents
+from liedyn.simulation.rollouts.events import AGAIN, CONTRADICTED, STOPPED, EventHandler, Events, RolloutEvents
 from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
@@ -214,10 +214,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     check_places([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
     found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
     moving = Runs.from_states(runs.q, runs.v, runs.last, len(problem.directions))
-    happening = Happening(asked, runs) if asked else None
+    handler = EventHandler(asked, runs) if asked else None
     reasons: dict[int, str] = {}
     if together:
-        run_side_by_side(engines, runs, moving, found, dt, rows, happening)
+        run_side_by_side(engines, runs, moving, found, dt, rows, handler)
         alone = run_alone(problem, runs, moving, found, dt, rows, method)
         moving.ended[moving.codes == STOPPED] = -1
         reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
@@ -235,8 +235,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
     doubts = partial(stiff_notes, problem, runs, dt, method)
-    stopped = happening.stopped_at if happening else np.full(runs.count, np.nan)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, happening and happening.found, stopped.reshape(runs.lead), back,
+    stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                    missing, touch, doubts)
 
 

@@ -20,7 +20,7 @@ from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
-from liedyn.simulation.rollouts.events import Events, Happening, without_held_switches
+from liedyn.simulation.rollouts.events import EventHandler, Events, without_held_switches
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
@@ -64,12 +64,12 @@ def clocks_of(steps: int, dt: float) -> np.ndarray:
 
 
 def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray,
-                     happening: Happening | None = None) -> None:
+                     handler: EventHandler | None = None) -> None:
     """engines: of each stretch."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
     clocks = clocks_of(steps, dt)
-    timed = happening.events.timed if happening else {}
+    timed = handler.events.timed if handler else {}
     for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
         # a policy is asked before each step
         borders = range(first, until) if runs.policy else [first, *sorted(s for s in timed if first < s < until)]
@@ -82,13 +82,13 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
             before = moving.ended.copy()
             moving.last[:] = runs.last - s                             # of this call
             driven = runs.driven(s, end, tau)
-            if happening and s == 0:
-                happening.begin(engine, moving, clocks[0], values)
+            if handler and s == 0:
+                handler.begin(engine, moving, clocks[0], values)
             if s in timed:
-                happening.happen_at(s, engine, moving, clocks[s], values)
+                handler.happen_at(s, engine, moving, clocks[s], values)
             engine.advance(moving, grid, found, values, driven)
-            if happening:
-                happening.follow(engine, moving, grid, found, values, driven)
+            if handler:
+                handler.follow(engine, moving, grid, found, values, driven)
             moving.ended[(moving.ended >= 0) & (before < 0)] += s
 
 
