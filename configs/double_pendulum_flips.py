@@ -4,7 +4,7 @@
 
 Both rods start at rest. A run ends when one of them first passes the upright position. Where 3 cos a + cos b > 2, for the angles
 a and b of the rods with the vertical, the energy does not suffice for that; elsewhere the time depends on the initial angles in
-an endlessly fine pattern. The folder takes a picture and the times as CSV. 160,000 runs of 20 s take about a minute on two cores.
+an endlessly fine pattern. The folder takes a picture and the times as CSV. 160,000 runs of 20 s take ten seconds on two cores.
 """
 from __future__ import annotations
 
