@@ -47,9 +47,13 @@ def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=Path("runs/double_pendulum_flips"))
     parser.add_argument("--force", action="store_true", help="replace an existing result")
-    parser.add_argument("--size", type=int, default=400, help="angles of each rod")
-    parser.add_argument("--duration", type=float, default=20.0, help="of each run [s]")
+    parser.add_argument("--size", type=int, default=400, help="angles of each rod, at least 2")
+    parser.add_argument("--duration", type=float, default=20.0, help="of each run [s], at most 1000")
     given = parser.parse_args(arguments)
+    if given.size < 2:
+        parser.error(f"--size is too small; found {given.size}, expected at least 2")
+    if not DT <= given.duration <= 1000.0:
+        parser.error(f"--duration is out of range; found {given.duration:g}, expected {DT} to 1000 s")
     if given.output.exists() and not given.force:
         print(f"{given.output} exists (--force replaces it)", file=sys.stderr)
         return 2

@@ -35,3 +35,12 @@ def test_the_folder(script, tmp_path, capsys):
     table = np.genfromtxt(folder / "flips.csv", delimiter=",", skip_header=1)
     assert table.shape == (144, 3) and np.nanmax(table[:, 2]) <= 1.0
     assert script.main(["-o", str(folder)]) == 2 and "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--size", "1"], ["--size", "-3"], ["--duration", "nan"], ["--duration", "0"],
+                                       ["--duration", "1e9"]])
+def test_bad_arguments_are_one_line(script, arguments, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        script.main(["-o", str(tmp_path / "flips"), *arguments])
+    assert ended.value.code == 2 and not (tmp_path / "flips").exists()
+    assert f"error: {arguments[0]} is" in capsys.readouterr().err

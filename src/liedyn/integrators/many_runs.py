@@ -141,7 +141,9 @@ class SideBySide:
         rest, size = np.zeros(runs.q.shape[1]), max(line.step.scratch, line.rows.scratch)
         rest[:model.nq] = model.neutral()
         more = self.more if kept else 0
-        before = runs.q.copy(), runs.v.copy(), runs.work.copy()
+        before = runs.q, runs.v, runs.work
+        if runs.begins.any():                                      # runs that begin later wait in these
+            before = tuple(x.copy() for x in before)
 
         def part(first, until):
             chunk = np.zeros(TOGETHER * (more + 1))

@@ -33,6 +33,12 @@ def read_phases(node: Node) -> tuple[Phase, ...]:
     return phases
 
 
+def late_notes(events: tuple[Event, ...], duration: float) -> list[str]:
+    """A note on events whose times are after the end."""
+    late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
+    return [f"the run ends before the events {', '.join(late)}"] if late else []
+
+
 def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[str]:
     """A note on phases that never begin."""
     reached = {action.phase for event in events for action in event.actions if isinstance(action, Go)}

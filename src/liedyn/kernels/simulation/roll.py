@@ -13,7 +13,8 @@ TOGETHER = 64        # runs whose states stay in the cache beside the processor 
        "f8[::1], f8[::1], f8[::1], i8, i8)", nogil=True)
 def roll(step, rows, row, clocks, curves, driven, series, values, begins, from_q, from_v, from_work, q, v, work, varying, last,
          ended, codes, out_q, out_v, out_more, out_work, chunk, rest_q, scratch, first, until):
-    """Runs first … until - 1, each from its state in from_q, from_v, from_work at its step `begins`, to that in q, v, work.
+    """Runs first … until - 1, each from its state in from_q, from_v, from_work at its step `begins`, to that in q, v, work; these
+    may be the same arrays where all begin at one step.
 
     step, rows   addresses, see `WholeStep`; rows 0: accelerations and forces are not kept
     row          (S + 1,) which output stands before step s; -1: none
@@ -35,11 +36,12 @@ def roll(step, rows, row, clocks, curves, driven, series, values, begins, from_q
                   place_of(work) + 8 * at * work.shape[1])
         more_at = (place_of(chunk), place_of(chunk) + wide * nv, place_of(chunk) + wide * 2 * nv)
         parameters, room = place_of(varying) + 8 * at * varying.shape[1], place_of(scratch)
-        start = steps
+        start, waiting = steps, n
         for j in range(at, at + n):
-            rest(q, v, work, j, rest_q)
             start = min(start, begins[j])
-        waiting = n
+        for j in range(at, at + n):
+            if begins[j] > start:
+                rest(q, v, work, j, rest_q)
         for s in range(start, steps + 1):
             for j in range(at, at + n if waiting else at):
                 if s == begins[j]:

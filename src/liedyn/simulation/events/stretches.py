@@ -17,6 +17,7 @@ from liedyn.arrays import Array
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
 from liedyn.integrators.solve import solve_stretch
+from liedyn.io.scenarios.event_keys import late_notes
 from liedyn.io.scenarios.events import Event
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.simulation.control_laws.sampled_controller import SampledController
@@ -81,10 +82,8 @@ class Timeline:
         """Hands its stretches to `rows`, and fills `occurrences`."""
         problem = self.modes.problem
         duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
-        late = [event.name for event in self.scenario.events
-                if (event.at and event.at[-1] > duration) or (event.every and event.every > duration)]
-        if late:
-            self.modes.notes["late"] = f"the run ends before the events {', '.join(late)}"
+        for note in late_notes(self.scenario.events, duration):
+            self.modes.notes["late"] = note
         slack, recent = SAME_TIME * duration, self._recent
         if self._standing is None:
             now, silent = replace(self._meet_limits(Start(0.0, problem.q, problem.v)), work=0.0), False

@@ -21,6 +21,7 @@ from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageEr
 from liedyn.integrators.many_runs import Driven
 from liedyn.io.override import tree_of
 from liedyn.io.scenarios.contact_keys import read_contacts
+from liedyn.io.yaml_text import Node
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact import bind_contacts
 
@@ -70,13 +71,17 @@ class Touching(NamedTuple):
 
     @classmethod
     def read(cls, given: Mapping | None, model) -> Touching | None:
-        if given is None:
-            return None
-        if not isinstance(given, Mapping):
-            raise UsageError(f"contacts is a mapping as in a scenario; found {type(given).__name__}, expected for example "
-                             "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
-        node = tree_of({"contacts": given}, "rollout", ScenarioError).get("contacts")
-        return cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
+        node = scenario_key("contacts", given, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
+        return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
+
+
+def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
+    """An argument that is as a key of a scenario. UsageError for what is no mapping."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{key} is a mapping as in a scenario; found {type(given).__name__}, expected for example {example}")
+    return tree_of({key: given}, "rollout", ScenarioError).get(key)
 
 
 class Given:

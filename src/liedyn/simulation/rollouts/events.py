@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,19 +16,16 @@ from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
-from liedyn.io.override import tree_of
-from liedyn.io.scenarios.event_keys import read_events
+from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import find
+from liedyn.simulation.rollouts.arguments import Given, scenario_key
 from liedyn.simulation.signals.expression import Program, less
 from liedyn.simulation.signals.signal_table import SignalTable, Use
-
-if TYPE_CHECKING:
-    from liedyn.simulation.rollouts.arguments import Given
 
 STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `whole_step`
 _MOST = 100              # events of one run within a step
@@ -40,7 +36,7 @@ _ON_STEPS = 1e-9         # of a step: times that are one
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutEvents:
-    """Events that have happened, in the order in which they were found: of each run in the order of time.
+    """Events that have happened, in the order of time.
 
     run          (k,) int, among the runs (flattened)
     t            (k,) [s]
@@ -76,13 +72,14 @@ class Events:
     """The events of a rollout, bound to a robot.
 
     watched   those with a reading; directions: of these; timed: by the step before which they happen
-    key       what they were read from
+    key       what they were read from; notes: what is doubtful, one line each
     """
 
     def __init__(self, events: tuple[Event, ...], model, dt: float, steps: int, key: str):
         self.all, self.key, self.model = events, key, model
         self.watched = [event for event in events if event.when]
-        self.directions = tuple(event.direction for event in self.watched)
+        self.directions, self.q_of_v = tuple(event.direction for event in self.watched), coordinates(model)
+        self.notes = late_notes(events, dt * steps * (1.0 + _ON_STEPS))
         self.timed: dict[int, list[int]] = {}
         for i, event in enumerate(events):
             _check(event, model)
@@ -92,13 +89,8 @@ class Events:
     @classmethod
     def read(cls, given: Mapping | None, model, dt: float, steps: int) -> Events | None:
         """UsageError, ScenarioError for what is not known, or not for rollouts."""
-        if given is None:
-            return None
-        if not isinstance(given, Mapping):
-            raise UsageError(f"events is a mapping as in a scenario; found {type(given).__name__}, expected for example "
-                             '{"falls": {"when": "z(torso)", "value": 0.2, "do": "stop"}}')
-        node = tree_of({"events": given}, "rollout", ScenarioError).get("events")
-        return cls(read_events(node, (), dt * steps), model, dt, steps, repr(given))
+        node = scenario_key("events", given, "{'falls': {'when': 'z(torso)', 'value': 0.2, 'do': 'stop'}}")
+        return node and cls(read_events(node, (), dt * steps), model, dt, steps, repr(given))
 
     def put_readings(self, table: SignalTable) -> np.ndarray:
         """Signals that pass 0 where events happen: their numbers."""
@@ -257,7 +249,7 @@ class _MidStep:
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
         self.t, self.end = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0]
         self.codes = np.full(len(who), RUNNING)
-        self.directions, self.q_of_v = np.array(self.events.directions), coordinates(self.runs.model)
+        self.directions = np.array(self.events.directions)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
 
     @property
@@ -333,7 +325,8 @@ class _MidStep:
         here, soon, before = (self.after(k, length)[3] for length in (0.0 * glance, glance, -glance))
         last = self.handler.last[self.who[k]][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
-        self.work[k, 1:] = np.where(over, np.nan, np.sign(np.where(fired | (here == 0.0), soon - before, here)))
+        sides = np.nan_to_num(np.sign(np.where(fired | (here == 0.0), soon - before, here)))      # 0: not known yet
+        self.work[k, 1:] = np.where(over, np.nan, sides)
 
     # what happens ----------------------------------------------------------------------------------------------------
     def happen(self, i: int, k) -> None:
@@ -354,7 +347,7 @@ class _MidStep:
         for action in self.events.all[i].actions:
             if isinstance(action, Impact):
                 place = model.v_names.index(action.coordinate) if action.coordinate else -1
-                q = self.q_of_v[place] if action.coordinate else -1
+                q = self.events.q_of_v[place] if action.coordinate else -1
                 speed, position = (self.v[k, place], self.q[k, q]) if q >= 0 else (np.inf, 0.0)
                 at_once |= comes_at_once(self.t[k], since, speed, position)
         short = self.handler.short[self.who[k], i] = np.where(at_once, self.handler.short[self.who[k], i] + 1, 0)

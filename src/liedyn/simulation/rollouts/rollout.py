@@ -28,12 +28,12 @@ from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
     contacts_of,
+    notes_of,
     prepared,
     refuse_beyond,
     run_alone,
     run_one_by_one,
     run_side_by_side,
-    stiff_notes,
 )
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
@@ -110,7 +110,8 @@ class Rollout:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What is doubtful, one line each: a step too long for stiff forces, by the first run. Computed when it is asked for."""
+        """What is doubtful, one line each: events after the end; a step too long for stiff forces, by the first run. Computed
+        when it is asked for."""
         if not self.ended_at.size:
             return ()
         first = np.unravel_index(0, self.ended_at.shape)
@@ -234,7 +235,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
-    doubts = partial(stiff_notes, problem, runs, dt, method)
+    doubts = partial(notes_of, asked, problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     return Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                    missing, touch, doubts)

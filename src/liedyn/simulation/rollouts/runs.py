@@ -116,6 +116,11 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
     return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()))
 
 
+def notes_of(events: Events | None, *first_run) -> tuple[str, ...]:
+    """What is doubtful about a rollout. first_run: the other arguments of `stiff_notes`."""
+    return (*(events.notes if events else ()), *stiff_notes(*first_run))
+
+
 def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
     """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
     its outputs t (R,), q (R, nq), v (R, nv)."""
