@@ -1,6 +1,8 @@
-"""The command line, called from a test."""
+"""The command line, and scripts of configs/, called from a test."""
+import importlib.util
 import inspect
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from click.testing import CliRunner
@@ -40,3 +42,11 @@ def ok(*args, **options) -> Said:
 
 def said(result: Said) -> list[str]:
     return result.stderr.splitlines()
+
+
+def script_of(name: str):
+    """configs/NAME.py as a module."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / f"configs/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,21 +1,14 @@
 """configs/double_pendulum_flips.py: what is known of the pattern without computing it, and its files."""
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import liedyn as ld
-
-ROOT = Path(__file__).parents[2]
+from command_line import script_of
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("double_pendulum_flips", ROOT / "configs/double_pendulum_flips.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("double_pendulum_flips")
 
 
 def test_energy_and_symmetry_decide_where_pendulums_flip(script):

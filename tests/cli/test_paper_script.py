@@ -1,6 +1,5 @@
 """configs/aerial_manipulator_paper.py: its reference, the figures that it makes, and what it says without CasADi."""
 import csv
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from command_line import run
+from command_line import run, script_of
 from liedyn.cli.progress import Progress
 from liedyn.io.csv import read_trajectory
 from liedyn.simulation.records.motion_columns import bind, rate_of
@@ -25,10 +24,7 @@ RETURNED = (1e-11, 1e-11, 1e-9, 1e-9, 1e-7, 1e-7)
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("aerial_manipulator_paper", ROOT / "configs/aerial_manipulator_paper.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("aerial_manipulator_paper")
 
 
 @pytest.fixture(scope="module")

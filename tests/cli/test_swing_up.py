@@ -1,22 +1,16 @@
 """configs/cart_pole_swing_up.py: the descent descends, and what it writes is a run."""
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import liedyn as ld
-
-ROOT = Path(__file__).parents[2]
+from command_line import script_of
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("cart_pole_swing_up", ROOT / "configs/cart_pole_swing_up.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script_of("cart_pole_swing_up")
 
 
 def test_the_cost_falls(script):
