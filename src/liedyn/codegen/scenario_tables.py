@@ -86,10 +86,11 @@ class Tables(NamedTuple):
     def over(self, numbers, t, curves, held) -> Tables:
         """Over what a line reads: numbers, the time, Taylor coefficients of curves then, sides of switches (the rest of `held` is
         written). A curve has one piece, which begins at t."""
-        tables, n = self.with_numbers(numbers)._with(_SCRATCH, lambda x: zeros(x.size).reshape(x.shape)), len(self.curves)
-        signals, coefficients = tables.signals, zeros(ORDER * n).reshape(n, ORDER)
-        first, count = signals.first.copy(), signals.count.copy()
-        first[self.curves], count[self.curves], coefficients[:, :TERMS] = np.arange(n), 1, curves.reshape(n, TERMS)
+        tables = self.with_numbers(numbers)._with(_SCRATCH, lambda x: zeros(x.size).reshape(x.shape))
+        signals, used = tables.signals, self.curves
+        n = len(used)
+        coefficients, first, count = zeros(ORDER * n).reshape(n, ORDER), signals.first.copy(), signals.count.copy()
+        first[used], count[used], coefficients[:, :TERMS] = np.arange(n), 1, curves.reshape(n, TERMS)
         signals.held[SIDE::SWITCH] = held[SIDE::SWITCH]
         return tables._replace(signals=signals._replace(first=first, count=count, breaks=array_of([t] * n),
                                                         coefficients=coefficients.reshape(-1)))
