@@ -107,10 +107,10 @@ def _kept(model, key, made, asked, width, shapes=None):
         return model._cache[key]
 
 
-def build(recording, width: int, shapes=None, longest: int | None = None) -> Built:
+def build(recording, width: int, shapes=None, longest: int | None = None, packed: bool = False) -> Built:
     if recording is None or recording.size > (longest or LONGEST):
         return Built(0, (), b"")
-    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
+    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width, packed))
     return Built(scratch_size(recording, width), tuple(made(recording)), code)
 
 
@@ -136,14 +136,16 @@ def kept_parts(place: str, name: str, record: Callable[[], list[Recording]]) -> 
     return tuple(map(loaded, code_cache.kept_or_made(place, name, make)))
 
 
-def kept_batch(model, place: str, name: str, record: Callable[[], Recording], longest: int | None = None) -> Batch | None:
-    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long."""
+def kept_batch(model, place: str, name: str, record: Callable[[], Recording], longest: int | None = None,
+               packed: bool = False) -> Batch | None:
+    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long. packed: see
+    `llvm.batch_text`."""
     def make():
         try:
             recording = record()
         except NotALine:
             recording = None
-        return build(recording, width(), longest=longest)
+        return build(recording, width(), longest=longest, packed=packed)
     if name not in model._cache:
         built = code_cache.kept_or_made(place, name, make)
         model._cache[name] = Batch(built) if built.code else None

@@ -20,12 +20,13 @@ _WHOLE, _BLOCK = 12_000, 600
 _BLOCKS = 4                # of states, for each segment of a line in turn
 
 
-def batch_text(recording: Recording, width: int) -> str:
+def batch_text(recording: Recording, width: int, packed: bool = False) -> str:
     """LLVM of a function for batches.
 
     i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `width` at a time. Returns OK, or
     OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
     scratch: `scratch_size` numbers on a border of cache lines.
+    packed: arrays (N / width, count, width) on such borders, but for those of one row for all; first is a multiple of `width`.
     """
     read, slots, parts = _read(recording), _slots(recording), segments(recording)
     blocks = [*(x.name for x in read), "results", "kept"]
@@ -35,13 +36,16 @@ def batch_text(recording: Recording, width: int) -> str:
         for k, slot in part.kept.items():
             stores.setdefault(k, []).append(("kept", slot))
         text += _line(f"line{number}", recording, part, width, blocks, stores)
+    in_place = {x.name: x.size for x in read if packed and not x.shared}
     for array in read:
-        text += rows.read(array.name, array.size, width, array.shared)
+        if array.name not in in_place:
+            text += rows.read(array.name, array.size, width, array.shared)
     for array in recording.arrays:
         if array.results:
-            text += rows.write(array.name, [slots[x.k] if isinstance(x, Recorded) else x for x in array.written], width)
+            row = [slots[x.k] if isinstance(x, Recorded) else x for x in array.written]
+            text += (rows.write_packed if packed else rows.write)(array.name, row, width)
     sizes = [*(x.size for x in read), len(slots), _kept(parts)]
-    return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), len(parts), width)])
+    return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), in_place, len(parts), width)])
 
 
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
@@ -243,9 +247,12 @@ class _Writer(Instructions):
 
 
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) -> list[str]:
-    """sizes: of the blocks, in columns; for each of `_blocks` blocks of states all of them lie side by side."""
-    arrays, most, stride = [array.name for array in recording.arrays], width * _blocks(parts), sum(sizes.values())
+def _batch(recording: Recording, blocks: dict[str, int], in_place: dict[str, int], parts: int, width: int) -> list[str]:
+    """blocks, in_place: their columns; of the latter the arrays are made. Of the others all lie side by side, for each of
+    `_blocks` blocks of states."""
+    arrays, most = [array.name for array in recording.arrays], width * _blocks(parts)
+    sizes = {name: size for name, size in blocks.items() if name not in in_place}
+    stride = sum(sizes.values())
 
     def step(k, body):
         """Over the blocks of states: where each lies, and its first state."""
@@ -257,6 +264,9 @@ def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) 
                 f"%base_{k} = getelementptr {vector(width)}, ptr %scratch, i64 %far_{k}",
                 *(f"%{name}_{k} = getelementptr {vector(width)}, ptr %base_{k}, i64 {at}"
                   for name, at in zip(sizes, ends, strict=False)),
+                *(line for name, size in in_place.items() for line in (
+                    f"%far_{name}_{k} = mul i64 %i_{k}, {size}",
+                    f"%{name}_{k} = getelementptr double, ptr %{name}, i64 %far_{name}_{k}")),
                 *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
@@ -265,8 +275,8 @@ def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) 
     text = step("read", read)
     for number in range(parts):
         k = f"part{number}"
-        blocks = ", ".join(f"ptr %{name}_{k}" for name in sizes)
-        text += step(k, [f"%fine_{k} = call i1 @line{number}({blocks})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
+        given = ", ".join(f"ptr %{name}_{k}" for name in blocks)
+        text += step(k, [f"%fine_{k} = call i1 @line{number}({given})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
                          f"good_{k}:"])
     text += step("write", write)
     return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",

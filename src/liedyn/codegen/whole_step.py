@@ -53,6 +53,8 @@ class WholeStep:
     rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
     clock[1], and what is prescribed there into q, v.
 
+    Both are packed (see `codegen.llvm.batch_text`): the number of states to a register is `lines.width`.
+
     within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
     run, whatever happens in between, and what events read at the end (N, events).
     """
@@ -76,7 +78,7 @@ def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows:
             or tables.model.nv == 0:
         return None
     step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
-    lines = [_kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
+    lines = [_kept(record, tables, asked, varying, rows, directions, packed=True) for record, asked in ((step, method), (after, ""))]
     within = cache(partial(_kept, record_step_within, tables, method, varying, rows, directions))
     return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
 
@@ -86,10 +88,10 @@ def adjoint_step(tables: Tables, method: str, varying: tuple[int, ...] = (), row
     return _kept(record_adjoint, tables, method, varying, rows, ())
 
 
-def _kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch | None:
+def _kept(record, tables: Tables, asked: str, varying, rows, directions, packed: bool = False) -> Batch | None:
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
     name = tables.name(record.__name__, asked, varying, rows, directions, width())
-    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
+    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions), packed=packed)
 
 
 class _Runs(Scene):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.codegen.lines import width
 from liedyn.codegen.whole_step import TIMES, Rows, WholeStep, whole_step
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.calling.cores import cores
@@ -138,18 +139,18 @@ class SideBySide:
             driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
         curves = curves_at(self.problem.signals, line.curves, grid.clocks)
         kept = bool(out.more.shape[2]) or (self.problem.schedule.level != TORQUE).any()
-        rest, size = np.zeros(runs.q.shape[1]), max(line.step.scratch, line.rows.scratch)
+        rest, more = np.zeros(runs.q.shape[1]), self.more if kept else 0
         rest[:model.nq] = model.neutral()
-        more = self.more if kept else 0
+        sizes = [x.shape[1] for x in (runs.q, runs.v, runs.work, values, self.varying)]
+        size = TOGETHER * (sum(sizes) + more + 1) + max(line.step.scratch, line.rows.scratch)
         before = runs.q, runs.v, runs.work
         if runs.begins.any():                                      # runs that begin later wait in these
             before = tuple(x.copy() for x in before)
 
         def part(first, until):
-            chunk = np.zeros(TOGETHER * (more + 1))
-            return roll(line.step.address, line.rows.address if kept else 0, grid.row, grid.clocks, curves, driven.places,
+            return roll(line.step.address, line.rows.address if kept else 0, width(), more, grid.row, grid.clocks, curves, driven.places,
                         driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying, runs.last,
-                        runs.ended, runs.codes, out.q, out.v, out.more, out.work, chunk, rest, scratch(size), first, until)
+                        runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, scratch(size), first, until)
 
         on_threads(part, shares(n, threads))
 

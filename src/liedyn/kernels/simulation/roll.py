@@ -4,19 +4,22 @@ from numpy import int64
 from liedyn.jit import entry, primitive
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.pointer_call import call_at, place_of
+from liedyn.seam.views import carve
 
 TOGETHER = 64        # runs whose states stay in the cache beside the processor from step to step; a multiple of eight
 
 
-@entry("i8(i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], "
-       "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], i8[::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], "
-       "f8[::1], f8[::1], f8[::1], i8, i8)", nogil=True)
-def roll(step, rows, row, clocks, curves, driven, series, values, begins, from_q, from_v, from_work, q, v, work, varying, last,
-         ended, codes, out_q, out_v, out_more, out_work, chunk, rest_q, scratch, first, until):
+@entry("i8(i8, i8, i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], "
+       "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], i8[::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], "
+       "f8[:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
+def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, begins, from_q, from_v, from_work, q, v, work,
+         varying, last, ended, codes, out_q, out_v, out_more, out_work, rest_q, scratch, first, until):
     """Runs first … until - 1, each from its state in from_q, from_v, from_work at its step `begins`, to that in q, v, work; these
     may be the same arrays where all begin at one step.
 
     step, rows   addresses, see `WholeStep`; rows 0: accelerations and forces are not kept
+    wide         states to a register
+    more         numbers of a, tau and wrench together; 0 without rows
     row          (S + 1,) which output stands before step s; -1: none
     clocks       (S + 1, 4), curves (S + 1, 15 c): the times of each step, and of the end
     driven       places in `values` (N, k) that take `series` (1 or N, 1 or S, m), step after step
@@ -24,68 +27,106 @@ def roll(step, rows, row, clocks, curves, driven, series, values, begins, from_q
                  EVENT), else -1; codes (N,) why
     work         (N, 1 + events): supplied, then sides of events, see `WholeStep`
     out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R); those after the end of a run are left as they are
-    chunk        (TOGETHER (2 nv + slots + 1),) a, tau, wrench, code of each run of a chunk
     rest_q       (nq,) where a run that has ended, or not yet begun, waits for the others
+    scratch      (TOGETHER (nq + nv + 1 + events + k + l + more + 1),) the runs that go together, in blocks of `wide`, and codes;
+                 then that of the lines
     """
-    steps, m = row.size - 1, driven.size
-    nq, nv, more = q.shape[1], v.shape[1], chunk.size // TOGETHER - 1
-    wide, code_at = 8 * TOGETHER, place_of(chunk) + 8 * TOGETHER * more
+    steps, m, nq, nv, nw = row.size - 1, driven.size, q.shape[1], v.shape[1], work.shape[1]
+    Q, V, W, X, P, A, C, room = carve(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER * nw, TOGETHER * values.shape[1],
+                                                TOGETHER * varying.shape[1], TOGETHER * more, TOGETHER))
+    a, tau, wrench = carve(A, (TOGETHER * nv * (more > 0), TOGETHER * nv * (more > 0)))
+    states, after = (place_of(X), place_of(Q), place_of(V), place_of(W)), (place_of(C), place_of(P), place_of(room))
     for at in range(first, until, TOGETHER):
         n = min(TOGETHER, until - at)
-        states = (place_of(values) + 8 * at * values.shape[1], place_of(q) + 8 * at * nq, place_of(v) + 8 * at * nv,
-                  place_of(work) + 8 * at * work.shape[1])
-        more_at = (place_of(chunk), place_of(chunk) + wide * nv, place_of(chunk) + wide * 2 * nv)
-        parameters, room = place_of(varying) + 8 * at * varying.shape[1], place_of(scratch)
-        start, waiting = steps, n
-        for j in range(at, at + n):
+        full = -(-n // wide) * wide                            # what is left of the last block does as the last run does
+        start, waiting = steps, full
+        for i in range(full):
+            j = min(at + i, until - 1)
             start = min(start, begins[j])
-        for j in range(at, at + n):
-            if begins[j] > start:
-                rest(q, v, work, j, rest_q)
+            take(values, j, X, i, wide)
+            take(varying, j, P, i, wide)
+            rest(rest_q, Q, V, W, i, wide)
         for s in range(start, steps + 1):
-            for j in range(at, at + n if waiting else at):
+            for i in range(full if waiting else 0):
+                j = min(at + i, until - 1)
                 if s == begins[j]:
                     waiting -= 1
-                    for x, y in ((q, from_q), (v, from_v), (work, from_work)):
-                        for k in range(x.shape[1]):
-                            x[j, k] = y[j, k]
-            clock, curve = place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1]
-            for i in range(n if m else 0):
+                    take(from_q, j, Q, i, wide)
+                    take(from_v, j, V, i, wide)
+                    take(from_work, j, W, i, wide)
+            for i in range(full if m else 0):
+                o, j = lane(i, wide, values.shape[1]), min(at + i, until - 1)
                 for k in range(m):
-                    values[at + i, driven[k]] = series[min(at + i, series.shape[0] - 1), min(s, series.shape[1] - 1), k]
+                    X[o + wide * driven[k]] = series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1), k]
+            clock, curve = place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1]
             r = row[s]
             if r >= 0:
                 if rows:
-                    call_at(rows, (clock, curve, *states, *more_at, code_at, parameters, room, int64(0), n))
+                    call_at(rows, (clock, curve, *states, place_of(a), place_of(tau), place_of(wrench), *after, int64(0), full))
                 for i in range(n):
                     j = at + i
                     shown = begins[j] <= s <= last[j]
                     if rows and shown:
-                        end(j, s, chunk[TOGETHER * more + i], ended, codes)
+                        end(j, s, C[i], ended, codes)
                     if shown and ended[j] < 0:
-                        keep(q, v, work, chunk, j, i, r, nv, out_q, out_v, out_more, out_work)
+                        give(Q, i, wide, out_q[j, r])
+                        give(V, i, wide, out_v[j, r])
+                        out_work[j, r] = W[lane(i, wide, nw)]
+                        if out_more.shape[2]:
+                            give(a, i, wide, out_more[j, r, :nv])
+                            give(tau, i, wide, out_more[j, r, nv:2 * nv])
+                            give(wrench, i, wide, out_more[j, r, 2 * nv:])
             if s == steps:
                 break
-            call_at(step, (clock, curve, *states, code_at, parameters, room, int64(0), n))
-            for i in range(n):
-                j, code = at + i, chunk[TOGETHER * more + i]
+            call_at(step, (clock, curve, *states, *after, int64(0), full))
+            for i in range(full):
+                code = C[i]
                 if code != RUNNING:
-                    if begins[j] <= s < last[j]:
+                    j = min(at + i, until - 1)
+                    if i < n and begins[j] <= s < last[j]:
                         end(j, s, code, ended, codes)
                     if code != EVENT:
-                        rest(q, v, work, j, rest_q)
+                        rest(rest_q, Q, V, W, i, wide)
+        for i in range(n):
+            give(Q, i, wide, q[at + i])
+            give(V, i, wide, v[at + i])
+            give(W, i, wide, work[at + i])
     return 0
 
 
 @primitive
-def rest(q, v, work, j, rest_q):
-    """Run j waits there."""
-    for k in range(q.shape[1]):
-        q[j, k] = rest_q[k]
-    for k in range(v.shape[1]):
-        v[j, k] = 0.0
-    for k in range(work.shape[1]):
-        work[j, k] = 0.0
+def lane(i, wide, count):
+    """Where number 0 of run i stands in blocks of `wide` runs, each of them number 0 of all runs, then number 1, …: the others
+    follow at distances of `wide`."""
+    return i // wide * wide * count + i % wide
+
+
+@primitive
+def take(x, j, block, i, wide):
+    """Row j of x becomes run i."""
+    o = lane(i, wide, x.shape[1])
+    for k in range(x.shape[1]):
+        block[o + wide * k] = x[j, k]
+
+
+@primitive
+def give(block, i, wide, x):
+    """Run i becomes a row x."""
+    o = lane(i, wide, x.size)
+    for k in range(x.size):
+        x[k] = block[o + wide * k]
+
+
+@primitive
+def rest(rest_q, Q, V, W, i, wide):
+    """Run i waits there."""
+    o = lane(i, wide, rest_q.size)
+    for k in range(rest_q.size):
+        Q[o + wide * k] = rest_q[k]
+    for block in (V, W):
+        o = lane(i, wide, block.size // TOGETHER)
+        for k in range(block.size // TOGETHER):
+            block[o + wide * k] = 0.0
 
 
 @primitive
@@ -93,21 +134,6 @@ def end(j, s, code, ended, codes):
     """Note where a run goes wrong for the first time."""
     if code != RUNNING and ended[j] < 0:
         ended[j], codes[j] = s, int64(code)
-
-
-@primitive
-def keep(q, v, work, chunk, j, i, r, nv, out_q, out_v, out_more, out_work):
-    """Output r of run j, which is number i of its chunk."""
-    for k in range(q.shape[1]):
-        out_q[j, r, k] = q[j, k]
-    for k in range(nv):
-        out_v[j, r, k] = v[j, k]
-    at = 0
-    for size in (nv, nv, out_more.shape[2] - 2 * nv):
-        for k in range(size if out_more.shape[2] else 0):
-            out_more[j, r, at + k] = chunk[TOGETHER * at + size * i + k]
-        at += size
-    out_work[j, r] = work[j, 0]
 
 
 @entry("i8(i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,:,::1], "
