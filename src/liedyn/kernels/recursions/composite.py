@@ -5,10 +5,10 @@ import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
-from liedyn.joints.motion import joint_column, joint_pose, store_joint_force
+from liedyn.joints.motion import joint_column, joint_pose, rigid_to_parent, store_joint_force
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, give, take_configuration
-from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_parent
+from liedyn.lie.inertia import add_rigid, momentum, rigid_like
 from liedyn.lie.lanes import WIDTH, load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, store_pose, store_rigid
 from liedyn.lie.se3 import dAd_inv
@@ -37,10 +37,10 @@ def begin(tree, q, work):
 
 
 @primitive
-def hand_to_parent(tree, i, work):
+def hand_to_parent(tree, i, q, work):
     p = tree.parent[i]
     if p > 0:
-        I = rigid_to_parent(load_pose(work.T, i), load_rigid(work.I, i))
+        I = rigid_to_parent(tree, i, q, load_pose(work.T, i), load_rigid(work.I, i))
         store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), I))
 
 
@@ -53,7 +53,7 @@ def composite(tree, q, M, work):
     begin(tree, q, work)
     for i in range(tree.parent.size - 1, 0, -1):
         I = load_rigid(work.I, i)
-        hand_to_parent(tree, i, work)
+        hand_to_parent(tree, i, q, work)
         for c in range(NV[tree.kind[i]]):
             k = tree.iv[i] + c
             F = momentum(I, joint_column(tree, i, c, zero))        # what column k moves, as a wrench in i …

@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.jit import entry, everywhere, primitive
 from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
 from liedyn.joints.elimination import eliminate, eliminate_bias, solve
-from liedyn.joints.motion import joint_add, joint_eta, joint_pose
+from liedyn.joints.motion import inertia_to_parent, joint_add, joint_eta, joint_pose
 from liedyn.joints.passive import passive_force
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import (
@@ -27,7 +27,7 @@ from liedyn.kernels.checks import (
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
 from liedyn.lie.blocks import pack, unpack
-from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
+from liedyn.lie.inertia import momentum, rigid, sym6
 from liedyn.lie.lanes import WIDTH, maximum, number_like
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
@@ -89,7 +89,7 @@ def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
         Pi, worse = eliminate(tree, i, AI, prescribed, work)                   # Pi = AI - AI S Psi S^T AI
         beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work)         # beta = AB + AI S Psi u + Pi eta
         beta = add(beta, sym6(Pi, joint_eta(tree, i, V, v)))
-        hand_inertia_to_parent(tree, i, to_parent(T, Pi), work.AI)
+        hand_inertia_to_parent(tree, i, inertia_to_parent(tree, i, q, T, Pi), work.AI)
         hand_to_parent(tree, i, dAd_inv(T, beta), work.AB)
         deficit = maximum(deficit, worse)
     return deficit
