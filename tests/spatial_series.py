@@ -59,8 +59,8 @@ def arrays_of(model, dtype=np.float64) -> Arrays:
     n, nv, nl = int(index[0]), model.nv, len(model.link_names)
     parent, kind, iq, iv = index[HEADER:HEADER + 4 * n].reshape(4, n)
     link_body = index[HEADER + 6 * n:HEADER + 6 * n + nl]
-    sizes = [6, 2 * n, 12 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv]
-    dV0, S, T0, I, link_pose, *figures = np.split(c, np.cumsum(sizes))[:len(sizes)]
+    sizes = [6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv]
+    dV0, S, T0, I, _, link_pose, *figures = np.split(c, np.cumsum(sizes))[:len(sizes)]
     return Arrays(parent, kind, [slice(iq[i], iq[i] + NQ[kind[i]]) if i else slice(0, 0) for i in range(n)],
                   [slice(iv[i], iv[i] + NV[kind[i]]) if i else slice(0, 0) for i in range(n)], link_body, -dV0[3:],
                   S.reshape(n, 2), np.array([_pose(x) for x in T0.reshape(n, 12)]),

@@ -38,7 +38,8 @@ def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_p
     assert done.returncode == 0, done.stdout
     error = float(done.stdout.rpartition(":")[2])
     what = f"C, {'float' if single else 'double'}: {function}"
-    bound = 1e-12 if not single else 1e-3 if "derivatives" in function else 1e-4     # derivatives: conditioned by M twice
+    twice = "derivatives" in function                          # conditioned by M twice, whose number is 4e3 for `screws`
+    bound = (1e-3 if twice else 1e-4) if single else 1e-11 if twice else 1e-12
     assert worst(what, error, name) < bound
 
 

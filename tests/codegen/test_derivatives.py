@@ -23,7 +23,7 @@ def recorded(model, which, prescribed=None):
         work = kernel.derivatives_work(zeros(kernel.derivatives_memory(n, nv)), n, nv)
         kernel.inverse_derivatives(tree, q, v, a, zeros(0), model.has_passive_forces, *out, work)
     else:
-        work = kernel.hybrid_derivatives_work(zeros(kernel.hybrid_derivatives_memory(n, nv)), n, nv)
+        work = kernel.mass_matrix_work(zeros(kernel.hybrid_derivatives_memory(n, nv)), nv)
         deficit = kernel.hybrid_derivatives(tree, prescribed, q, v, a, tau, zeros(0), model.has_passive_forces, *out, work)
     return tape, out, deficit
 

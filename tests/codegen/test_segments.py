@@ -89,6 +89,20 @@ def test_a_bad_number_is_seen_in_any_block(array, bad, place):
 @pytest.mark.parametrize("states", [1, 5, 8, 19])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_of_any_length_come_back(size, states):
+    """Numbers turned around."""
+    tape = Tape()
+    x, y = tape.inputs("x", size), tape.inputs("y", size)
+    written = tuple(x[size - 1 - k] * y[k] for k in range(size))
+    recording = Recording(tape, (Array("x", size, (None,) * size), Array("y", size, written)), (), tuple(x))
+    X, Y = np.random.default_rng(size).standard_normal((2, states, size))
+    good, (given, found) = run(recording, [X.copy(), Y.copy()])
+    assert good and (given == X).all()
+    assert np.array_equal(found, X[:, ::-1] * Y)
+
+
+@pytest.mark.parametrize("states", [1, 5, 8, 19])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
+def test_rows_that_are_written_in_part_come_back(size, states):
     """Numbers turned around, one a constant, one that stays."""
     tape = Tape()
     x, y = tape.inputs("x", size), tape.inputs("y", size)

@@ -10,7 +10,7 @@ from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import SMALLEST, within
-from liedyn.kernels.derivatives.tree_factor import factor, solve, solve_matrix
+from liedyn.kernels.recursions.tree_factor import factor, solve, solve_matrix
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import random_link, random_pose, state

@@ -66,7 +66,8 @@ def run_hybrid(index, constants, memory, prescribed, q, v, a, tau):
 
 @probe
 def run_newton_euler(index, constants, memory, q, v, a, tau):
-    newton_euler(tree_of(index, constants), q, v, a, memory[:0], True, tau, newton_euler_work(memory, index[0], index[2]))
+    tree = tree_of(index, constants)
+    newton_euler(tree, tree.I, q, v, a, memory[:0], True, tau, newton_euler_work(memory, index[0], index[2]))
 
 
 @probe
@@ -207,7 +208,7 @@ def test_one_singular_robot_among_eight_is_seen():
     memory = np.empty((hybrid_memory(2, 1), 8))
     none = np.zeros(1, dtype=bool)
     assert run_hybrid(model.index, constants, memory, none, zero, zero, zero.copy(), zero)
-    inertia = slice(6 + 2 * 2 + 12 * 2 + 10, 6 + 2 * 2 + 12 * 2 + 20)                # of body 1, see joints.tree
+    inertia = slice(6 + 2 * 2 + 12 * 2 + 30, 6 + 2 * 2 + 12 * 2 + 40)                # J of body 1, see joints.tree
     for k in range(8):
         broken = constants.copy()
         broken[inertia, k] = 0

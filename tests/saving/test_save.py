@@ -51,7 +51,7 @@ def there_and_back(robot: Robot, path: Path) -> Robot:
 def bodies(model) -> list[np.ndarray]:
     """What of a model decides how it moves: the arrays of its bodies, without those of its links."""
     n, links = model.n_bodies, len(model.link_names)
-    c, frames = model.constants, 6 + 2 * n + 22 * n
+    c, frames = model.constants, 6 + 2 * n + 32 * n
     return [model.index[8:8 + 2 * n], c[:frames], c[frames + 12 * links:]]
 
 

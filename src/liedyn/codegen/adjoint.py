@@ -5,6 +5,7 @@ Walther, Evaluating Derivatives, 2008, ch. 3). What it needs of the line itself 
 """
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable
 
 from liedyn.codegen import library
@@ -13,28 +14,39 @@ from liedyn.lie.recorded import NotALine, Recorded, Tape, sqrt, where_less
 Number = Recorded | float
 
 
-def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]]) -> Callable[[Recorded], Number]:
-    """What takes an input to the derivative of a cost by it. results: pairs of a result and the derivative by it.
+def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number], Number]:
+    """What takes a number to the derivative of a cost by it, inputs of the tape or `ends`, beyond which nothing is asked for.
+    results: pairs of a result and the derivative by it.
 
     Raises NotALine for an operation whose derivative is not known here."""
     shares: dict[int, Number] = {}
+    waiting: list[int] = []                                     # operations with shares, the last one first
+    ended, solved = {x.k for x in ends if isinstance(x, Recorded)}, tape.solved or {}
 
     def give(x: Number, share: Number) -> None:
         if isinstance(x, Recorded):
+            if x.k not in shares:
+                heapq.heappush(waiting, -x.k)
             shares[x.k] = shares.get(x.k, 0.0) + share
 
     for x, share in results:
         give(x, share)
-    for k in reversed(tape.needed([Recorded(tape, k) for k in shares])):
-        if k not in shares:
-            continue
+    while waiting:
+        k = -heapq.heappop(waiting)
         name, *rest = tape.operations[k]
-        if k in tape.turned:                                    # sine or cosine of x: the pair differentiates itself
+        if k in ended:
+            continue
+        if k in solved:
+            places = solved[k].places
+            if k == next(x for x in reversed(places) if x in shares):         # the last: the others are below it
+                for x, share in solved[k].back([shares.get(x, 0.0) for x in places]):
+                    give(x, share)
+        elif k in tape.turned:                                  # sine or cosine of x: the pair differentiates itself
             x, derivative = tape.turned[k]
             give(x, shares[k] * derivative)
         elif name != "input":
             _hand_back(give, name, [Recorded(tape, y) if isinstance(y, int) else y for y in rest], Recorded(tape, k), shares[k])
-    return lambda x: shares.get(x.k, 0.0)
+    return lambda x: shares.get(x.k, 0.0) if isinstance(x, Recorded) else 0.0
 
 
 def _hand_back(give, name: str, operands: list[Number], y: Recorded, share: Number) -> None:

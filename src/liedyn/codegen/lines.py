@@ -14,9 +14,18 @@ import numpy as np
 
 from liedyn import code_cache
 from liedyn.codegen.compiled import loaded, object_code, processor, supported
-from liedyn.codegen.llvm import OK, batch_text, made, one_text, pointers_text, scratch_size
+from liedyn.codegen.llvm import (
+    OK,
+    batch_text,
+    made,
+    one_text,
+    pointers_text,
+    program_scratch,
+    program_text,
+    scratch_size,
+)
 from liedyn.codegen.python_call import callable_of
-from liedyn.codegen.recording import Asked, Columns, Recording, record
+from liedyn.codegen.recording import Asked, Columns, Program, Recording, record
 from liedyn.codegen.segments import SEGMENT
 from liedyn.errors import UsageError
 from liedyn.lie.recorded import NotALine
@@ -107,10 +116,13 @@ def _kept(model, key, made, asked, width, shapes=None):
         return model._cache[key]
 
 
-def build(recording, width: int, shapes=None, longest: int | None = None, packed: bool = False) -> Built:
+def build(recording, width: int, shapes=None, longest: int | None = None) -> Built:
     if recording is None or recording.size > (longest or LONGEST):
         return Built(0, (), b"")
-    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width, packed))
+    if isinstance(recording, Program):
+        code = object_code(program_text(recording, width))
+        return Built(program_scratch(recording, width), (False,) * len(recording.arrays), code)
+    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
     return Built(scratch_size(recording, width), tuple(made(recording)), code)
 
 
@@ -136,16 +148,15 @@ def kept_parts(place: str, name: str, record: Callable[[], list[Recording]]) -> 
     return tuple(map(loaded, code_cache.kept_or_made(place, name, make)))
 
 
-def kept_batch(model, place: str, name: str, record: Callable[[], Recording], longest: int | None = None,
-               packed: bool = False) -> Batch | None:
-    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long. packed: see
-    `llvm.batch_text`."""
+def kept_batch(model, place: str, name: str, record: Callable[[], Recording | Program],
+               longest: int | None = None) -> Batch | None:
+    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long."""
     def make():
         try:
             recording = record()
         except NotALine:
             recording = None
-        return build(recording, width(), longest=longest, packed=packed)
+        return build(recording, width(), longest=longest)
     if name not in model._cache:
         built = code_cache.kept_or_made(place, name, make)
         model._cache[name] = Batch(built) if built.code else None

@@ -7,7 +7,7 @@ from itertools import accumulate
 from liedyn.codegen import python_call, rows
 from liedyn.codegen.instructions import Instructions, constants, numbers, vector
 from liedyn.codegen.library import ARGUMENTS
-from liedyn.codegen.recording import Array, Recording
+from liedyn.codegen.recording import Array, Program, Recording
 from liedyn.codegen.segments import Segment, segments, whole
 from liedyn.lie.recorded import Operand, Recorded, operand
 
@@ -20,13 +20,12 @@ _WHOLE, _BLOCK = 12_000, 600
 _BLOCKS = 4                # of states, for each segment of a line in turn
 
 
-def batch_text(recording: Recording, width: int, packed: bool = False) -> str:
+def batch_text(recording: Recording, width: int) -> str:
     """LLVM of a function for batches.
 
     i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `width` at a time. Returns OK, or
     OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
     scratch: `scratch_size` numbers on a border of cache lines.
-    packed: arrays (N / width, count, width) on such borders, but for those of one row for all; first is a multiple of `width`.
     """
     read, slots, parts = _read(recording), _slots(recording), segments(recording)
     blocks = [*(x.name for x in read), "results", "kept"]
@@ -36,16 +35,13 @@ def batch_text(recording: Recording, width: int, packed: bool = False) -> str:
         for k, slot in part.kept.items():
             stores.setdefault(k, []).append(("kept", slot))
         text += _line(f"line{number}", recording, part, width, blocks, stores)
-    in_place = {x.name: x.size for x in read if packed and not x.shared}
     for array in read:
-        if array.name not in in_place:
-            text += rows.read(array.name, array.size, width, array.shared)
+        text += rows.read(array.name, array.size, width, array.shared)
     for array in recording.arrays:
         if array.results:
-            row = [slots[x.k] if isinstance(x, Recorded) else x for x in array.written]
-            text += (rows.write_packed if packed else rows.write)(array.name, row, width)
+            text += rows.write(array.name, [slots[x.k] if isinstance(x, Recorded) else x for x in array.written], width)
     sizes = [*(x.size for x in read), len(slots), _kept(parts)]
-    return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), in_place, len(parts), width)])
+    return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), len(parts), width)])
 
 
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
@@ -57,18 +53,22 @@ def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
 def pointers_text(recording: Recording) -> str:
     """@one alone, for compiled code that calls it."""
     arguments = ", ".join(f"ptr %{array.name}" for array in recording.arrays)
-    written = [(array.name, i, x) for array in recording.arrays for i, x in enumerate(array.written)]
-    stores: dict[int, list[tuple[str, int]]] = {}
-    for name, i, x in written:
-        if isinstance(x, Recorded):
-            stores.setdefault(x.k, []).append((name, i))
-    constant = [(x, name, i) for name, i, x in written if isinstance(x, float)]
     return "\n".join([
         *_declarations(1), *_library(recording),
-        *_line("line", recording, whole(recording), 1, [x.name for x in recording.arrays], stores, constant),
+        *_line("line", recording, whole(recording), 1, [x.name for x in recording.arrays], *_written(recording)),
         f"define i64 @one({arguments}) {{",
         f"%good = call i1 @line({arguments})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}",
         "ret i64 %code", "}"])
+
+
+def _written(recording: Recording) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
+    """For a line that writes its arrays itself: where operations go, and constants."""
+    written = [(operand(x), array.name, i) for array in recording.arrays for i, x in enumerate(array.written) if x is not None]
+    stores: dict[int, list[tuple[str, int]]] = {}
+    for x, *to in written:
+        if isinstance(x, int):
+            stores.setdefault(x, []).append(tuple(to))
+    return stores, [one for one in written if isinstance(one[0], float)]
 
 
 def scratch_size(recording: Recording, width: int) -> int:
@@ -114,14 +114,14 @@ def _library(recording: Recording) -> list[str]:
 
 # one line -----------------------------------------------------------------------------------------------------------
 def _line(function: str, recording: Recording, part: Segment, width: int, blocks: list[str],
-          stores: dict[int, list[tuple[str, int]]], constant: list[tuple[float, str, int]] = ()) -> Iterator[str]:
+          stores: dict[int, list[tuple[str, int]]], late: list[tuple[Operand, str, int]] = ()) -> Iterator[str]:
     """i1 @function(blocks): whether all of `width` states are within bounds and finite. stores: where operations are written,
-    constant: numbers that are, and where: at the end, after a block that is read and written has been read (inputs come
+    late: what is written at the end, and where: constants, after a block that is read and written has been read (inputs come
     first)."""
     tape, writer = recording.tape, _Writer(width)
     verified = {x.k for x in recording.finite}
     yield f"define internal i1 @{function}({', '.join(f'ptr %{name}' for name in blocks)}) {{"
-    stored = sum(len(stores.get(k, ())) for k in part.operations) + len(constant)
+    stored = sum(len(stores.get(k, ())) for k in part.operations) + len(late)
     cut = len(part.operations) + stored > _WHOLE
     yield f"%go = icmp ne ptr %{blocks[0]}, null"
     loaded = dict(part.loaded)
@@ -140,7 +140,8 @@ def _line(function: str, recording: Recording, part: Segment, width: int, blocks
         if cut:
             writer.end_long_block()
         yield from writer.taken()
-    for x, *to in constant:
+    for x, *to in late:
+        writer.load_kept(x, loaded)
         writer.store(writer.value(x), *to)
         if cut:
             writer.end_long_block()
@@ -246,13 +247,77 @@ class _Writer(Instructions):
         self.add(f"ret i1 {self.let(f'icmp eq i{self.width} {mask}, -1')}")
 
 
+# programs -----------------------------------------------------------------------------------------------------------
+def program_text(program: Program, width: int) -> str:
+    """LLVM of a program.
+
+    i64 @batch(arrays …, scratch, first, last): states first … last - 1, both multiples of `width`. Arrays (N / width, count,
+    width), but for those of one row for all, and scratch (`program_scratch` numbers) stand on borders of cache lines. Returns
+    OUT_OF_BOUNDS where the last line says so of some states, which holds up none, else OK.
+    """
+    lines, text, arguments = program.lines, _declarations(width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
+    for number, line in enumerate(lines):
+        text += [x for x in _library(line) if x not in text]
+        text += _in_place(number, line, width)
+    shared = [array for array in program.arrays if array.shared]
+    for array in shared:
+        text += rows.read(array.name, array.size, width, True)
+    own = _own_blocks(program)
+    text.append(f"define i64 @batch({arguments}, ptr %scratch, i64 %first, i64 %last) {{")
+    for name, at in zip(own, accumulate(own.values(), initial=0), strict=False):
+        text.append(f"%own_{name} = getelementptr {vector(width)}, ptr %scratch, i64 {at}")
+    text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
+    text += ["br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %body]",
+             f"%verdict = phi i64 [{OK}, %0], [%found, %body]", "%more = icmp slt i64 %i, %last",
+             "br i1 %more, label %body, label %done", "body:"]
+    for array in program.arrays:
+        if not array.shared:
+            text += [f"%far_{array.name} = mul i64 %i, {array.size}",
+                     f"%own_{array.name} = getelementptr double, ptr %{array.name}, i64 %far_{array.name}"]
+    for call, (line, renamed) in enumerate(program.calls):
+        blocks = ", ".join(f"ptr %own_{renamed.get(name, name)}" for name in [*_names(line), "kept"])
+        for k in range(len(segments(line, late=True))):
+            fine = f"%fine{call}_{k}"
+            text.append(f"{fine} = call i1 @line{lines.index(line)}_{k}({blocks})")
+    return "\n".join([*text, f"%found = select i1 {fine}, i64 %verdict, i64 {OUT_OF_BOUNDS}", f"%next = add i64 %i, {width}",
+                      "br label %head", "done:", "ret i64 %verdict", "}"])
+
+
+def _in_place(number: int, line: Recording, width: int) -> Iterator[str]:
+    """@lineNUMBER_0, 1, …: what the segments of a line write goes to the blocks that it reads."""
+    parts, (stores, late) = segments(line, late=True), _written(line)
+    for k, part in enumerate(parts):
+        if len(parts) > 1:                         # all by the last of them: the others have read before
+            kept = {x: [("kept", slot)] for x, slot in part.kept.items()}
+            everything = [(x, *to) for x, places in stores.items() for to in places] + late if k == len(parts) - 1 else []
+        else:
+            kept, everything = stores, late
+        yield from _line(f"line{number}_{k}", line, part, width, [*_names(line), "kept"], kept, everything)
+
+
+def program_scratch(program: Program, width: int) -> int:
+    return width * max(1, sum(_own_blocks(program).values()))
+
+
+def _own_blocks(program: Program) -> dict[str, int]:
+    """Columns of the blocks of a program that are none of its caller's arrays."""
+    sizes = {array.name: array.size for array in program.arrays if array.shared}
+    given = {array.name for array in program.arrays}
+    for line, renamed in program.calls:
+        sizes |= {renamed.get(x.name, x.name): x.size for x in line.arrays if renamed.get(x.name, x.name) not in given}
+    return sizes | {"kept": max(_kept(segments(line, late=True)) for line in program.lines)}
+
+
+def _names(line: Recording) -> list[str]:
+    """Of the blocks that a line reads or writes."""
+    read = {x.name for x in _read(line)}
+    return [x.name for x in line.arrays if x.name in read or x.results]
+
+
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch(recording: Recording, blocks: dict[str, int], in_place: dict[str, int], parts: int, width: int) -> list[str]:
-    """blocks, in_place: their columns; of the latter the arrays are made. Of the others all lie side by side, for each of
-    `_blocks` blocks of states."""
-    arrays, most = [array.name for array in recording.arrays], width * _blocks(parts)
-    sizes = {name: size for name, size in blocks.items() if name not in in_place}
-    stride = sum(sizes.values())
+def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) -> list[str]:
+    """sizes: of the blocks, in columns; for each of `_blocks` blocks of states all of them lie side by side."""
+    arrays, most, stride = [array.name for array in recording.arrays], width * _blocks(parts), sum(sizes.values())
 
     def step(k, body):
         """Over the blocks of states: where each lies, and its first state."""
@@ -264,9 +329,6 @@ def _batch(recording: Recording, blocks: dict[str, int], in_place: dict[str, int
                 f"%base_{k} = getelementptr {vector(width)}, ptr %scratch, i64 %far_{k}",
                 *(f"%{name}_{k} = getelementptr {vector(width)}, ptr %base_{k}, i64 {at}"
                   for name, at in zip(sizes, ends, strict=False)),
-                *(line for name, size in in_place.items() for line in (
-                    f"%far_{name}_{k} = mul i64 %i_{k}, {size}",
-                    f"%{name}_{k} = getelementptr double, ptr %{name}, i64 %far_{name}_{k}")),
                 *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
@@ -275,8 +337,8 @@ def _batch(recording: Recording, blocks: dict[str, int], in_place: dict[str, int
     text = step("read", read)
     for number in range(parts):
         k = f"part{number}"
-        given = ", ".join(f"ptr %{name}_{k}" for name in blocks)
-        text += step(k, [f"%fine_{k} = call i1 @line{number}({given})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
+        blocks = ", ".join(f"ptr %{name}_{k}" for name in sizes)
+        text += step(k, [f"%fine_{k} = call i1 @line{number}({blocks})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
                          f"good_{k}:"])
     text += step("write", write)
     return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from liedyn.codegen import library
+from liedyn.codegen import library, shorter
 from liedyn.lie import recorded
 from liedyn.seam.views import carve
 
@@ -94,8 +94,9 @@ def _modules() -> dict[str, types.ModuleType]:
     return {"jit": jit, "seam.views": views, "lie.lanes": lanes, "pointer_call": pointers}
 
 
-# the few functions of other modules that have no plain source: they place numbers in memory, or are the C library's
+# functions that have a shorter way, and the few that have no plain source: they place numbers in memory, or are the C library's
 _CHANGED = {
+    **shorter.ways(plain),
     "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where")},
     "lie.rows": {"load_pose": recorded.load_pose},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),

@@ -32,7 +32,7 @@ class Array:
         return [x for x in self.written if x is not None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recording:
     """A function of one robot, recorded.
 
@@ -55,6 +55,31 @@ class Recording:
     @property
     def size(self) -> int:
         return len(self.needed)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Lines that are called one after the other for the same states: what is done several times is one piece of code.
+
+    arrays    of the caller
+    calls     lines, and for their arrays that have another name in the program this name; others are passed on by the program
+    """
+
+    arrays: tuple[Array, ...]
+    calls: tuple[tuple[Recording, dict[str, str]], ...]
+
+    @property
+    def lines(self) -> list[Recording]:
+        """Each once."""
+        return [line for k, (line, _) in enumerate(self.calls) if all(line is not before for before, _ in self.calls[:k])]
+
+    @property
+    def size(self) -> int:
+        return sum(line.size for line in self.lines)
+
+
+def alone(line: Recording) -> Program:
+    return Program(line.arrays, ((line, {}),))
 
 
 class Columns(NamedTuple):

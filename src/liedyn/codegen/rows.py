@@ -39,16 +39,6 @@ def write(name: str, row: list[int | float | None], width: int) -> list[str]:
     return rows.function(f"write_{name}", len(row), "noalias", "noalias readonly")
 
 
-def write_packed(name: str, row: list[int | float | None], width: int) -> list[str]:
-    """The same into an array of blocks, from the block of number i on."""
-    rows = _Rows(width)
-    for j, x in enumerate(row):
-        if x is not None:
-            rows.add(f"store {rows.T} {rows.value(x)}, ptr {rows.number(0, j * width)}, align {NUMBER * width}")
-        rows.end_group()
-    return rows.function(f"write_{name}", len(row), "noalias", "noalias readonly")
-
-
 def _groups(count: int, width: int) -> Iterator[tuple[int, int]]:
     """Where groups of numbers begin, and their size, a power of two; the last may overlap the one before."""
     at = 0

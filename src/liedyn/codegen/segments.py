@@ -28,8 +28,8 @@ def whole(recording: Recording) -> Segment:
     return Segment(recording.needed, {}, {}, list(recording.bounds))
 
 
-def segments(recording: Recording) -> list[Segment]:
-    """Of about the same length."""
+def segments(recording: Recording, late: bool = False) -> list[Segment]:
+    """Of about the same length. late: the last one has all results at hand, since what is read must not be written earlier."""
     tape = recording.tape
     made = [k for k in recording.needed if tape.operations[k][0] != "input"]
     count = -(-len(made) // SEGMENT)
@@ -39,6 +39,8 @@ def segments(recording: Recording) -> list[Segment]:
     uses = [{x for k in made if of[k] == s for x in tape.rest_of(k)} for s in range(count)]
     uses[0] |= {x.k for x in recording.finite}                 # inputs among them
     uses[-1] |= {x.k for pair in recording.bounds for x in pair if isinstance(x, Recorded)}
+    if late:
+        uses[-1] |= {x.k for array in recording.arrays for x in array.results if isinstance(x, Recorded)}
     slots: dict[int, int] = {}
     found = []
     for s, used in enumerate(uses):

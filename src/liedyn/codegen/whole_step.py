@@ -3,21 +3,20 @@ calls. Runs share robot, modes and signals, and the times of their steps; each h
 torques) and, if asked, parameters of the robot.
 
 Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Closed`).
-A run in which an event happens within the step stays before it (`_Runs.unless_events`); steps of other lengths find when.
+A run in which an event happens within the step stays before it (`Runs.unless_events`); steps of other lengths find when.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 
-from liedyn.codegen.adjoint import adjoint
 from liedyn.codegen.lines import Batch, folder, kept_batch, wanted, width
 from liedyn.codegen.mechanism import Mechanism
 from liedyn.codegen.plain import plain
-from liedyn.codegen.recording import VARYING, Array, Recording, bounds_of_angles, written
+from liedyn.codegen.recording import VARYING, Array, Program, Recording, alone, bounds_of_angles, written
 from liedyn.codegen.scenario_tables import Tables
 from liedyn.codegen.step import Scene
 from liedyn.codegen.tangent import tangent
@@ -26,12 +25,15 @@ from liedyn.kernels.loops.chosen_rows import FAIR
 from liedyn.kernels.simulation.by_line import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.lie.recorded import NotALine, absolute, numbers, where_less, zeros
+from liedyn.lie.recorded import NotALine, Recorded, absolute, numbers, where_less, zeros
 
 TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
 OPEN = 1e-5          # rad or m: what the last of them squares
+# operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
+# cache for code beside the processor
+CALLED = 1000
 DEPENDENT_ROWS, BAD_READING = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
 
 
@@ -53,7 +55,7 @@ class WholeStep:
     rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
     clock[1], and what is prescribed there into q, v.
 
-    Both are packed (see `codegen.llvm.batch_text`): the number of states to a register is `lines.width`.
+    Both are programs: their arrays are blocks of `lines.width` states, see `codegen.llvm.program_text`.
 
     within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
     run, whatever happens in between, and what events read at the end (N, events).
@@ -78,36 +80,39 @@ def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows:
             or tables.model.nv == 0:
         return None
     step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
-    lines = [_kept(record, tables, asked, varying, rows, directions, packed=True) for record, asked in ((step, method), (after, ""))]
-    within = cache(partial(_kept, record_step_within, tables, method, varying, rows, directions))
+    lines = [kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
+    within = cache(partial(kept, record_step_within, tables, method, varying, rows, directions))
     return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
 
 
-def adjoint_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
-    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
-    return _kept(record_adjoint, tables, method, varying, rows, ())
-
-
-def _kept(record, tables: Tables, asked: str, varying, rows, directions, packed: bool = False) -> Batch | None:
-    place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
+def kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch | None:
+    place = folder("kernels.simulation.right_hand_side.right_hand_side", record.__module__.removeprefix("liedyn."))
     name = tables.name(record.__name__, asked, varying, rows, directions, width())
-    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions), packed=packed)
+    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
 
 
-class _Runs(Scene):
+class Runs(Scene):
     """signals: at each of the times of a step; shared: inputs that all runs share."""
 
     shared: tuple[str, ...] = ("clock", "curves")
 
     def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
-        model, self.directions, self.watched = tables.model, directions, tables.schedule.watch
-        super().__init__(tables, {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(tables.curves), "values": len(tables.numbers),
-                                  "q": model.nq, "v": model.nv, "work": 1 + len(directions)}, varying)
-        at = [tables.over(self.given["values"], t, curves, zeros(0))
-              for t, curves in zip(self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1), strict=True)]
+        self.directions, self.watched = directions, tables.schedule.watch
+        super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
+        self.times, self.curves = self.read_at()
+        at = [tables.over(self.given["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves, strict=True)]
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.watched[:0])     # read after steps alone
         self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
-        self.mechanism = _Closed(self, model, rows) if rows else None
+        self.mechanism = _Closed(self, tables.model, rows) if rows else None
+
+    def sizes(self, model, curves: int, values: int) -> dict[str, int]:
+        """Of the inputs."""
+        return {"clock": 1 + TIMES, "curves": TIMES * TERMS * curves, "values": values, "q": model.nq, "v": model.nv,
+                "work": 1 + len(self.directions)}
+
+    def read_at(self):
+        """Times of signals, and their curves then."""
+        return self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1)
 
     def rates(self, k: int, q0, y):
         """(dy, code) at time k of the step."""
@@ -115,8 +120,8 @@ class _Runs(Scene):
         with np.errstate(all="ignore"):
             if self.mechanism:
                 return dy, self.mechanism.rates(k, q0, y, dy)
-            code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.given["clock"][1 + k],
-                                               q0, y, dy, self.work)
+            code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.times[k], q0, y, dy,
+                                               self.work)
         return dy, code
 
     def at_rest(self, v):
@@ -148,20 +153,41 @@ class _Runs(Scene):
         """results: what arrays hold afterwards."""
         for x, bound in bounds_of_angles(self.tape):
             code = where_less(x, bound, code, float(REFUSED))
+        return self.line(**results, code=[code])
+
+    def line(self, **results) -> Recording:
         arrays = []
         for name, x in self.given.items():
             shared = name in self.shared
             arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
-        arrays += [Array(name, len(x), written(zeros(len(x)), x)) for name, x in results.items()]
-        arrays.append(Array("code", 1, (code,)))
+        for name, x in results.items():
+            arrays.append(Array(name, len(x), tuple(y if isinstance(y, Recorded) else float(y) for y in x)))
         arrays.append(Array(VARYING, len(self.varying), (None,) * len(self.varying)))
         return Recording(self.tape, tuple(arrays), (), ())
+
+
+class Evaluation(Runs):
+    """The right-hand side alone, a line that a step calls several times. now: time, curves and the state in the chart about q."""
+
+    shared = ()
+
+    def sizes(self, model, curves: int, values: int) -> dict[str, int]:
+        return {"now": 1 + TERMS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
+
+    def read_at(self):
+        t, curves, self.y = np.split(self.given["now"], [1, len(self.given["now"]) - 2 * len(self.work.v) - 1])
+        return t, [curves]
+
+    def evaluated(self):
+        """(code, rates)."""
+        rates, code = self.rates(0, self.given["q"], self.y)
+        return code, rates
 
 
 class _Closed(Mechanism):
     """The constraints of a robot, with `solve_chosen` between the parts."""
 
-    def __init__(self, runs: _Runs, model, rows: Rows):
+    def __init__(self, runs: Runs, model, rows: Rows):
         if any(one.driven for one in model.constraints):
             raise NotALine
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
@@ -177,7 +203,7 @@ class _Closed(Mechanism):
     def rates(self, k: int, q0, y, dy):
         """As `tied_right_hand_side`. Returns a code."""
         s, w, p = self.runs, self.runs.work, self.runs.plant
-        s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.given["clock"][1 + k], q0, y, w)
+        s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
         self.desk = d = self.desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(p.passive[0])
         self.write("equations", p.prescribed, False, passive)
@@ -207,48 +233,104 @@ class _Closed(Mechanism):
         return where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
 
 
-def record_whole_step(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
-    runs = _Runs(tables, varying, rows, directions)
-    (code, work), q, v = _after(runs, method)
-    if not directions:
-        return runs.recording(code, q=q, v=v, work=work)
-    code, after = runs.unless_events(code, q=q, v=v, work=work)
-    return runs.recording(code, **after)
+def record_whole_step(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Program:
+    runs, called = Runs(tables, varying, rows, directions), evaluation(tables, method, varying, rows)
+    if called is None:
+        return alone(_finished(runs, *end_of_step(runs, method, runs.rates)))
+    calls = Calls(runs, called)
+    return calls.program(_finished(runs, *end_of_step(runs, method, calls)))
+
+
+def evaluation(tables: Tables, method: str, varying, rows: Rows) -> Recording | None:
+    """A line for `Calls`; None where the step is shorter in one piece."""
+    if method != "rk4":
+        return None
+    one = Evaluation(tables, varying, rows)
+    code, rates = one.evaluated()
+    found = one.recording(code, rates=rates)
+    return found if found.size > CALLED else None
+
+
+class Calls:
+    """A step that calls a line for each evaluation of the right-hand side: `rates` of `end_of_step`.
+
+    stages    of each evaluation the state y in the chart, and the numbers that the line gives
+    """
+
+    def __init__(self, runs: Runs, line: Recording):
+        self.runs, self._line, self.stages = runs, line, []
+        self._calls, self._inner = [], set()
+
+    def __call__(self, k: int, q0, y):
+        n = len(self.stages)
+        self.add(self.runs.line(now=[self.runs.times[k], *self.runs.curves[k], *y]), {"now": f"now{n}"})
+        self.add(self._line, {name: f"{name}{n}" for name in ("now", "rates", "code")})
+        rates, code = self.given(f"rates{n}", len(y)), self.given(f"code{n}", 1)
+        self.stages.append((y, rates))
+        return rates, code[0]
+
+    def add(self, line: Recording, renamed: dict[str, str]) -> None:
+        self._calls.append((line, renamed))
+        self._inner.update(renamed.values())
+
+    def given(self, name: str, size: int) -> np.ndarray:
+        """What a line has left, for later ones of the step itself."""
+        self.runs.given[name] = self.runs.tape.inputs(name, size)
+        return self.runs.given[name]
+
+    def program(self, last: Recording) -> Program:
+        return Program(tuple(x for x in last.arrays if x.name not in self._inner), (*self._calls, (last, {})))
+
+
+def _finished(runs: Runs, code, q, v, work) -> Recording:
+    """It tells whether all runs have the code RUNNING."""
+    after = {"q": q, "v": v, "work": [work]}
+    if runs.directions:
+        code, after = runs.unless_events(code, **after)
+    found = runs.recording(code, **after)
+    codes = next(array.written for array in found.arrays if array.name == "code")
+    return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
 
 
 def record_step_within(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
-    runs = _Runs(tables, varying, rows, directions)
+    runs = Runs(tables, varying, rows, directions)
     runs.shared = ("curves",)
-    (code, work), q, v = _after(runs, method)
-    return runs.recording(code, q=q, v=v, work=[*work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
+    code, q, v, work = end_of_step(runs, method, runs.rates)
+    return runs.recording(code, q=q, v=v, work=[work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
 
 
-def _after(runs: _Runs, method: str):
-    """(code, work), q, v at the end of the step."""
-    code, q0, y = _STEPS[method](runs)
+def end_of_step(runs: Runs, method: str, rates):
+    """code, q, v, work at the end of the step. rates(k, q0, y): (dy, code) at time k of the step."""
+    stages, answer = _STEPS[method](runs), None
+    try:
+        while True:
+            answer = rates(*stages.send(answer))
+    except StopIteration as end:
+        code, q0, y = end.value
     w, nv = runs.work, len(runs.work.v)
     plain("joints.retraction").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
-    runs.motion.impose(runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
+    runs.motion.impose(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
     if runs.mechanism:
         code = _first(code, runs.mechanism.close(w.q, w.v))
-    return (code, y[-1:]), w.q, w.v
+    return code, w.q, w.v, y[-1]
 
 
-def _rk4(runs: _Runs):
-    """The classical method in the chart about the configuration at the beginning. (code, origin of the chart, y at the end)."""
+# methods: they yield what `rates` takes, are sent what it gives, and return code, origin of the chart, y at the end
+def _rk4(runs: Runs):
+    """The classical method in the chart about the configuration at the beginning."""
     q0, y0, h = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0]
-    k1, c1 = runs.rates(0, q0, y0)
-    k2, c2 = runs.rates(1, q0, y0 + k1 * (0.5 * h))
-    k3, c3 = runs.rates(1, q0, y0 + k2 * (0.5 * h))
-    k4, c4 = runs.rates(2, q0, y0 + k3 * h)
+    k1, c1 = yield 0, q0, y0
+    k2, c2 = yield 1, q0, y0 + k1 * (0.5 * h)
+    k3, c3 = yield 1, q0, y0 + k2 * (0.5 * h)
+    k4, c4 = yield 2, q0, y0 + k3 * h
     return _first(c1, c2, c3, c4), q0, y0 + (k1 + 2.0 * (k2 + k3) + k4) * (h / 6.0)
 
 
-def _semi_implicit(runs: _Runs):
+def _semi_implicit(runs: Runs):
     """Symplectic Euler: v' = v + h a(q, v), q' = q (+) h v'."""
     q0, y0, h, nv = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0], len(runs.given["v"])
-    k, code = runs.rates(0, q0, y0)
+    k, code = yield 0, q0, y0
     y = y0 + k * h
     y[:nv] = y[nv:2 * nv] * h
     return code, q0, y
@@ -266,38 +348,26 @@ def _first(*codes):
     return found
 
 
-def record_adjoint(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
-    """Derivatives of a cost by the state after a step become those by the state before it: arrays by_q, by_v, in place, by the
-    numbers of q (quaternions are not tangent); and those by the values and parameters: by_values, by_varying."""
-    runs = _Runs(tables, varying, rows)
-    _, q, v = _after(runs, method)
-    given = {"by_q": runs.tape.inputs("by_q", len(q)), "by_v": runs.tape.inputs("by_v", len(v))}
-    back = adjoint(runs.tape, zip([*q, *v], [*given["by_q"], *given["by_v"]], strict=True))
-    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
-    runs.given |= given
-    return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(y) for y in x]) for name, x in inputs.items()})
-
-
-def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
+def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
     """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
     that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
-    runs = _Runs(tables, varying, rows)
-    (code, work), q, v = _after(runs, method)
-    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, *work]), [len(q), len(q) + len(v)])
-    return runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=work)
+    runs = Runs(tables, varying, rows)
+    code, q, v, work = end_of_step(runs, method, runs.rates)
+    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
+    return alone(runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
 
 
-def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Recording:
+def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
     """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
     wrenches the rates of the kinetic and potential energy."""
-    runs = _Runs(tables, varying, rows)
+    runs = Runs(tables, varying, rows)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     a, tau = runs.work.a.copy(), runs.work.tau.copy()
     da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
-    return runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies)
+    return alone(runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies))
 
 
-def _rates_along(runs: _Runs, results: list) -> np.ndarray:
+def _rates_along(runs: Runs, results: list) -> np.ndarray:
     """Of results. The direction becomes inputs of the recording."""
     tape, given, pairs = runs.tape, runs.given | {VARYING: runs.varying}, []
     for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", VARYING))):
@@ -309,7 +379,7 @@ def _rates_along(runs: _Runs, results: list) -> np.ndarray:
     return numbers(tangent(tape, pairs, results))
 
 
-def _energies(runs: _Runs) -> list:
+def _energies(runs: Runs) -> list:
     """Kinetic and potential."""
     kernels, q, v, out = plain("kernels.recursions.energy"), runs.given["q"], runs.given["v"], zeros(2)
     n = runs.tree.parent.size
@@ -319,11 +389,11 @@ def _energies(runs: _Runs) -> list:
     return [*out]
 
 
-def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
-    runs = _Runs(tables, varying, rows, directions)
+def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Program:
+    runs = Runs(tables, varying, rows, directions)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
     for joint in tables.model.joints:
         if (tables.schedule.level[joint.v] != TORQUE).any():
             q[joint.q], v[joint.v] = w.q[joint.q], w.v[joint.v]
-    return runs.recording(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench)
+    return alone(runs.recording(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench))

@@ -148,9 +148,9 @@ class SideBySide:
             before = tuple(x.copy() for x in before)
 
         def part(first, until):
-            return roll(line.step.address, line.rows.address if kept else 0, width(), more, grid.row, grid.clocks, curves, driven.places,
-                        driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying, runs.last,
-                        runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, scratch(size), first, until)
+            return roll(line.step.address, line.rows.address if kept else 0, width(), more, grid.row, grid.clocks, curves,
+                        driven.places, driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying,
+                        runs.last, runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, scratch(size), first, until)
 
         on_threads(part, shares(n, threads))
 

@@ -1,11 +1,11 @@
 """What a joint does: its pose, twist, velocity product and force, for all kinds (K1 (35)-(40); PBP (23); PL (14))."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, FREE, SCREW
-from liedyn.lie.lanes import load, sincos, store
-from liedyn.lie.rows import load3, load_pose, store_apart
 from liedyn.lie.inertia import rigid_to_parent as rigid_of_parent
 from liedyn.lie.inertia import to_parent
-from liedyn.lie.screw import ad_screw, screw_add, screw_dot, screw_pose, turned3, turned_mat3, turned_sym3
+from liedyn.lie.lanes import load, sincos, store
+from liedyn.lie.rows import load3, load_pose, store_apart
+from liedyn.lie.screw import ad_screw, screw_add, screw_dot, screw_pose
 from liedyn.lie.se3 import ad, add, unit6
 from liedyn.lie.so3 import quaternion_rotation
 from liedyn.lie.vec3 import plus_rotate, product
@@ -90,19 +90,11 @@ def joint_column(tree, i, c, zero):
 
 @primitive
 def inertia_to_parent(tree, i, q, T, X):
-    """A symmetric 6x6 of body i, seen from the parent, where T is the pose there. That of a screw turns about z before it is
-    placed: this takes a third of the operations of a rotation, and places consist of zeros and ones where axes are parallel
-    or at right angles."""
-    if tree.kind[i] == SCREW:
-        (s, c), (A, H, M) = sincos(screw(tree, i)[0] * load(q, tree.iq[i])), X
-        X, T = (turned_sym3(s, c, A), turned_mat3(s, c, H), turned_sym3(s, c, M)), (load_pose(tree.T0, i)[0], T[1])
+    """A symmetric 6x6 of body i, seen from the parent, where T is the pose there. Lines go by `codegen.shorter`."""
     return to_parent(T, X)
 
 
 @primitive
 def rigid_to_parent(tree, i, q, T, I):
     """The same of a rigid body."""
-    if tree.kind[i] == SCREW:
-        (s, c), (m, h, A) = sincos(screw(tree, i)[0] * load(q, tree.iq[i])), I
-        I, T = (m, turned3(s, c, h), turned_sym3(s, c, A)), (load_pose(tree.T0, i)[0], T[1])
     return rigid_of_parent(T, I)

@@ -2,7 +2,7 @@
 
 `index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
                          link_body (n_links), above, top, last (nv each).
-`constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
+`constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), J (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest, floor (nv each).
 
 Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a model of its own, of the same
@@ -33,6 +33,7 @@ class Tree(NamedTuple):
     S: np.ndarray           # (2n,) screws
     T0: np.ndarray          # (12n,) pose in the parent at q = 0
     I: np.ndarray           # (10n,) mass, first moment, second moment
+    J: np.ndarray           # (10n,) minimal inertias, for what is asked of coordinates alone: see `model.minimal_inertias`
     link_pose: np.ndarray   # (12 n_links,) pose of the link in its body
     armature: np.ndarray    # (nv,)
     damping: np.ndarray     # (nv,)
@@ -47,7 +48,7 @@ def index_sizes(n, nv, nl): return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
 
 
 @everywhere
-def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
+def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
 
 
 @primitive

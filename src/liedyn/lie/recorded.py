@@ -31,6 +31,8 @@ class Tape:
     turned    places of sines and cosines of lines: the angle of each, and its derivative by that
     bounds    (x, bound): what kernels verify is x < bound
     finite    numbers that kernels verify to be finite
+    solved    places of numbers that solve equations, and their `Solution`; None: nobody will ask for derivatives of these
+    known     (nv,) accelerations that are read in place of being solved for; None
     """
 
     def __init__(self, library: bool = False) -> None:
@@ -41,6 +43,8 @@ class Tape:
         self.turned: dict[int, tuple[Recorded, Recorded]] = {}
         self.bounds: list[tuple[Recorded, float]] = []
         self.finite: dict[int, Recorded] = {}
+        self.solved: dict[int, Solution] | None = None
+        self.known: np.ndarray | None = None
 
     def record(self, *operation) -> Recorded:
         k = self._known.get(operation)
@@ -68,6 +72,17 @@ class Tape:
         """Operations that operation k takes."""
         name, *operands = self.operations[k]
         return [] if name == "input" else [x for x in operands if isinstance(x, int)]
+
+
+class Solution:
+    """Numbers of a tape that solve equations: derivatives are found from the equations, not from the way to the solution.
+
+    places          of these numbers
+    back(shares)    from derivatives of a cost by each of them: pairs of a number that the equations rest on, and that by it
+    """
+
+    def __init__(self, numbers, back):
+        self.places, self.back = [x.k for x in numbers], back
 
 
 class Recorded:

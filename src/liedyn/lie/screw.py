@@ -31,24 +31,3 @@ def screw_pose(T, S, s, c, x):
     z = s - s
     return ((R[0] * c + R[1] * s, R[1] * c - R[0] * s, R[2] + z, R[3] * c + R[4] * s, R[4] * c - R[3] * s, R[5] + z,
              R[6] * c + R[7] * s, R[7] * c - R[6] * s, R[8] + z), (p[0] + R[2] * h, p[1] + R[5] * h, p[2] + R[8] * h))
-
-
-@primitive
-def turned3(s, c, x):
-    """R x, where R turns about z: by its sine and cosine."""
-    return c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]
-
-
-@primitive
-def turned_sym3(s, c, A):
-    """R A R^T of a symmetric A. With k = s (xx - yy) + 2 c xy the rest follows from c^2 + s^2 = 1."""
-    k = s * (A[0] - A[3]) + 2.0 * c * A[1]
-    return (A[0] - s * k, c * k - A[1], c * A[2] - s * A[4], A[3] + s * k, s * A[2] + c * A[4], A[5])
-
-
-@primitive
-def turned_mat3(s, c, H):
-    """R H R^T: as of a symmetric one, with xy + yx in place of 2 xy."""
-    k = s * (H[0] - H[4]) + c * (H[1] + H[3])
-    return (H[0] - s * k, c * k - H[3], c * H[2] - s * H[5], c * k - H[1], H[4] + s * k, s * H[2] + c * H[5],
-            c * H[6] - s * H[7], s * H[6] + c * H[7], H[8])

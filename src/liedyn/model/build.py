@@ -15,6 +15,7 @@ from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
 from liedyn.model.description import WORLD, Joint, Link, Robot
 from liedyn.model.link_tree import Tree, place_of, tree_of
+from liedyn.model.minimal_inertias import minimal_inertias
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, exp_screw, flat, inverse, pose, rigid_from_link, screw_frame, transform_rigid
 from liedyn.model.validate import validate
@@ -171,6 +172,7 @@ class Assembly:
         index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths]).astype(np.int64)
         constants = np.concatenate([
             np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(flat, self.T0), np.ravel(self.I),
+            np.ravel(minimal_inertias(self.parent, self.kind, self.S, self.T0, self.I)),
             *[flat(link[1]) for link in links],
             *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.floor])
         return index, np.ascontiguousarray(constants, dtype=float)

@@ -6,6 +6,8 @@ import numpy as np
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.model.description import Link, Pose
 
+_ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
+
 
 def skew(x) -> np.ndarray:
     """[x], the matrices (…, 3, 3) of cross products (K1 (5))."""
@@ -70,7 +72,8 @@ def screw_frame(screw: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
         X[:3, :3] = rotation_of_z(v / b)
         return X, (0.0, b)
     X[:3, :3], X[:3, 3] = rotation_of_z(w / a), np.cross(w, v) / a**2
-    return X, (a, float(w @ v) / a)
+    along = float(w @ v) / a
+    return X, (a, along if abs(along) > _ROUNDING * np.linalg.norm(v) else 0.0)
 
 
 def rotation_of_z(u) -> np.ndarray:

@@ -86,7 +86,7 @@ def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext,
                 return code
             unpack(A, a, k)
             unpack(Tau, tau, k)
-            newton_euler(tree, Q, V, A, F, False, again, base)
+            newton_euler(tree, tree.I, Q, V, A, F, False, again, base)
         for j in range(out.shape[0]):
             code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
             if code != OK:

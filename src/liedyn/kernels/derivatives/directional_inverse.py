@@ -161,7 +161,7 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
             code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
             if code != OK:
                 return code
-            newton_euler(tree, Q, V, A, F, passive and index[4] != 0, Tau, base)
+            newton_euler(tree, tree.I, Q, V, A, F, passive and index[4] != 0, Tau, base)
             if not give(Tau, tau, k):
                 return BAD_RESULT
         for j in range(dtau.shape[0]):

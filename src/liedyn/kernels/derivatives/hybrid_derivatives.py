@@ -4,10 +4,6 @@
 
 for what is torque-specified (v) and prescribed (u): K1 Tables 6-7 solved for all directions at once. By the inputs (tau_v,
 a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
-from typing import NamedTuple
-
-import numpy as np
-
 from liedyn.jit import entry, primitive
 from liedyn.joints.kinds import FREE, NV
 from liedyn.joints.tree import tree_of
@@ -17,30 +13,15 @@ from liedyn.kernels.derivatives.inverse_derivatives import (
     derivatives_work,
     inverse_derivatives,
 )
-from liedyn.kernels.derivatives.tree_factor import factor, solve, solve_matrix
-from liedyn.kernels.recursions.composite import composite, composite_work
+from liedyn.kernels.recursions.by_mass_matrix import mass_matrix_work, related, solution
 from liedyn.kernels.recursions.hybrid import take_input
 from liedyn.kernels.recursions.kinematics import gather
-from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_work
+from liedyn.kernels.recursions.tree_factor import solve_matrix
 from liedyn.lie.blocks import states_in
 from liedyn.lie.lanes import absolute, all_less, load, number_like, store
 from liedyn.lie.rows import load3, load_pose, load_twist
 from liedyn.lie.vec3 import cross, rotate_back
 from liedyn.seam.views import carve
-
-
-class HybridDerivativesWork(NamedTuple):
-    M: np.ndarray            # (nv nv,)
-    L: np.ndarray            # (nv nv,) factors of M_vv: see `tree_factor`
-    Psi: np.ndarray          # (nv,)
-    a: np.ndarray            # (nv,) accelerations
-    bias: np.ndarray         # (nv,)
-    memory: np.ndarray       # of inverse dynamics and of its derivatives, one after the other
-
-
-@primitive
-def hybrid_derivatives_work(memory, n, nv):
-    return HybridDerivativesWork(*carve(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
 def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 3 * nv + derivatives_memory(n, nv)
@@ -61,22 +42,6 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
         add_products(tree, prescribed, work.M, Dv)
         exchange(tree, prescribed, work.M, Du)
     floating_columns(tree, prescribed, passive, v, derivatives_work(work.memory, n, nv).T, Dq, Dv, Du)
-    return deficit
-
-
-@primitive
-def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
-    """a of `work`, with M_vv and its factors: M_vv a_v = (tau - b)_v, where b is inverse dynamics with a_v = 0."""
-    n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
-    for k in range(nv):
-        store(work.a, k, load(a, k) if prescribed[k] else zero)
-    newton_euler(tree, q, v, work.a, f_ext, passive, work.bias, newton_euler_work(work.memory, n, nv))
-    composite(tree, q, work.M, composite_work(work.memory, n))
-    deficit = factor(tree, prescribed, work.M, work.L, work.Psi)
-    for k in range(nv):
-        if not prescribed[k]:
-            store(work.a, k, load(tau, k) - load(work.bias, k))
-    solve(tree, prescribed, work.L, work.Psi, work.a)
     return deficit
 
 
@@ -122,12 +87,6 @@ def add_products(tree, prescribed, M, X):
                 m = load(M, u * nv + j)
                 for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
                     store(X, u * nv + c, load(X, u * nv + c) + m * load(X, j * nv + c))
-
-
-@primitive
-def related(tree, prescribed, u, j):
-    """Whether j is not prescribed, and hangs on u or u on it; j: from the top of u to the last that hangs on u."""
-    return not prescribed[j] and u <= tree.last[j]
 
 
 @primitive
@@ -189,7 +148,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     size = nv * nv
     tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, Tau, links, bodies, x, y, z, m = parts
-    work = hybrid_derivatives_work(m, n, nv)
+    work = mass_matrix_work(m, nv)
     passive = passive and index[4] != 0
     for k in range(first, last, states_in(memory)):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)

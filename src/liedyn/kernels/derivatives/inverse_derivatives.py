@@ -83,7 +83,7 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
         store(Dq, k, zero)
         store(Dv, k, zero)
         store(M, k, zero)
-    outward(tree, q, v, a, f_ext, work)
+    outward(tree, tree.J, q, v, a, f_ext, work)
     for i in range(tree.parent.size - 1, 0, -1):
         for c in range(NV[tree.kind[i]]):
             coordinate(tree, i, c, zero, Dq, Dv, M, work)
@@ -95,8 +95,9 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
 
 
 @primitive
-def outward(tree, q, v, a, f_ext, work):
-    """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B."""
+def outward(tree, inertias, q, v, a, f_ext, work):
+    """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B. inertias: tree.I or
+    tree.J."""
     zero = number_like(q, 0.0)
     store_ground(tree, q, work.V, work.dV)
     for i in range(1, tree.parent.size):
@@ -113,7 +114,7 @@ def outward(tree, q, v, a, f_ext, work):
             store_twist(work.psi, k, psi)
             store_twist(work.zeta, k, plus_ad(ad(dVp, s), Vp, psi))
             store_twist(work.phi, k, plus_ad(psi, V, s))
-        I = rigid_like(load_rigid(tree.I, i), zero)
+        I = rigid_like(load_rigid(inertias, i), zero)
         P = momentum(I, V)
         F = less_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
         if f_ext.size:

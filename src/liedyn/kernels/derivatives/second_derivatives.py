@@ -229,7 +229,7 @@ def second_derivatives(index, constants, memory, q, v, a, passive, out, first, l
         code = take_motion(tree, q, v, a, k, Q, V, A)
         if code != OK:
             return code
-        outward(tree, Q, V, A, A[:0], work)
+        outward(tree, tree.J, Q, V, A, A[:0], work)
         tensors(tree, V, passive, work, path, block)
         if not give(block, out, k):
             return BAD_RESULT

@@ -52,7 +52,7 @@ def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rat
     joint_poses(tree, q, work.tree.T)
     closure_frames(tree, loops, work.tree.T, drive, work.rows)
     gather_wrenches(tree, loops, multipliers, f_ext, work.F, work.rows)
-    newton_euler(tree, q, v, a, work.F, passive, force, work.tree)
+    newton_euler(tree, tree.J, q, v, a, work.F, passive, force, work.tree)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == COUPLING:
             for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):

@@ -106,7 +106,7 @@ def symbols(tree, q, out, work):
                                 store(out, (k * nv + i) * nv + D, -x)
                         a = tree.parent[a]
                 b = tree.parent[b]
-        hand_to_parent(tree, d, work.bodies)
+        hand_to_parent(tree, d, q, work.bodies)
 
 
 @kernel

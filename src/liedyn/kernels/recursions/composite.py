@@ -33,7 +33,7 @@ def begin(tree, q, work):
     zero = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
         store_pose(work.T, i, joint_pose(tree, i, q))
-        store_rigid(work.I, i, rigid_like(load_rigid(tree.I, i), zero))
+        store_rigid(work.I, i, rigid_like(load_rigid(tree.J, i), zero))
 
 
 @primitive

@@ -48,7 +48,7 @@ def trace(A): return A[0] + A[3] + A[5]
 def coriolis(tree, q, v, rest, ploen, C, work):
     """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
     zero = number_like(q, 0.0)
-    outward(tree, q, v, rest, q[:0], work)
+    outward(tree, tree.I, q, v, rest, q[:0], work)
     for i in range(tree.parent.size - 1, 0, -1):
         (E, f), turn = load_coriolis(work.B, i), ploen * trace(load_rigid(tree.I, i)[2])
         store_coriolis(work.B, i, (add9(E, skew(scale3(turn, load_twist(work.V, i)[0]))), f))

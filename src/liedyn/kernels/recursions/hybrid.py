@@ -69,6 +69,12 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
 
 
 @primitive
+def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `by_mass_matrix` in its place."""
+    return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+
+
+@primitive
 def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """The first two passes of `hybrid`: work, but for dV of bodies."""
     store_ground(tree, q, work.V, work.dV)
@@ -81,9 +87,9 @@ def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
         store_twist(work.V, i, V)
     deficit = number_like(v, -1.0)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
-        I, T, V = load_rigid(tree.I, i), load_pose(work.T, i), load_twist(work.V, i)
-        AI = inertia_with_children(tree, i, rigid(I, V[0][0] - V[0][0]), work.AI)          # AI = I + sum of Ad* Pi Ad
-        AB = with_children(tree, i, minus_dad(V, momentum(I, V)), work.AB)  # AB = -ad*_V I V - F_ext + sum of Ad* beta
+        J, T, V = load_rigid(tree.J, i), load_pose(work.T, i), load_twist(work.V, i)
+        AI = inertia_with_children(tree, i, rigid(J, V[0][0] - V[0][0]), work.AI)          # AI = J + sum of Ad* Pi Ad
+        AB = with_children(tree, i, minus_dad(V, momentum(J, V)), work.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
         if f_ext.size:
             AB = sub(AB, load_twist(f_ext, i))
         Pi, worse = eliminate(tree, i, AI, prescribed, work)                   # Pi = AI - AI S Psi S^T AI
@@ -142,7 +148,7 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
         code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code == OK:
-            code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau)
+            code = solved(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau)
         if code != OK:
             return code
         if asked:

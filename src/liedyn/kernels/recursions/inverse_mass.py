@@ -62,7 +62,7 @@ def factor(tree, prescribed, q, work):
     deficit = zero - 1.0
     joint_poses(tree, q, work.T)
     for i in range(n - 1, 0, -1):
-        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.I, i), zero), work.AI)
+        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.J, i), zero), work.AI)
         Pi, worse = eliminate(tree, i, AI, prescribed, work)
         hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)

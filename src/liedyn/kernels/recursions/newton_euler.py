@@ -56,13 +56,14 @@ def store_ground(tree, x, V, dV):
 
 
 @primitive
-def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
-    """Writes tau (nv) and work. f_ext (6n) wrenches on bodies, or empty. passive: less what springs and damping give."""
+def newton_euler(tree, I, q, v, a, f_ext, passive, tau, work):
+    """Writes tau (nv) and work. I: tree.I, or tree.J where work.F is not asked for. f_ext (6n) wrenches on bodies, or empty.
+    passive: less what springs and damping give."""
     store_ground(tree, q, work.V, work.dV)
     motions(tree, q, v, a, work)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
-        I, V = load_rigid(tree.I, i), load_twist(work.V, i)
-        F = less_dad(momentum(I, load_twist(work.dV, i)), V, momentum(I, V))    # F = I dV - ad*_V I V - F_ext
+        body, V = load_rigid(I, i), load_twist(work.V, i)
+        F = less_dad(momentum(body, load_twist(work.dV, i)), V, momentum(body, V))      # F = I dV - ad*_V I V - F_ext
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
         F = with_children(tree, i, F, work.F)                               # + sum of Ad* F_child
@@ -114,7 +115,7 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
         code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code
-        newton_euler(tree, Q, V, A, F, passive, Tau, work)
+        newton_euler(tree, tree.I if wrenches.size else tree.J, Q, V, A, F, passive, Tau, work)
         if not give(Tau, tau, k):
             return BAD_RESULT
         if wrenches.size:

@@ -18,7 +18,7 @@ import numpy as np
 
 from liedyn.jit import kernel, primitive
 from liedyn.joints.retraction import difference
-from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
+from liedyn.kernels.recursions.hybrid import complete_motion, hybrid_work
 from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, note, signal
 from liedyn.kernels.simulation.task_law import Task, follow_task
 from liedyn.lie.lanes import where_less
@@ -121,7 +121,8 @@ def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
 @kernel
 def law_dynamics(laws, given, tree, passive, q, v):
     """laws.a and laws.tau complete, without external wrenches."""
-    hybrid(tree, given, q, v, laws.a, laws.tau, laws.none, passive, hybrid_work(laws.memory, tree.parent.size, given.size))
+    work = hybrid_work(laws.memory, tree.parent.size, given.size)
+    complete_motion(tree, given, q, v, laws.a, laws.tau, laws.none, passive, work)
 
 
 @primitive

@@ -13,7 +13,7 @@ from liedyn.jit import primitive
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.joints.retraction import chart_rate, retract
-from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
+from liedyn.kernels.recursions.hybrid import complete_motion, hybrid_work
 from liedyn.kernels.simulation.contact import Contacts, push_contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
@@ -64,7 +64,7 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     number."""
     set_out(tree, plant, schedule, signals, t, q0, y, work)
     inner = hybrid_work(work.memory, tree.parent.size, plant.prescribed.size)
-    deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
+    deficit = complete_motion(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
     watch(schedule, signals, t, work)
     power = number_like(y, 0.0)
     if work.F.size:

@@ -2,6 +2,7 @@
 from numpy import int64
 
 from liedyn.jit import entry, primitive
+from liedyn.kernels.checks import OK
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.pointer_call import call_at, place_of
 from liedyn.seam.views import carve
@@ -78,8 +79,8 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
                             give(wrench, i, wide, out_more[j, r, 2 * nv:])
             if s == steps:
                 break
-            call_at(step, (clock, curve, *states, *after, int64(0), full))
-            for i in range(full):
+            well = call_at(step, (clock, curve, *states, *after, int64(0), full)) == OK
+            for i in range(0 if well else full):
                 code = C[i]
                 if code != RUNNING:
                     j = min(at + i, until - 1)
@@ -136,52 +137,70 @@ def end(j, s, code, ended, codes):
         ended[j], codes[j] = s, int64(code)
 
 
-@entry("i8(i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,:,::1], "
-       "f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], i8, i8)", nogil=True)
-def roll_back(step, clocks, curves, driven, series, values, q, v, varying, last, d_q, d_v, by_q, by_v, by_series, by_values,
-              by_varying, chunk, rest_q, scratch, first, until):
+@entry("i8(i8, i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], "
+       "f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
+def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying, last, d_q, d_v, by_q, by_v, by_series, by_values,
+              by_varying, rest_q, scratch, first, until):
     """The way back of `roll`: from derivatives of a cost by the states of each step to those by what the runs began with.
 
-    step         address, see `codegen.whole_step.record_adjoint`
+    step         address, see `codegen.adjoint_step`; wide: states to a register
     q, v         (N, S + 1, nq), (N, S + 1, nv): the states of the runs; d_q, d_v: derivatives of the cost by these alone
-    by_q, by_v   (N, nq), (N, nv): by the first states, zero before; by_series (N, S, m), by_values (N, k), by_varying (N, l)
-    chunk        (TOGETHER (nq + nv + 1 + k + l + 1),) room
+    by_q, by_v   (N, nq), (N, nv): by the states at the end, then by the first; by_series (N, S, m), by_values (N, k), by_varying
+                 (N, l): added to
+    scratch      (TOGETHER (2 (nq + nv + k + l) + 2),) as of `roll`, then that of the line
     """
     steps, m, k, l = clocks.shape[0] - 1, driven.size, values.shape[1], varying.shape[1]
-    nq, nv, start = q.shape[2], v.shape[2], place_of(chunk)
-    v_at, values_at = TOGETHER * nq, TOGETHER * (nq + nv + 1)
-    varying_at = values_at + TOGETHER * k
+    nq, nv = q.shape[2], v.shape[2]
+    Q, V, W, X, P, C, rest_of = carve(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER, TOGETHER * k, TOGETHER * l, TOGETHER))
+    by_Q, by_V, by_X, by_P, room = carve(rest_of, (TOGETHER * nq, TOGETHER * nv, TOGETHER * k, TOGETHER * l))
+    blocks = (place_of(X), place_of(Q), place_of(V), place_of(W), place_of(by_Q), place_of(by_V), place_of(by_X), place_of(by_P),
+              place_of(C), place_of(P), place_of(room))
+    for i in range(TOGETHER):
+        W[i] = 0.0
     for at in range(first, until, TOGETHER):
         n = min(TOGETHER, until - at)
-        room, numbers, parameters = place_of(scratch), place_of(values) + 8 * at * k, place_of(varying) + 8 * at * l
-        back = (place_of(by_q) + 8 * at * nq, place_of(by_v) + 8 * at * nv, start + 8 * values_at, start + 8 * varying_at,
-                start + 8 * (varying_at + TOGETHER * l))
+        full = -(-n // wide) * wide
+        for i in range(full):
+            j = min(at + i, until - 1)
+            take(values, j, X, i, wide)
+            take(varying, j, P, i, wide)
+            take(by_q, j, by_Q, i, wide)
+            take(by_v, j, by_V, i, wide)
         for s in range(steps - 1, -1, -1):
-            for i in range(n):
-                j = at + i
-                alive = s < last[j]
-                for c in range(nq):
-                    chunk[nq * i + c] = q[j, s, c] if alive else rest_q[c]
-                    by_q[j, c] += d_q[j, s + 1, c] if alive else 0.0
-                for c in range(nv):
-                    chunk[v_at + nv * i + c] = v[j, s, c] if alive else 0.0
-                    by_v[j, c] += d_v[j, s + 1, c] if alive else 0.0
+            for i in range(full):
+                j = min(at + i, until - 1)
+                if s < last[j]:
+                    take(q[j], s, Q, i, wide)
+                    take(v[j], s, V, i, wide)
+                    add(d_q[j], s + 1, by_Q, i, wide)
+                    add(d_v[j], s + 1, by_V, i, wide)
+                else:
+                    rest(rest_q, Q, V, W, i, wide)
+                o = lane(i, wide, k)
                 for c in range(m):
-                    values[j, driven[c]] = series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1), c]
-            call_at(step, (place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1], numbers, start,
-                           start + 8 * v_at, start + 8 * (v_at + TOGETHER * nv), *back, parameters, room, int64(0), n))
+                    X[o + wide * driven[c]] = series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1), c]
+            clock, curve = place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1]
+            call_at(step, (clock, curve, *blocks, int64(0), full))
             for i in range(n):
-                j = at + i
+                j, o, p = at + i, lane(i, wide, k), lane(i, wide, l)
                 if s < last[j]:
                     for c in range(m):
-                        by_series[j, s, c] = chunk[values_at + k * i + driven[c]]
+                        by_series[j, s, c] = by_X[o + wide * driven[c]]
                     for c in range(k):
-                        by_values[j, c] += chunk[values_at + k * i + c]
+                        by_values[j, c] += by_X[o + wide * c]
                     for c in range(l):
-                        by_varying[j, c] += chunk[varying_at + l * i + c]
+                        by_varying[j, c] += by_P[p + wide * c]
         for i in range(n):
-            for c in range(nq):
-                by_q[at + i, c] += d_q[at + i, 0, c]
-            for c in range(nv):
-                by_v[at + i, c] += d_v[at + i, 0, c]
+            add(d_q[at + i], 0, by_Q, i, wide)
+            add(d_v[at + i], 0, by_V, i, wide)
+            give(by_Q, i, wide, by_q[at + i])
+            give(by_V, i, wide, by_v[at + i])
     return 0
+
+
+@primitive
+def add(x, j, block, i, wide):
+    """Row j of x is added to run i."""
+    o = lane(i, wide, x.shape[1])
+    for k in range(x.shape[1]):
+        block[o + wide * k] += x[j, k]

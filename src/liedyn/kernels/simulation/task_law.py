@@ -21,10 +21,10 @@ import numpy as np
 from numpy import int64
 
 from liedyn.jit import kernel, primitive
-from liedyn.kernels.derivatives.tree_factor import factor, solve
 from liedyn.kernels.frames import LOCAL_WORLD_ALIGNED
 from liedyn.kernels.recursions.composite import composite, composite_work
 from liedyn.kernels.recursions.jacobian import jacobian, load_column, store_column
+from liedyn.kernels.recursions.tree_factor import factor, solve
 from liedyn.kernels.simulation.link_points import along
 from liedyn.kernels.simulation.poses import turn_of
 from liedyn.kernels.simulation.signals import Poses, three

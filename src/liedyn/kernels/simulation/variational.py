@@ -73,7 +73,7 @@ def at_an_end(tree, plant, schedule, signals, t, q, work, own):
     for k in range(nv):
         work.v[k] = own.v[k]
     act(plant, tree, schedule, signals, t, work)
-    newton_euler(tree, work.q, work.v, own.zero, work.F, plant.passive[0], own.bias, own.tree)
+    newton_euler(tree, tree.J, work.q, work.v, own.zero, work.F, plant.passive[0], own.bias, own.tree)
     clear(own.C)
     coriolis(tree, work.q, work.v, own.zero, 0.0, own.C, own.outward)
     for k in range(nv):

@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from liedyn.codegen.whole_step import adjoint_step
+from liedyn.codegen.adjoint_step import adjoint_step
+from liedyn.codegen.lines import width
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.calls import scratch
@@ -16,7 +17,10 @@ from liedyn.dynamics.tangent_numbers import numbers_of_tangent, tangent_of_numbe
 from liedyn.errors import ShapeError, UsageError
 from liedyn.integrators.many_runs import curves_at, shares
 from liedyn.jit import prepare
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.roll import TOGETHER, roll_back
+from liedyn.model.minimal_inertias import minimal_inertias
+from liedyn.model.spatial import unflat
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,10 +96,9 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
             engine.problem.signals, engine.line.curves, own)
 
         def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
-            chunk = np.zeros(TOGETHER * (model.nq + model.nv + 1 + k + l + 1))
-            return roll_back(line.address, own, curves, driven.places, driven.series, values, *states[:2], numbers, last - first,
-                             *states[2:], by_q, by_v, by_series, by_values, by_constants, chunk, rest,
-                             scratch(max(line.scratch, 8)), i, j)
+            room = scratch(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.scratch)
+            return roll_back(line.address, width(), own, curves, driven.places, driven.series, values, *states[:2], numbers,
+                             last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
 
         on_threads(part, shares(count))
         parts.append(by_series[..., :model.nv])
@@ -119,8 +122,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
 def _line_of(engine, given, mask, method: str, places):
     line = adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
-        mend = " (semi_implicit has a quarter of those of rk4)" if method == "rk4" else ""
-        raise UsageError(f"the adjoint of a step of this robot has no straight-line code: too many operations{mend}")
+        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations")
     return line
 
 
@@ -136,14 +138,17 @@ def _cotangent(name: str, x, shape) -> np.ndarray:
 def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Places in the constants of a model that the parameters change, and by how much each (parameters, places)."""
     n, nv = model.n_bodies, model.nv
-    # what `rates_of` says of: gravity, inertias, coordinates; where that stands in the constants
-    blocks = ((0, 6, 0), (6 + 12 * n, 10 * n, 6 + 14 * n), (6 + 22 * n, 5 * nv, 6 + 24 * n + 12 * len(model.link_names)))
-    dense = np.zeros((len(parameters), model.constants.size))
+    tree, dense = tree_of.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
     for row, name in enumerate(parameters):
-        found = rates_of(model, name)
-        for first, size, to in blocks:
-            here = (found.at >= first) & (found.at < first + size)
-            dense[row, found.at[here] - first + to] = found.values[here]
+        found, rates = rates_of(model, name), tree_of.py_func(model.index, dense[row])
+        changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, of what moves joints, of inertias, of coordinates
+        here = found.at < changes.size
+        changes[found.at[here]] = found.values[here]
+        rates.dV0[:], rates.I[:] = changes[:6], changes[6 + 12 * n:6 + 22 * n]
+        rates.J[:] = minimal_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), unflat(tree.T0.reshape(n, 12)),
+                                      rates.I.reshape(n, 10)).ravel()
+        for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest)):
+            x[:] = changes[6 + 22 * n + k * nv:][:nv]
         if not dense[row].any() and found.at.size:
             raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint (masses, inertias, gravity, "
                              "armature, damping, friction and springs are available)")

@@ -118,7 +118,8 @@ class Given:
                 for name, x, own in named}
         _check_finite({name: x for name, x in rows.items() if name != "last"})
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
-        integrate(model, self.q, np.zeros(model.nv))                    # names a quaternion that is not of unit norm
+        if model.nq > model.nv:
+            integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
         self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
         self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
         for name, x in (("tau", self.tau), ("a", self.a)):
@@ -278,7 +279,6 @@ def imported(x):
 
 def _check_finite(rows: dict[str, np.ndarray]) -> None:
     for name, x in rows.items():
-        bad = np.argwhere(~np.isfinite(x))
-        if len(bad):
-            place = ", ".join(map(str, bad[0][1:]))
-            raise ConfigurationError(f"{name}[{place}] of run {bad[0][0]} is not finite; found {x[tuple(bad[0])]}")
+        if not np.isfinite(x).all():
+            run, *place = bad = np.argwhere(~np.isfinite(x))[0]
+            raise ConfigurationError(f"{name}[{', '.join(map(str, place))}] of run {run} is not finite; found {x[tuple(bad)]}")

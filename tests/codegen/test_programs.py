@@ -1,0 +1,100 @@
+"""Steps whose right-hand side is a line that they call, against steps that repeat it; in segments, and for other registers."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import relative
+from codegen.test_variants import changed
+from liedyn.codegen import lines, segments, whole_step
+from liedyn.codegen.compiled import supported
+from liedyn.codegen.llvm import program_text
+from liedyn.integrators import many_runs
+from liedyn.kernels.simulation.roll import TOGETHER
+from zoo import ROBOTS, state
+
+pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+
+RUNS, NEVER = TOGETHER + 3, 10**9
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(lines.code_cache, "kept_or_made", lambda folder, name, make: make())
+
+
+def rolled(name, monkeypatch, called=0, **options):
+    monkeypatch.setattr(whole_step, "CALLED", called)
+    model = ld.build(ROBOTS[name]) if name in ROBOTS else ld.load(name)
+    if model.nc:
+        q = np.tile(ld.assemble(model, model.neutral()).q, (RUNS, 1))
+        v = ld.project_velocity(model, q, np.random.default_rng(0).standard_normal((RUNS, model.nv)))
+        tau = np.zeros((1, model.nv))
+    else:
+        q, v, _, tau = state(model, 1, (RUNS,))
+    found = ld.rollout(model, q, 0.3 * v, tau[:, None], dt=2e-3, steps=5, forces=True, **options)
+    assert found.complete.all()
+    return np.concatenate([found.q, found.v, found.a, found.tau], axis=-1)
+
+
+@pytest.mark.parametrize("name", ["every kind", "every kind, floating", "ball", "robots/four_bar.yaml"])
+def test_a_called_line_gives_what_a_repeated_one_gives(name, monkeypatch, worst):
+    found, expected = (rolled(name, monkeypatch, called) for called in (0, NEVER))
+    assert worst("rollout: called lines", relative(found, expected), name) < 1e-13
+
+
+def test_programs_are_those_of_the_robots(monkeypatch):
+    """The right-hand side of a pendulum is short: it is repeated; that of a quadruped is called."""
+    made = []
+    monkeypatch.setattr(lines, "program_text", lambda program, width: made.append(program) or program_text(program, width))
+    for name, calls in (("robots/double_pendulum.yaml", 1), ("robots/quadruped.yaml", 9)):
+        made.clear()
+        model = ld.load(name)
+        ld.rollout(model, model.neutral(), np.zeros(model.nv), dt=1e-3, steps=1)
+        assert {len(one.calls) for one in made} == {calls, 1}, name                # the step, and accelerations of rows
+    assert sum(line.size for line in made[0].lines) == made[0].size < 4 * made[0].calls[1][0].size
+
+
+@pytest.mark.parametrize("called", [0, NEVER])
+def test_programs_of_several_segments(called, monkeypatch, worst):
+    """What a step reads it writes only at its end."""
+    expected = rolled("every kind, floating", monkeypatch, called)
+    monkeypatch.setattr(segments, "SEGMENT", 700)
+    found = rolled("every kind, floating", monkeypatch, called)
+    assert worst("rollout: segments", relative(found, expected), f"called from {called} on") < 1e-13
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_registers_of_any_width(width, monkeypatch, worst):
+    expected = rolled("every kind, floating", monkeypatch)
+    for module in (lines, whole_step, many_runs):
+        monkeypatch.setattr(module, "width", lambda: width)
+    found = rolled("every kind, floating", monkeypatch)
+    assert worst("rollout: registers", relative(found, expected), str(width)) < 1e-13
+
+
+def test_robots_and_masks_of_their_own(monkeypatch, worst):
+    rng = np.random.default_rng(5)
+    robots = [ld.build(changed(ROBOTS["universal"], rng)) for _ in range(RUNS)]
+    q, v, a, tau = state(robots[0], 2, (RUNS,))
+    mask = np.arange(robots[0].nv) % 3 == 0
+    found = []
+    for called in (0, NEVER):
+        monkeypatch.setattr(whole_step, "CALLED", called)
+        variants = ld.Variants(robots)
+        one = ld.rollout(variants, q, 0.3 * v, tau[:, None], dt=2e-3, steps=5, prescribed=mask, a=a[:, None], forces=True)
+        found.append(np.concatenate([one.q, one.v, one.a, one.tau], axis=-1))
+    assert worst("rollout: called lines", relative(*found), "variants") < 1e-13
+
+
+def test_events_are_those_of_steps_in_place(monkeypatch, worst):
+    found = []
+    for called in (0, NEVER):
+        monkeypatch.setattr(whole_step, "CALLED", called)
+        model = ld.load("robots/double_pendulum.yaml")
+        q = np.random.default_rng(0).uniform([-1.0, -1.0], [1.0, 0.2], (RUNS, 2))
+        hit = {"when": "q(elbow)", "value": 0.3, "direction": "rising", "do": {"impact": {"joint": "elbow", "restitution": 0.6}}}
+        one = ld.rollout(model, q, np.zeros(2), dt=1e-3, steps=800, every=100, events={"hit": hit})
+        found.append((one.events, np.concatenate([one.q, one.v], axis=-1)))
+    (events, x), (others, y) = found
+    assert len(events) == len(others) > RUNS // 4 and np.array_equal(events.run, others.run)
+    assert worst("rollout: called lines", relative(x, y), "events") < 1e-10                 # impacts enlarge rounding
