@@ -24,7 +24,7 @@ import numpy as np
 
 from liedyn.jit import entry, everywhere, primitive
 from liedyn.joints.kinds import NV, SCREW
-from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose, store_force_apart
+from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose, rigid_to_parent, store_force_apart
 from liedyn.joints.passive import resistance_slope
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, give, take_motion
@@ -32,7 +32,7 @@ from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
 from liedyn.lie.blocks import states_in
 from liedyn.lie.body_coriolis import add_coriolis, coriolis, coriolis_to_parent, coriolis_transposed, coriolis_wrench
-from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_parent
+from liedyn.lie.inertia import add_rigid, momentum, rigid_like
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import (
     load3,
@@ -87,7 +87,7 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
     for i in range(tree.parent.size - 1, 0, -1):
         for c in range(NV[tree.kind[i]]):
             coordinate(tree, i, c, zero, Dq, Dv, M, work)
-        hand_to_parent(tree, i, work)
+        hand_to_parent(tree, i, q, work)
     for k in range(nv):
         store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
     if passive:
@@ -152,12 +152,12 @@ def coordinate(tree, i, c, zero, Dq, Dv, M, work):
 
 
 @primitive
-def hand_to_parent(tree, i, work):
+def hand_to_parent(tree, i, q, work):
     """I, F and B of all that hangs on body i, to its parent."""
     p = tree.parent[i]
     if p > 0:
         T = load_pose(work.T, i)
-        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), rigid_to_parent(T, load_rigid(work.I, i))))
+        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), rigid_to_parent(tree, i, q, T, load_rigid(work.I, i))))
         store_twist(work.F, p, add(load_twist(work.F, p), dAd_inv(T, load_twist(work.F, i))))
         store_coriolis(work.B, p, add_coriolis(load_coriolis(work.B, p), coriolis_to_parent(T, load_coriolis(work.B, i))))
 

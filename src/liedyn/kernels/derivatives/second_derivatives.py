@@ -89,14 +89,14 @@ class Deepest(NamedTuple):
 
 
 @kernel
-def tensors(tree, v, passive, work, path, T):
+def tensors(tree, q, v, passive, work, path, T):
     """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path. work: DerivativesWork after
     `outward`."""
     nv = tree.armature.shape[0]
     for i in range(tree.parent.size - 1, 0, -1):
         own, end = walk(tree, i, work, path)
         I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
-        hand_to_parent(tree, i, work)
+        hand_to_parent(tree, i, q, work)
         for c in range(own, end):
             s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
             P = momentum(I, s)
@@ -230,7 +230,7 @@ def second_derivatives(index, constants, memory, q, v, a, passive, out, first, l
         if code != OK:
             return code
         outward(tree, tree.J, Q, V, A, A[:0], work)
-        tensors(tree, V, passive, work, path, block)
+        tensors(tree, Q, V, passive, work, path, block)
         if not give(block, out, k):
             return BAD_RESULT
     return OK

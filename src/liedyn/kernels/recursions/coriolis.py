@@ -54,7 +54,7 @@ def coriolis(tree, q, v, rest, ploen, C, work):
         store_coriolis(work.B, i, (add9(E, skew(scale3(turn, load_twist(work.V, i)[0]))), f))
         for c in range(NV[tree.kind[i]]):
             coordinate(tree, i, c, zero, C, work)
-        hand_to_parent(tree, i, work)
+        hand_to_parent(tree, i, q, work)
 
 
 @primitive
