@@ -8,7 +8,7 @@ import pytest
 
 from command_line import run
 from liedyn.cli.export import FUNCTIONS
-from liedyn.codegen.c99 import comment, identifier
+from liedyn.codegen.emit.c99 import comment, identifier
 from liedyn.report import c_files
 from liedyn.report.c_files import write_export
 from zoo import model_of

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.codegen.compiled import supported
+from liedyn.codegen.emit.compiled import supported
 from liedyn.integrators.rates import rates_at
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape

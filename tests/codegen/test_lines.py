@@ -4,8 +4,9 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen import lines, python_call
-from liedyn.codegen.compiled import supported
+from liedyn.codegen import lines
+from liedyn.codegen.emit import python_call
+from liedyn.codegen.emit.compiled import supported
 from liedyn.codegen.lines import Batch, build
 from liedyn.codegen.recording import Array, Recording, record
 from liedyn.dynamics.calling.calls import asked_by

@@ -6,8 +6,8 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen import mechanism
-from liedyn.codegen.compiled import supported
+from liedyn.codegen.emit.compiled import supported
+from liedyn.codegen.steps import mechanism
 
 LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen import lines
-from liedyn.codegen.compiled import supported
+from liedyn.codegen.emit.compiled import supported
 from zoo import ROBOTS, model_of, state
 
 LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")

@@ -5,9 +5,11 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from codegen.test_variants import changed
-from liedyn.codegen import lines, segments, whole_step
-from liedyn.codegen.compiled import supported
-from liedyn.codegen.llvm import program_text
+from liedyn.codegen import lines
+from liedyn.codegen.emit import segments
+from liedyn.codegen.emit.compiled import supported
+from liedyn.codegen.emit.llvm import program_text
+from liedyn.codegen.steps import whole_step
 from liedyn.integrators import many_runs
 from liedyn.kernels.simulation.roll import TOGETHER
 from zoo import ROBOTS, state

@@ -6,8 +6,8 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen import segments
-from liedyn.codegen.compiled import supported
+from liedyn.codegen.emit import segments
+from liedyn.codegen.emit.compiled import supported
 from liedyn.codegen.lines import Batch, build, width
 from liedyn.codegen.recording import Array, Recording, record
 from liedyn.dynamics.calling.calls import asked_by

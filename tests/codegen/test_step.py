@@ -9,9 +9,9 @@ import pytest
 import liedyn as ld
 from integrators.problems import floating_robot, turning_state
 from liedyn.analyse.linearization.instant import prepare
-from liedyn.codegen.compiled import supported
-from liedyn.codegen.signals import read_signal
-from liedyn.codegen.step import record_step, step_of
+from liedyn.codegen.emit.compiled import supported
+from liedyn.codegen.steps.signals import read_signal
+from liedyn.codegen.steps.step import record_step, step_of
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
 from liedyn.integrators.rates import rates_at

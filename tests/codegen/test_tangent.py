@@ -6,8 +6,8 @@ import pytest
 
 import liedyn as ld
 from codegen.test_contact_step import problem_of
-from liedyn.codegen.compiled import supported
-from liedyn.codegen.library import math
+from liedyn.codegen.emit.compiled import supported
+from liedyn.codegen.emit.library import math
 from liedyn.codegen.tangent import tangent
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run

@@ -13,7 +13,7 @@ import liedyn as ld
 from controlled_robots import ARM as PLAIN_ARM
 from controlled_robots import FINE
 from liedyn.analyse.linearization.linearize import linearize_scenario
-from liedyn.codegen.compiled import supported
+from liedyn.codegen.emit.compiled import supported
 from liedyn.errors import ScenarioError
 from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.problem import Options, Start

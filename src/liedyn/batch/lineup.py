@@ -1,7 +1,7 @@
 """How the values of a sweep enter the arrays of runs side by side, so that no run has to be bound by itself.
 
 A run that goes side by side with others differs from them in numbers alone: its initial state, the `values` of its scenario and
-constants of its robot (`codegen.whole_step`). Where these are not affine in the values of the sweep, every run is bound.
+constants of its robot (`codegen.steps.whole_step`). Where these are not affine in the values of the sweep, every run is bound.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Exact derivatives of a simulation by what varies, for the steps as they are computed.
 
-The step is a line with the rates of its results along a direction (`codegen.whole_step.record_step_with_rates`): what varies
+The step is a line with the rates of its results along a direction (`record_step_with_rates` of `codegen.steps`): what varies
 gives a direction each, and the run goes along all of them side by side.
 """
 from __future__ import annotations
@@ -13,7 +13,7 @@ from liedyn.batch.lineup import numbers_of, parted, signature
 from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact
 from liedyn.batch.simulations import SimulationBench
-from liedyn.codegen.whole_step import whole_step
+from liedyn.codegen.steps.whole_step import whole_step
 from liedyn.dynamics.kinematics import energy
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide, grid_of
 from liedyn.kernels.simulation.signals import TORQUE

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
-from liedyn.codegen import library
+from liedyn.codegen.emit import library
 from liedyn.lie.recorded import NotALine, Recorded, Tape, sqrt, where_less
 
 Number = Recorded | float

@@ -13,8 +13,8 @@ import llvmlite
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import loaded, object_code, processor, supported
-from liedyn.codegen.llvm import (
+from liedyn.codegen.emit.compiled import loaded, object_code, processor, supported
+from liedyn.codegen.emit.llvm import (
     OK,
     batch_text,
     made,
@@ -24,9 +24,9 @@ from liedyn.codegen.llvm import (
     program_text,
     scratch_size,
 )
-from liedyn.codegen.python_call import callable_of
+from liedyn.codegen.emit.python_call import callable_of
+from liedyn.codegen.emit.segments import SEGMENT
 from liedyn.codegen.recording import Asked, Columns, Program, Recording, record
-from liedyn.codegen.segments import SEGMENT
 from liedyn.errors import UsageError
 from liedyn.lie.recorded import NotALine
 

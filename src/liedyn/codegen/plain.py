@@ -13,7 +13,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from liedyn.codegen import library, shorter
+from liedyn.codegen import shorter
+from liedyn.codegen.emit import library
 from liedyn.lie import recorded
 from liedyn.seam.views import carve
 

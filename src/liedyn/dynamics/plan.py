@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from liedyn.codegen import lines
-from liedyn.codegen.mechanism import Ask, record_parts
+from liedyn.codegen.emit.segments import SEGMENT
 from liedyn.codegen.recording import record
-from liedyn.codegen.segments import SEGMENT
+from liedyn.codegen.steps.mechanism import Ask, record_parts
 from liedyn.dynamics.calling.arguments import as_mask
 from liedyn.dynamics.calling.calls import asked_by
 from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics

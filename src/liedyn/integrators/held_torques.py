@@ -24,7 +24,7 @@ class HeldTorques:
         self.coordinates = np.flatnonzero(signal >= 0)
         self.first = signals.first[signal[self.coordinates]]
         self.ramps = bool((signals.kind[signal[self.coordinates]] == POLYNOMIAL).any())
-        # a line reads the constants that are not zero, in their order (`codegen.scenario_tables`)
+        # a line reads the constants that are not zero, in their order (`codegen.steps.scenario_tables`)
         constants = signals.first[signals.kind == CONSTANT]
         constants = constants[signals.literals[constants] != 0.0]
         self.numbers = np.searchsorted(constants, self.first)

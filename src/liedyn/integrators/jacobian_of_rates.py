@@ -14,7 +14,7 @@ from math import isfinite
 import numpy as np
 from scipy.special import bernoulli, factorial
 
-from liedyn.codegen.step_slopes import StepSlopes
+from liedyn.codegen.steps.step_slopes import StepSlopes
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import RUNNING

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.codegen.lines import width
-from liedyn.codegen.whole_step import TIMES, Rows, WholeStep, whole_step
+from liedyn.codegen.steps.whole_step import TIMES, Rows, WholeStep, whole_step
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.calling.cores import cores
 from liedyn.dynamics.calling.threads import on_threads

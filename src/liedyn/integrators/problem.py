@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.codegen.lines import Batch
-from liedyn.codegen.scenario_tables import Tables, Tied
-from liedyn.codegen.step import Step, step_of
-from liedyn.codegen.step_slopes import slopes_of
+from liedyn.codegen.steps.scenario_tables import Tables, Tied
+from liedyn.codegen.steps.step import Step, step_of
+from liedyn.codegen.steps.step_slopes import slopes_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place

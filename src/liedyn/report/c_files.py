@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.codegen.c99 import Written, identifier
+from liedyn.codegen.emit.c99 import Written, identifier
 from liedyn.dynamics.calling.calls import asked_by
 from liedyn.dynamics.derivatives.first_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.hybrid import forward_dynamics

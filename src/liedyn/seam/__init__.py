@@ -13,6 +13,6 @@ find what it needs, and always where LIEDYN_SEAM=plain (unset or auto: no).
 
 More lean on internals and stand where they are used: `code_cache` on Numba's `NullCache` and `CompileResult`, `jit` on
 `_can_compile` and `add_overload` of dispatchers, `pointer_call` on `populate_array` and the names of C wrappers.
-`codegen.python_call`, which leans on the binary interfaces of CPython and NumPy, tests itself and goes through ctypes where they
-differ.
+`codegen.emit.python_call`, which leans on the binary interfaces of CPython and NumPy, tests itself and goes through ctypes where
+they differ.
 """

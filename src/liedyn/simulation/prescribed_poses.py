@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.codegen.plain import plain
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe

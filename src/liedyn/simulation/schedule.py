@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.events import Event

@@ -13,7 +13,7 @@ from liedyn.analyse.linearization.instant import Instant, Setup, completed, froz
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.arrays import short
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.loops.constraints import project_configuration
 from liedyn.dynamics.manifold import integrate

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian

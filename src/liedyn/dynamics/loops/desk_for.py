@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.codegen.mechanism import Ask, addresses
 from liedyn.codegen.plain import plain
+from liedyn.codegen.steps.mechanism import Ask, addresses
 from liedyn.kernels.loops import by_parts
 from liedyn.kernels.loops import desk as of
 from liedyn.kernels.loops.parts import BY_LOOPS, PARTS, part_memory

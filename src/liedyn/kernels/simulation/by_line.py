@@ -17,7 +17,7 @@ TERMS = 5             # Taylor coefficients of a curve: a law of motors reads fo
 
 
 class Line(NamedTuple):
-    """A line, and what it reads and writes besides `MotionWork`: see `codegen.step.Step`."""
+    """A line, and what it reads and writes besides `MotionWork`: see `codegen.steps.step.Step`."""
 
     address: int
     second: int                # under constraints: what follows the multipliers, and what brings a state back; else 0

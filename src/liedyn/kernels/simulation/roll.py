@@ -1,4 +1,4 @@
-"""Many runs side by side: the loop over their steps. Each step of a few runs is one call of a line (`codegen.whole_step`)."""
+"""Many runs side by side: the loop over their steps. A step of a few runs is one call of a line (`codegen.steps.whole_step`)."""
 from numpy import int64
 
 from liedyn.jit import entry, primitive
@@ -143,7 +143,7 @@ def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying,
               by_varying, rest_q, scratch, first, until):
     """The way back of `roll`: from derivatives of a cost by the states of each step to those by what the runs began with.
 
-    step         address, see `codegen.adjoint_step`; wide: states to a register
+    step         address, see `codegen.steps.adjoint_step`; wide: states to a register
     q, v         (N, S + 1, nq), (N, S + 1, nv): the states of the runs; d_q, d_v: derivatives of the cost by these alone
     by_q, by_v   (N, nq), (N, nv): by the states at the end, then by the first; by_series (N, S, m), by_values (N, k), by_varying
                  (N, l): added to

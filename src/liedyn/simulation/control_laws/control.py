@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.codegen.signals import state_on_reference
+from liedyn.codegen.steps.signals import state_on_reference
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario

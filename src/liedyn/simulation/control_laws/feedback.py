@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.dynamics.manifold import integrate
 from liedyn.integrators.evaluation import evaluated

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.derivatives.manifold_derivatives import d_difference
 from liedyn.integrators.evaluation import evaluated

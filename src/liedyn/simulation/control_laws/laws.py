@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.codegen.signals import read_signal
+from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.codegen.signals import instructions
+from liedyn.codegen.steps.signals import instructions
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.sampling import MEASURED, Sampling

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.signals import instructions, read_signal
+from liedyn.codegen.steps.signals import instructions, read_signal
 from liedyn.dynamics.tangent_numbers import tangent_of_numbers
 from liedyn.errors import ComputationError
 from liedyn.kernels.simulation.signals import (

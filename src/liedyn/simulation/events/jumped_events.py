@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.signals import instructions, read_signal
+from liedyn.codegen.steps.signals import instructions, read_signal
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.right_hand_side import RightHandSide

@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from liedyn.codegen.adjoint_step import adjoint_step
 from liedyn.codegen.lines import width
+from liedyn.codegen.steps.adjoint_step import adjoint_step
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.calls import scratch

@@ -1,7 +1,7 @@
 """Events of a rollout: where they happen within steps, and what they do to runs.
 
-A line finds that an event happens within a step of a run, and leaves the run before that step (`codegen.whole_step`). Here these
-runs, all together, go to the moment of the event, change, and go on to the end of the step; then they catch up with the others.
+A line finds that an event happens within a step of a run, and leaves the run before that step (`codegen.steps.whole_step`). Here
+these runs, all together, go to the moment of the event, change, go on to the end of the step, and catch up with the others.
 """
 from __future__ import annotations
 

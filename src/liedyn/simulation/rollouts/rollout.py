@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from liedyn.codegen.whole_step import BAD_READING, DEPENDENT_ROWS, METHODS
+from liedyn.codegen.steps.whole_step import BAD_READING, DEPENDENT_ROWS, METHODS
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.calling.results import check_places, hand_over
 from liedyn.dynamics.variants import Variants

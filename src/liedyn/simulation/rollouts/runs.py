@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from liedyn.codegen.lines import wanted
-from liedyn.codegen.whole_step import DEPENDENT_ROWS, WholeStep
+from liedyn.codegen.steps.whole_step import DEPENDENT_ROWS, WholeStep
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_of

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.codegen.emit.segments import SEGMENT
 from liedyn.codegen.lines import Batch, folder, kept_batch, wanted, width
-from liedyn.codegen.scenario_tables import Tables
-from liedyn.codegen.segments import SEGMENT
-from liedyn.codegen.step import record_slopes
+from liedyn.codegen.steps.scenario_tables import Tables
+from liedyn.codegen.steps.step import record_slopes
 from liedyn.model.cache_lines import on_cache_lines
 
 _OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `Step` takes them
@@ -38,5 +38,5 @@ def slopes_of(tables: Tables) -> Batch | None:
     """For `StepSlopes`. None where there is no line: too many operations, a function without a known derivative, an old LLVM."""
     if not wanted() or not tables.model.nv:
         return None
-    place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.step_slopes")
+    place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.steps.step_slopes")
     return kept_batch(tables.model, place, tables.name("slopes", width()), lambda: record_slopes(tables), SEGMENT)

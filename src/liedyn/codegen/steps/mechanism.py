@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import processor
+from liedyn.codegen.emit.compiled import processor
 from liedyn.codegen.lines import folder, kept_parts, wanted
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
@@ -51,7 +51,7 @@ def _lines(model, group, content, ask):
     if key not in model._cache:
         arrays = (model.index, model.constants, model.loop_index, model.loop_constants)
         name = code_cache.digest(*(x.tobytes() for x in arrays), repr((group, content, processor())).encode())
-        place = folder("kernels.loops.parts.parts", "codegen.mechanism")
+        place = folder("kernels.loops.parts.parts", "codegen.steps.mechanism")
         model._cache[key] = kept_parts(place, name, lambda: record_parts(model, group, ask))
     return model._cache[key]
 

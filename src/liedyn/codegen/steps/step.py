@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 
 from liedyn.codegen.lines import folder, kept_parts, wanted
-from liedyn.codegen.mechanism import Mechanism, desk_sizes
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, constants_of, cut, written
-from liedyn.codegen.scenario_tables import Tables
+from liedyn.codegen.steps.mechanism import Mechanism, desk_sizes
+from liedyn.codegen.steps.scenario_tables import Tables
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
@@ -55,7 +55,7 @@ def step_of(tables: Tables) -> Step | None:
     """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
     if not wanted():
         return None
-    engines = kept_parts(folder(_TIED if tables.tied else _ENTRY, "codegen.step"), tables.name(),
+    engines = kept_parts(folder(_TIED if tables.tied else _ENTRY, "codegen.steps.step"), tables.name(),
                          lambda: record_tied(tables) if tables.tied else [record_step(tables)])
     if not engines:
         return None

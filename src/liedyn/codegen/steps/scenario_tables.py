@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import processor
+from liedyn.codegen.emit.compiled import processor
 from liedyn.kernels.simulation import joint_laws, task_law
 from liedyn.kernels.simulation.by_line import TERMS
 from liedyn.kernels.simulation.right_hand_side import Plant

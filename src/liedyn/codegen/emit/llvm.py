@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
-from liedyn.codegen import python_call, rows
-from liedyn.codegen.instructions import Instructions, constants, numbers, vector
-from liedyn.codegen.library import ARGUMENTS
+from liedyn.codegen.emit import python_call, rows
+from liedyn.codegen.emit.instructions import Instructions, constants, numbers, vector
+from liedyn.codegen.emit.library import ARGUMENTS
+from liedyn.codegen.emit.segments import Segment, segments, whole
 from liedyn.codegen.recording import Array, Program, Recording
-from liedyn.codegen.segments import Segment, segments, whole
 from liedyn.lie.recorded import Operand, Recorded, operand
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product. As compiled loops.

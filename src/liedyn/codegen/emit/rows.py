@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from liedyn.codegen.instructions import NUMBER, Instructions, numbers, vector
+from liedyn.codegen.emit.instructions import NUMBER, Instructions, numbers, vector
 
 _GROUPS = 16               # transpositions to a block of code
 

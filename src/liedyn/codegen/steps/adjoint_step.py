@@ -7,8 +7,8 @@ import numpy as np
 from liedyn.codegen.adjoint import adjoint
 from liedyn.codegen.lines import Batch
 from liedyn.codegen.recording import VARYING, Program, Recording, alone
-from liedyn.codegen.scenario_tables import Tables
-from liedyn.codegen.whole_step import Calls, Evaluation, Rows, Runs, end_of_step, evaluation, kept
+from liedyn.codegen.steps.scenario_tables import Tables
+from liedyn.codegen.steps.whole_step import Calls, Evaluation, Rows, Runs, end_of_step, evaluation, kept
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.lie.recorded import numbers
 

@@ -14,11 +14,11 @@ from functools import cache, partial
 import numpy as np
 
 from liedyn.codegen.lines import Batch, folder, kept_batch, wanted, width
-from liedyn.codegen.mechanism import Mechanism
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import VARYING, Array, Program, Recording, alone, bounds_of_angles, written
-from liedyn.codegen.scenario_tables import Tables
-from liedyn.codegen.step import Scene
+from liedyn.codegen.steps.mechanism import Mechanism
+from liedyn.codegen.steps.scenario_tables import Tables
+from liedyn.codegen.steps.step import Scene
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
@@ -55,7 +55,7 @@ class WholeStep:
     rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
     clock[1], and what is prescribed there into q, v.
 
-    Both are programs: their arrays are blocks of `lines.width` states, see `codegen.llvm.program_text`.
+    Both are programs: their arrays are blocks of `lines.width` states, see `codegen.emit.llvm.program_text`.
 
     within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
     run, whatever happens in between, and what events read at the end (N, events).

@@ -1,0 +1,1 @@
+"""From tapes to code: LLVM and C text, machine code, calls from Python."""

@@ -1,0 +1,1 @@
+"""Recordings of simulations: right-hand sides, whole steps, their derivatives."""
