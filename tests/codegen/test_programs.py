@@ -11,7 +11,10 @@ from liedyn.codegen.emit.compiled import supported
 from liedyn.codegen.emit.llvm import program_text
 from liedyn.codegen.steps import whole_step
 from liedyn.integrators import many_runs
+from liedyn.io.scenarios.scenario import Scenario
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.roll import TOGETHER
+from liedyn.simulation.schedule import compile_schedule
 from zoo import ROBOTS, state
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -100,3 +103,19 @@ def test_events_are_those_of_steps_in_place(monkeypatch, worst):
     (events, x), (others, y) = found
     assert len(events) == len(others) > RUNS // 4 and np.array_equal(events.run, others.run)
     assert worst("rollout: called lines", relative(x, y), "events") < 1e-10                 # impacts enlarge rounding
+
+
+@pytest.mark.parametrize("rates", [False, True])
+def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
+    """One turns beyond the range of sines; the others go on."""
+    model = ld.load("robots/double_pendulum.yaml")
+    problem, wide = compile_schedule(Scenario("robot", 0.1, 0.1), model).problem, 2 if rates else 1
+    line = whole_step.whole_step(problem.tables(), "rk4", rates=rates)
+    q, v = np.zeros((RUNS, 2 * wide + rates)), np.zeros((RUNS, 2 * wide))
+    q[5, 0] = 2e5
+    engine = many_runs.SideBySide(problem, line, np.zeros((RUNS, 0)), 4 * model.nv + 2 if rates else None)
+    grid = many_runs.grid_of(problem.schedule, np.array([0.0, 0.1]), 1e-2)
+    moving = many_runs.Runs.from_states(q, v, np.full(RUNS, grid.steps))
+    out = many_runs.Outputs.of(RUNS, 2, q.shape[1], v.shape[1], 0)
+    engine.advance(moving, grid, out, np.zeros((RUNS, wide * len(line.numbers))))
+    assert np.flatnonzero(moving.ended >= 0).tolist() == [5] and moving.codes[5] == REFUSED

@@ -155,6 +155,12 @@ class Runs(Scene):
             code = where_less(x, bound, code, float(REFUSED))
         return self.line(**results, code=[code])
 
+    def step(self, code, **results) -> Recording:
+        """`recording` of a whole step: the line tells whether all runs have the code RUNNING, else `roll` looks at none."""
+        found = self.recording(code, **results)
+        codes = next(array.written for array in found.arrays if array.name == "code")
+        return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
+
     def line(self, **results) -> Recording:
         arrays = []
         for name, x in self.given.items():
@@ -283,13 +289,10 @@ class Calls:
 
 
 def _finished(runs: Runs, code, q, v, work) -> Recording:
-    """It tells whether all runs have the code RUNNING."""
     after = {"q": q, "v": v, "work": [work]}
     if runs.directions:
         code, after = runs.unless_events(code, **after)
-    found = runs.recording(code, **after)
-    codes = next(array.written for array in found.arrays if array.name == "code")
-    return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
+    return runs.step(code, **after)
 
 
 def record_step_within(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
@@ -354,7 +357,7 @@ def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) 
     runs = Runs(tables, varying, rows)
     code, q, v, work = end_of_step(runs, method, runs.rates)
     dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
-    return alone(runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
+    return alone(runs.step(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
 
 
 def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
