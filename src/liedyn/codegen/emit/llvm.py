@@ -256,9 +256,10 @@ def program_text(program: Program, width: int) -> str:
     OUT_OF_BOUNDS where the last line says so of some states, which holds up none, else OK.
     """
     lines, text, arguments = program.lines, _declarations(width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
+    parts = [segments(line, late=True) for line in lines]
     for number, line in enumerate(lines):
         text += [x for x in _library(line) if x not in text]
-        text += _in_place(number, line, width)
+        text += _in_place(number, line, parts[number], width)
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
         text += rows.read(array.name, array.size, width, True)
@@ -275,17 +276,17 @@ def program_text(program: Program, width: int) -> str:
             text += [f"%far_{array.name} = mul i64 %i, {array.size}",
                      f"%own_{array.name} = getelementptr double, ptr %{array.name}, i64 %far_{array.name}"]
     for call, (line, renamed) in enumerate(program.calls):
-        blocks = ", ".join(f"ptr %own_{renamed.get(name, name)}" for name in [*_names(line), "kept"])
-        for k in range(len(segments(line, late=True))):
+        blocks, number = ", ".join(f"ptr %own_{renamed.get(name, name)}" for name in [*_names(line), "kept"]), lines.index(line)
+        for k in range(len(parts[number])):
             fine = f"%fine{call}_{k}"
-            text.append(f"{fine} = call i1 @line{lines.index(line)}_{k}({blocks})")
+            text.append(f"{fine} = call i1 @line{number}_{k}({blocks})")
     return "\n".join([*text, f"%found = select i1 {fine}, i64 %verdict, i64 {OUT_OF_BOUNDS}", f"%next = add i64 %i, {width}",
                       "br label %head", "done:", "ret i64 %verdict", "}"])
 
 
-def _in_place(number: int, line: Recording, width: int) -> Iterator[str]:
+def _in_place(number: int, line: Recording, parts: list[Segment], width: int) -> Iterator[str]:
     """@lineNUMBER_0, 1, …: what the segments of a line write goes to the blocks that it reads."""
-    parts, (stores, late) = segments(line, late=True), _written(line)
+    stores, late = _written(line)
     for k, part in enumerate(parts):
         if len(parts) > 1:                         # all by the last of them: the others have read before
             kept = {x: [("kept", slot)] for x, slot in part.kept.items()}

@@ -59,7 +59,7 @@ def _adjoint_of_evaluation(tables: Tables, varying, rows: Rows) -> Recording:
     n, nv = len(one.y), tables.model.nv
     one.given |= {name: one.tape.inputs(name, n) for name in ("rates", "by_rates")}
     one.tape.solved, one.tape.known = {}, one.given["rates"][nv:2 * nv]
-    _, rates = one.evaluated()
+    rates, _ = one.rates(0, one.given["q"], one.y)
     back = adjoint(one.tape, zip(rates, one.given["by_rates"], strict=True))
     asked = {"y": one.y, **{name: one.given.get(name, one.varying) for name in SHARED}}
     return one.line(**{f"by_{name}": [back(x) for x in given] for name, given in asked.items()})

@@ -184,11 +184,6 @@ class Evaluation(Runs):
         t, curves, self.y = np.split(self.given["now"], [1, len(self.given["now"]) - 2 * len(self.work.v) - 1])
         return t, [curves]
 
-    def evaluated(self):
-        """(code, rates)."""
-        rates, code = self.rates(0, self.given["q"], self.y)
-        return code, rates
-
 
 class _Closed(Mechanism):
     """The constraints of a robot, with `solve_chosen` between the parts."""
@@ -252,7 +247,7 @@ def evaluation(tables: Tables, method: str, varying, rows: Rows) -> Recording | 
     if method != "rk4":
         return None
     one = Evaluation(tables, varying, rows)
-    code, rates = one.evaluated()
+    rates, code = one.rates(0, one.given["q"], one.y)
     found = one.recording(code, rates=rates)
     return found if found.size > CALLED else None
 
