@@ -2,6 +2,7 @@
 import errno
 import logging
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -323,6 +324,61 @@ def test_the_cache_moves_when_an_imported_source_changes(small_package):
     assert folder(small_package) != first
     (small_package / "lie/algebra.py").write_text("x = 1\n", encoding="utf-8")
     assert folder(small_package) == first                                             # back again
+
+
+@pytest.mark.parametrize("statement", [
+    "from liedyn.lie.algebra import f",
+    "from liedyn.lie.algebra import (\n    f,\n)",
+    "from liedyn.lie.algebra import \\\n    f",
+    "from liedyn.lie import algebra",
+    "from liedyn.lie import (\n    algebra as a,\n)",
+    "from liedyn.lie.algebra import *",
+    "import liedyn.lie.algebra as algebra",
+    "x = 1; from liedyn.lie.algebra import f",
+    "from ..lie.algebra import f",
+    "from ..lie import algebra",
+    "from .. import lie\nfrom ..lie import algebra",
+    "if True:\n    try:\n        from liedyn.lie.algebra import f\n    except ImportError:\n        pass",
+    "def g():\n    from liedyn.lie.algebra import f",
+    "from liedyn.kernels.middle import f",                    # two imports away
+    "from .middle import f",
+])
+def test_every_form_of_import_counts(small_package, statement):
+    """A regex for imports of one line missed the others: code of a changed sign stayed in use."""
+    (small_package / "kernels/middle.py").write_text("from liedyn.lie.algebra import (\n    f\n)\n", encoding="utf-8")
+    path = small_package / "kernels/algorithm.py"
+    path.write_text(f"{statement}\n", encoding="utf-8")
+
+    def key():
+        forget()
+        return code_cache._folder_name(path)
+
+    first = key()
+    (small_package / "lie/algebra.py").write_text("x = 2\n", encoding="utf-8")
+    assert key() != first
+
+
+def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):
+    """The cache is warm when one sign of the cross product changes, which `ad` uses."""
+    copy = tmp_path / "liedyn"
+    shutil.copytree(Path(code_cache.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "probe.py").write_text("from liedyn.jit import kernel\nfrom liedyn.lie.se3 import ad\n\n\n"
+                                   "@kernel\ndef bracket(V, W): return ad(V, W)\n", encoding="utf-8")
+    program = ("from liedyn.probe import bracket\nx, y = ((1., 2., 3.), (4., 5., 6.)), ((7., 8., 10.), (1., 2., 4.))\n"
+               "print(bracket(x, y), sum(bracket.stats.cache_hits.values()))")
+
+    def result():
+        return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
+                              env=os.environ | {"PYTHONPATH": str(tmp_path), "LIEDYN_CACHE_DIR": str(tmp_path / "cache")}).stdout
+
+    assert result() == "((-4.0, 11.0, -6.0), (4.0, 1.0, -3.0)) 0\n"
+    assert result() == "((-4.0, 11.0, -6.0), (4.0, 1.0, -3.0)) 1\n"
+    source = copy / "lie/vec3.py"
+    text = source.read_text(encoding="utf-8")
+    changed = text.replace("cross(x, y): return (x[1] * y[2] - x[2] * y[1],", "cross(x, y): return (x[1] * y[2] + x[2] * y[1],")
+    assert changed != text
+    source.write_text(changed, encoding="utf-8")
+    assert result() == "((44.0, 11.0, -6.0), (100.0, 1.0, -3.0)) 0\n"
 
 
 def test_another_copy_of_the_sources_finds_the_same_code(small_package, monkeypatch):

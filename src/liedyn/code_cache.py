@@ -9,6 +9,7 @@ This file knows how Numba's dispatchers ask for kept code, and how it makes a co
 """
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import hashlib
@@ -43,7 +44,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 _PACKAGE = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*from liedyn\.([\w.]+) import (.*)", re.MULTILINE)
 _NOT_COMPILED = {"code_cache", "errors"}            # sources that do not change what is compiled
 _GENERATION = re.compile(r".*-[0-9a-f]{16}")
 _KEPT_GENERATIONS = 60                                # folders, a module each
@@ -368,11 +368,36 @@ def sources(path: Path) -> set[Path]:
 
 @cache
 def _imports(path: Path) -> list[str]:
+    """The modules of liedyn that a source imports anywhere, by any form of import; `_NOT_COMPILED` are left out by the caller."""
     names = []
-    for module, imported in _IMPORT.findall(_source(path).decode()):
-        package = _PACKAGE.joinpath(*module.split(".")).is_dir()
-        names += [f"{module}.{name}" for name in re.findall(r"\w+", imported)] if package else [module]
+    for node in _statements(ast.parse(_source(path))):
+        if isinstance(node, ast.Import):
+            names += [name.name.removeprefix("liedyn.") for name in node.names if name.name.startswith("liedyn.")]
+        elif isinstance(node, ast.ImportFrom) and (module := _absolute(node, path)) is not None:
+            names += [inner if source_of(inner := f"{module}.{name.name}".lstrip(".")) else module for name in node.names]
     return names
+
+
+def _statements(tree) -> Iterator[ast.stmt]:
+    """All statements of a module, those inside others, too; not the expressions, which are most of the tree."""
+    waiting = [tree]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+                waiting.append(child)
+                yield child
+
+
+def _absolute(node: ast.ImportFrom, path: Path) -> str | None:
+    """The module that is imported from, named from the root of liedyn; None where it is not of liedyn."""
+    if node.level:
+        folder = path.parents[node.level - 1]
+        if not folder.is_relative_to(_PACKAGE):
+            return None
+        return ".".join((*folder.relative_to(_PACKAGE).parts, *(node.module or "").split("."))).strip(".")
+    if node.module == "liedyn":
+        return ""
+    return node.module.removeprefix("liedyn.") if node.module.startswith("liedyn.") else None
 
 
 @cache
