@@ -132,6 +132,7 @@ from liedyn.errors import (
     ConfigurationError as ConfigurationError,
     InputError as InputError,
     LiedynError as LiedynError,
+    LiedynWarning as LiedynWarning,
     ModelError as ModelError,
     NameLookupError as NameLookupError,
     ScenarioError as ScenarioError,

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike, Controller
 from liedyn.dynamics.calling.arguments import as_array
-from liedyn.errors import NameLookupError, ShapeError, UsageError
+from liedyn.errors import NameLookupError, ShapeError, UsageError, warn
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulation.run import Result, Silent, simulate_file
@@ -80,7 +80,9 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         given["initial"] = _merged(given, "initial", {key: value for key, value in state.items() if value is not None})
     given, function = _with_torques(model, given, tau, rate)
     # a scenario names a file that exists; here there is none
-    return simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+    result = simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+    warn(result.notes)
+    return result
 
 
 def _by_joint(model, x, name: str, kind: str) -> dict | None:

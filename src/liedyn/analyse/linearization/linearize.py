@@ -18,9 +18,10 @@ from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangen
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
-from liedyn.errors import ComputationError, ShapeError
+from liedyn.errors import ComputationError, ShapeError, warn
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.scenario import Scenario
+from liedyn.loading import findings_note
 from liedyn.model.model import Model
 from liedyn.simulation.control_laws.feedback import friction_note
 from liedyn.simulation.extrapolation import Compared
@@ -211,6 +212,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         with progress.stage("comparing with differences"):
             compared = differences(rest, here, u, system, progress.update, not open_loop)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
+    warn((*findings_note(setup.model), *notes))
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -107,9 +106,10 @@ def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int) 
     alone = (count == 1 or size > _TOO_LARGE) and len(entry.liedyn_signatures) == 2
     prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
+    index, constants, *_ = model._arrays
 
     def part(first, last):
-        return entry(model.index, model.constants, memory(size), *before, *arrays, first, last)
+        return entry(index, constants, memory(size), *before, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)
@@ -155,7 +155,7 @@ def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
     it is not called."""
     try:
         with taken_over(_answer):
-            function(replace(model), *arguments, **options)            # which has no lines yet
+            function(model._copy(), *arguments, **options)            # which has no lines yet
     except _Answer as answer:
         return answer.asked, answer.model
     raise UsageError(f"{function.__name__} calls no entry of the kernels")

@@ -11,6 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ShapeError
+from liedyn.immutable import Immutable
 from liedyn.joints.kinds import FREE, NQ, NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
@@ -18,7 +19,7 @@ from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation,
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProductOfExponentials:
+class ProductOfExponentials(Immutable):
     """One state of a robot, N blocks; the fields are described in `ClosedForm`."""
 
     parent: Integers

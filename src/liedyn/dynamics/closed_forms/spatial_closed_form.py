@@ -26,6 +26,7 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
 from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_form
 from liedyn.errors import ShapeError
+from liedyn.immutable import Immutable
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
 
@@ -69,7 +70,7 @@ def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpatialClosedForm:
+class SpatialClosedForm(Immutable):
     """One state of a robot as block matrices, N blocks. Passive forces are not in it; rotors (armature) are.
 
     parent      (N,) block of the parent, -1 for the ground; blocks are bodies, as in `ClosedForm`

@@ -18,6 +18,7 @@ from liedyn.dynamics.loops.independent_rows import independent_rows
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
+from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven
 from liedyn.io.override import tree_of
 from liedyn.io.scenarios.contact_keys import read_contacts
@@ -29,7 +30,7 @@ CLOSED = 1e-6, 1e-6          # rad or m, and their rates: states off the constra
 
 
 @dataclass(frozen=True, eq=False)
-class Feedback:
+class Feedback(Immutable):
     """State feedback, computed at each stage of a step: tau += -gain [q (-) about_q; v - about_v].
 
     gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
