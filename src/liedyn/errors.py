@@ -186,6 +186,10 @@ class Interrupted(LiedynError):
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal
         super().__init__(f"interrupted at t = {t:.6g} s")
+        self._given = signal, t
+
+    def __reduce__(self):
+        return type(self), self._given, {"result": self.result}
 
 
 class UsageError(LiedynError):

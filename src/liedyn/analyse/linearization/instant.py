@@ -13,6 +13,7 @@ from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.immutable import Immutable
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem, Start
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
@@ -26,7 +27,7 @@ from liedyn.simulation.measured import measured_at
 
 
 @dataclass(frozen=True, eq=False)
-class Instant:
+class Instant(Immutable):
     """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none; integral
     (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ComplexArray, Mask
 from liedyn.errors import ComputationError, UsageError
-from liedyn.immutable import Immutable
+from liedyn.immutable import Immutable, read_only_property
 from liedyn.simulation.names import listed, named
 
 _RANK = 1e-10        # singular values below this part of the largest count as zero
@@ -98,7 +98,7 @@ class LinearSystem(Immutable):
             raise ComputationError(f"the discretization overflows: an unstable mode grows without bounds within {h:g} s")
         return held[:n, :n], held[:n, n:]
 
-    @cached_property
+    @read_only_property
     def eigenvalues(self) -> ComplexArray:
         """(n,) of A, complex, sorted by falling real part. Those of prescribed coordinates are those of their rows alone."""
         return np.sort_complex(np.linalg.eigvals(self.A))[::-1]

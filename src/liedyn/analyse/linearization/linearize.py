@@ -19,6 +19,7 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.errors import ComputationError, ShapeError, warn
+from liedyn.immutable import Immutable
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.loading import findings_note
@@ -30,7 +31,7 @@ _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constr
 
 
 @dataclass(frozen=True, eq=False)
-class Linearization:
+class Linearization(Immutable):
     """A scenario, linearized.
 
     here          the instant: t, q, v, a, tau, external wrenches
@@ -49,7 +50,7 @@ class Linearization:
     offset: dict[str, float] | None = None
     differences: dict[str, Compared] | None = None
     notes: tuple[str, ...] = ()
-    timing: dict[str, float] = field(default_factory=dict)
+    timing: dict[str, float] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return f"<Linearization {self.model.name}: t = {self.here.t:g} s, step {self.step:g} s; system: {self.system!r}>"

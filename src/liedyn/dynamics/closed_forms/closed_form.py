@@ -10,7 +10,6 @@ or above it", and a joint of several coordinates has several columns in its bloc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.calls import check_configuration
 from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.immutable import read_only_property
 from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, transform_rigid
@@ -80,12 +80,12 @@ class ClosedForm(ProductOfExponentials):
     gravity: Array
 
     # the factors of PBP §4 --------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def A(self) -> Array:
         """(6N, nv) block-diagonal screws at home in the world (PBP (41))."""
         return self._spread(self.space_screws[:, columns] for columns in self.columns)
 
-    @cached_property
+    @read_only_property
     def L(self) -> Array:
         """(6N, 6N) block (i, j) is Ad_i^{j+1} for j above i, 1 on the diagonal (PBP (43))."""
         out = np.eye(6 * len(self.parent))
@@ -94,17 +94,17 @@ class ClosedForm(ProductOfExponentials):
                 out[block(i), block(j)] = self.Ad(i, self.below(i, j))
         return out
 
-    @cached_property
+    @read_only_property
     def D(self) -> Array:
         """(6N, 6N) block-diagonal inertias at home in the world (PBP (35), (36), (44), (45), Definition 1)."""
         return block_diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
 
-    @cached_property
+    @read_only_property
     def Q(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{M_i} (PBP (50)): A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1."""
         return block_diagonal(adjoint(self.home))
 
-    @cached_property
+    @read_only_property
     def body_jacobians(self) -> Array:
         """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame.
 
@@ -112,22 +112,22 @@ class ClosedForm(ProductOfExponentials):
         return adjoint(inverse(self.home)) @ (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
 
     # the factors of Ploen §3 ------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def S(self) -> Array:
         """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47); PL (19))."""
         return self._spread(self.screws)
 
-    @cached_property
+    @read_only_property
     def J(self) -> Array:
         """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48); PL (12), (21))."""
         return block_diagonal(rigid_matrix(self.rigid))
 
-    @cached_property
+    @read_only_property
     def steps(self) -> Array:
         """(N, 6, 6) Ad of f_{parent,i}^-1: twists of the parent seen from body i."""
         return adjoint(inverse(self.offset @ self.motion))
 
-    @cached_property
+    @read_only_property
     def Gamma(self) -> Array:
         """(6N, 6N) the step from the parent at block (i, parent of i); nilpotent (PL (19)-(22))."""
         out = np.zeros((6 * len(self.parent),) * 2)
@@ -136,12 +136,12 @@ class ClosedForm(ProductOfExponentials):
                 out[block(i), block(p)] = self.steps[i]
         return out
 
-    @cached_property
+    @read_only_property
     def P0(self) -> Array:
         """(6N, 6) the step from the ground where the parent is the ground (PL (19), (20))."""
         return np.vstack([X * (p < 0) for X, p in zip(self.steps, self.parent, strict=True)] or [np.zeros((0, 6))])
 
-    @cached_property
+    @read_only_property
     def G(self) -> Array:
         """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49); PL (19))."""
         out = np.eye(6 * len(self.parent))

@@ -4,14 +4,13 @@ The part of `closed_form` that knows no inertia; see there for blocks and column
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ShapeError
-from liedyn.immutable import Immutable
+from liedyn.immutable import Immutable, read_only_property
 from liedyn.joints.kinds import FREE, NQ, NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
@@ -40,6 +39,9 @@ class ProductOfExponentials(Immutable):
             screws=tuple(unit_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
             offset=unflat(tree.T0.reshape(-1, 12))[1:], motion=np.reshape(motion, (-1, 4, 4)), **more)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.parent)} blocks, nv {len(self.block_of)}>"
+
     # the tree ---------------------------------------------------------------------------------------------------
     def path(self, i: int) -> list[int]:
         """Blocks from the ground to block i, which is the last."""
@@ -49,12 +51,12 @@ class ProductOfExponentials(Immutable):
             i = int(self.parent[i])
         return path
 
-    @cached_property
+    @read_only_property
     def block_of(self) -> Integers:
         """(nv,) the block to which each coordinate belongs."""
         return np.repeat(np.arange(len(self.columns)), [S.shape[1] for S in self.screws])
 
-    @cached_property
+    @read_only_property
     def above(self) -> Mask:
         """(N, N) bool: whether block i is block j or above it."""
         out = np.zeros((len(self.parent),) * 2, dtype=bool)
@@ -63,12 +65,12 @@ class ProductOfExponentials(Immutable):
         return out
 
     # kinematics -------------------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def home(self) -> Array:
         """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31); AGF (29))."""
         return np.array([product(self.offset[self.path(i)]) for i in range(len(self.parent))]).reshape(-1, 4, 4)
 
-    @cached_property
+    @read_only_property
     def space_screws(self) -> Array:
         """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13), (30); AGF (8), (30))."""
         return np.hstack([adjoint(M) @ S for M, S in zip(self.home, self.screws, strict=True)] or [np.zeros((6, 0))])
@@ -77,12 +79,12 @@ class ProductOfExponentials(Immutable):
         """(6, nv) B_k = Ad_{M_i^-1} A_k: the joints' screws at home, seen from body i; zero where not above it (PBP (14))."""
         return adjoint(inverse(self.home[i])) @ self.space_screws * self.above[self.block_of, i]
 
-    @cached_property
+    @read_only_property
     def exponentials(self) -> Array:
         """(N, 4, 4) e^{A_i x_i} = M_i exp(S_i q_i) M_i^-1."""
         return np.array([M @ motion @ inverse(M) for M, motion in zip(self.home, self.motion, strict=True)]).reshape(-1, 4, 4)
 
-    @cached_property
+    @read_only_property
     def poses(self) -> Array:
         """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (12), (13), (30), (31), (67); PL (8))."""
         return np.array([product(self.exponentials[self.path(i)]) @ M for i, M in enumerate(self.home)]).reshape(-1, 4, 4)
@@ -92,7 +94,7 @@ class ProductOfExponentials(Immutable):
         M = self.home[i]
         return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
 
-    @cached_property
+    @read_only_property
     def space_jacobians(self) -> Array:
         """(N, 6, nv) df_i f_i^-1, in the world about its origin: column k is Ad of e^{A_1 x_1} … e^{A_k x_k} on A_k."""
         moved = np.zeros((6, len(self.block_of)))

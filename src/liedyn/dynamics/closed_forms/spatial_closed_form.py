@@ -17,7 +17,6 @@ derived anew, for joints of any kind: S_i has a column a coordinate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
 from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_form
 from liedyn.errors import ShapeError
-from liedyn.immutable import Immutable
+from liedyn.immutable import Immutable, read_only_property
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
 
@@ -99,8 +98,11 @@ class SpatialClosedForm(Immutable):
     gravity: Array
     link_block: Integers
 
+    def __repr__(self) -> str:
+        return f"<SpatialClosedForm: {len(self.parent)} blocks, nv {len(self.armature)}>"
+
     # factors ----------------------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def P(self) -> Array:
         """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children (AGF (31))."""
         N = len(self.parent)
@@ -109,7 +111,7 @@ class SpatialClosedForm(Immutable):
         tree[np.flatnonzero(moved), self.parent[moved]] = 1
         return np.kron(tree, np.eye(6))
 
-    @cached_property
+    @read_only_property
     def L(self) -> Array:
         """(6N, 6N) (1 - P)^-1 = 1 + P + P^2 + …: ones where block j is i or above it."""
         out = np.eye(len(self.P))
@@ -118,7 +120,7 @@ class SpatialClosedForm(Immutable):
                 out[block(i)] += out[block(p)]
         return out
 
-    @cached_property
+    @read_only_property
     def S(self) -> Array:
         """(6N, nv) block-diagonal screws."""
         out = np.zeros((6 * len(self.parent), len(self.armature)))
@@ -126,18 +128,18 @@ class SpatialClosedForm(Immutable):
             out[block(i), columns] = screws
         return out
 
-    @cached_property
+    @read_only_property
     def J(self) -> Array:
         """(6N, nv) L S: spatial twists of all bodies are J v (AGF (33))."""
         return self.L @ self.S
 
-    @cached_property
+    @read_only_property
     def B(self) -> Array:
         """(6N, 6N) block-diagonal spatial inertias (AGF (60))."""
         back = adjoint(inverse(self.poses))
         return block_diagonal(np.swapaxes(back, -1, -2) @ rigid_matrix(self.rigid) @ back)
 
-    @cached_property
+    @read_only_property
     def X(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{T_i}: from body coordinates to spatial ones."""
         return block_diagonal(adjoint(self.poses))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,6 +129,10 @@ class Given:
         self.pattern = self.about = None
         if feedback is not None:
             self._bind(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the policy, a function that may have no name to be found by; a rollout with one has no adjoint."""
+        return vars(self) | {"policy": None}
 
     def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
         """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the

@@ -82,6 +82,11 @@ class Rollout(Immutable):
     _touch: Callable[..., ContactMotion] | None = field(compare=False)
     _doubts: Callable[..., tuple[str, ...]] = field(compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Contacts and notes are computed; the adjoint compiles its functions again where they are missing."""
+        found = {"contacts": self.contacts, "notes": self.notes}
+        return vars(self) | found | {"_touch": None, "_doubts": None} | ({"_back": None} if self._no_way_back else {})
+
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
         """Derivatives of a cost by initial states, joint forces, gains and parameters: exact for the steps that were computed.
@@ -231,7 +236,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
-    back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
+    back = partial(_adjoint, runs, passive, method, dt)
     missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
                "knows no derivatives through events" if asked else
@@ -246,6 +251,13 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         if not result.notes:
             looked_at(runs, problem, dt, method, clean=True)
     return result
+
+
+def _adjoint(runs: Given, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
+    """asked: the last arguments of `adjoint_of`. What it needs of the rollout is kept with the model, or made again."""
+    places, numbers = runs.varying
+    engines = [SideBySide(*prepared(runs, mask, passive, method, places, None), numbers) for _, _, mask in runs.stretches]
+    return adjoint_of(engines, runs, clocks_of(runs.steps, dt), method, *asked)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
