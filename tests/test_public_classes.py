@@ -6,7 +6,6 @@ import pickle
 import re
 import warnings
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -83,6 +82,7 @@ def recorded(path):
 
 # class -> one or more of its objects, from the path of the robot file
 EXAMPLES = {
+    "ArgumentError": lambda p: raised(lambda: ld.mass_matrix(p, Q)),
     "Assembly": lambda p: ld.assemble(bars()[0], bars()[1]),
     "BalanceDerivatives": lambda p: ld.balance_derivatives(*bars(), np.zeros(4), np.zeros(6)),
     "BaseParameters": lambda p: ld.base_parameters(model_of(p)),
@@ -146,9 +146,9 @@ def classes() -> set[str]:
     found = {name for name, one in public.items() if inspect.isclass(one)}
     for one in public.values():
         if inspect.isfunction(one):
-            module = import_module(one.__module__)
+            module = inspect.unwrap(one).__globals__
             for word in re.findall(r"\w+", str(one.__annotations__["return"])):
-                kind = getattr(module, word, None)
+                kind = module.get(word)
                 if inspect.isclass(kind) and kind.__module__.startswith("liedyn"):
                     found.add(word)
     return found

@@ -127,6 +127,7 @@ from liedyn.dynamics.series.spatial_base import (
 )
 from liedyn.dynamics.closed_forms.spatial_closed_form import spatial_closed_form as spatial_closed_form
 from liedyn.errors import (
+    ArgumentError as ArgumentError,
     CheckFailed as CheckFailed,
     ComputationError as ComputationError,
     ConfigurationError as ConfigurationError,

@@ -206,6 +206,22 @@ class UsageError(LiedynError):
     exit_status = 2
 
 
+class ArgumentError(UsageError, TypeError):
+    """An argument that a function does not have, or an object of another class than it takes.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml", gravty=[0, 0, 0])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ArgumentError: load has no argument 'gravty'; did you mean 'gravity'?
+    >>> ld.mass_matrix("robots/double_pendulum.yaml", [0.3, 0.2])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ArgumentError: mass_matrix: model must be a Model; found the path 'robots/...' (ld.load(path))
+    """
+
+
 class CheckFailed(LiedynError):
     """A check failed (`liedyn check`, `--strict`, a self-check).
 

@@ -1,11 +1,14 @@
 """Base class of public results and descriptions that hold arrays: read-only, comparable, and read-only again after unpickling."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 class Immutable:
@@ -32,10 +35,10 @@ class Immutable:
         return hash((type(self), *(x for x in values if isinstance(x, (str, int)))))
 
 
-class read_only_property(cached_property):
+class read_only_property(cached_property[T]):
     """A cached property whose arrays are read-only."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[[Any], T]):
         super().__init__(lambda owner: read_only(function(owner)))
         self.__doc__ = function.__doc__
 

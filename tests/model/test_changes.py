@@ -70,7 +70,8 @@ def with_loops(seed: int):
     loop = random_closure(rng, "ball", "loop", model, q, model.link_names[1], model.link_names[-1])
     coupling = random_coupling(rng, "gear", model, q)
     single = [joint.name for joint in robot.joints if len(joint.labels) == 1]
-    joints = tuple(replace(joint, mimic=Mimic(single[0], 2.0, 0.1)) if joint.name == single[1] else joint for joint in robot.joints)
+    joints = tuple(replace(joint, mimic=Mimic(single[0], 2.0, 0.1)) if joint.name == single[1] else joint
+                   for joint in robot.joints)
     return replace(robot, joints=joints, loops=(loop,), couplings=() if coupling is None else (coupling,))
 
 
@@ -152,14 +153,15 @@ def test_replace_points_to_the_right_way():
     model = ld.build(PENDULUM)
     with pytest.raises(ld.UsageError, match=r"model\.with_changes\(gravity=\.\.\., mass=\{\.\.\.\}"):
         dataclasses.replace(model, gravity=np.zeros(3))
-    with pytest.raises(ld.UsageError, match="ld.build"):
+    with pytest.raises(ld.UsageError, match=r"ld\.build"):
         ld.Model()
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.gravity = np.zeros(3)
 
 
-@pytest.mark.parametrize("through", [lambda model: model, lambda model: pickle.loads(pickle.dumps(model)), copy.copy, copy.deepcopy,
-                                     lambda model: model.open_tree(), lambda model: model.with_changes(gravity=[0, 0, 0])])
+@pytest.mark.parametrize("through", [lambda model: model, lambda model: pickle.loads(pickle.dumps(model)), copy.copy,
+                                     copy.deepcopy, lambda model: model.open_tree(),
+                                     lambda model: model.with_changes(gravity=[0, 0, 0])])
 def test_arrays_of_a_model_are_read_only(through):
     model = through(ld.build(with_loops(3)))
     arrays = {name: x for name, x in vars(model).items() if isinstance(x, np.ndarray)} | {"paths": model.paths}

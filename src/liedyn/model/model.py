@@ -14,6 +14,7 @@ from liedyn.immutable import Immutable, read_only
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
+from liedyn.public_calls import explained
 
 
 class KernelArrays(NamedTuple):
@@ -134,6 +135,7 @@ class Model(Immutable):
         values = state | arrays._asdict()
         vars(self).update({name: read_only(x) for name, x in values.items()} | {"_arrays": arrays, "_cache": {}})
 
+    @explained
     def with_changes(self, *, gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
                      com: Mapping[str, ArrayLike] | None = None, inertia: Mapping[str, ArrayLike] | None = None,
                      origin: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
