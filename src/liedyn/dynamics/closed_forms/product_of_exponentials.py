@@ -11,16 +11,17 @@ import numpy as np
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ShapeError
 from liedyn.immutable import Immutable, read_only_property
-from liedyn.joints.kinds import FREE, NQ, NV, SCREW
+from liedyn.joints.kinds import FREE, NV
 from liedyn.joints.tree import tree_of
-from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation, unflat, unit_screws
+from liedyn.model.model import Model, ModelJoint
+from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductOfExponentials(Immutable):
     """One state of a robot, N blocks; the fields are described in `ClosedForm`."""
 
+    links: tuple[str, ...]
     parent: Integers
     columns: tuple[slice, ...]
     screws: tuple[Array, ...]
@@ -31,13 +32,13 @@ class ProductOfExponentials(Immutable):
     def of(cls, model: Model, q: Array, **more: Any) -> Self:
         """q (nq,): finite, quaternions of unit norm. more: what a class derived from this one holds besides."""
         tree = tree_of.py_func(model.index, model.constants)
+        blocks = [block for joint in model.joints for block in _blocks(model, joint, q)]
+        links, screws, offset, motion = zip(*blocks, strict=True) if blocks else ((),) * 4
         bodies = range(1, tree.parent.size)
-        motion = [_motion(tree.kind[i], tree.S[2 * i:2 * i + 2], q[tree.iq[i]:tree.iq[i] + NQ[tree.kind[i]]]) for i in bodies]
         return cls(
-            parent=tree.parent[1:] - 1,
+            links=links, parent=tree.parent[1:] - 1,
             columns=tuple(slice(int(tree.iv[i]), int(tree.iv[i] + NV[tree.kind[i]])) for i in bodies),
-            screws=tuple(unit_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
-            offset=unflat(tree.T0.reshape(-1, 12))[1:], motion=np.reshape(motion, (-1, 4, 4)), **more)
+            screws=screws, offset=np.reshape(offset, (-1, 4, 4)), motion=np.reshape(motion, (-1, 4, 4)), **more)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.parent)} blocks, nv {len(self.block_of)}>"
@@ -140,15 +141,38 @@ class ProductOfExponentials(Immutable):
         return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
 
 
-def _motion(kind, S, x) -> Array:
-    """(4, 4) motion of a joint: exp(S x), or the pose that x holds."""
-    if kind == SCREW:
-        return exp_screw(unit_screws(kind, S)[:, 0], x[0])
-    T = np.eye(4)
-    T[:3, :3] = rotation(x[-4:])
-    if kind == FREE:
-        T[:3, 3] = x[:3]
-    return T
+def carried_links(model: Model) -> Integers:
+    """(N,) the child link of the joint that a block belongs to, by its index; -1 for blocks between the screws of a joint."""
+    found = np.full(model.n_bodies - 1, -1)
+    for joint in model.joints:
+        found[joint.body - 1] = model.link_index(joint.child)
+    return found
+
+
+def _blocks(model: Model, joint: ModelJoint, q: Array):
+    """Link, screws, offset and motion of each block of a joint, whose frames are those of its child link."""
+    home, x = _parent_frame(model, joint) @ joint.home, q[joint.q]
+    if joint.screws is None:
+        T = np.eye(4)
+        T[:3, :3] = rotation(x[-4:])
+        if joint.kind == FREE:
+            T[:3, 3] = x[:3]
+        yield joint.child, np.eye(6)[:, :NV[joint.kind]], home, T
+        return
+    for k, screw in enumerate(joint.screws):
+        last = k + 1 == len(joint.screws)
+        yield joint.child if last else "", screw[:, None], np.eye(4) if k else home, exp_screw(screw, x[k])
+
+
+def _parent_frame(model: Model, joint: ModelJoint) -> Array:
+    """(4, 4) pose of the parent link in the frame of its block; on the ground in the world."""
+    if joint.parent not in model.link_names:
+        return np.eye(4)
+    k = model.link_index(joint.parent)
+    block = int(model.link_body[k]) - 1
+    if block < 0:
+        return model.link_pose[k]
+    return inverse(model.link_pose[carried_links(model)[block]]) @ model.link_pose[k]
 
 
 def product(poses) -> np.ndarray:

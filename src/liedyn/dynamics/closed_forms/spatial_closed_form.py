@@ -23,7 +23,7 @@ import numpy as np
 from liedyn.arrays import Integers, Mask
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
-from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_form
+from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_forms
 from liedyn.errors import ShapeError
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.model.model import Model
@@ -74,7 +74,7 @@ class SpatialClosedForm(Immutable):
 
     parent      (N,) block of the parent, -1 for the ground; blocks are bodies, as in `ClosedForm`
     columns     slices of v: the coordinates of block i
-    poses       (N, 4, 4) of the bodies in the world
+    poses       (N, 4, 4) of the blocks in the world: of the links that `ClosedForm.links` names
     screws      (6, k_i) S_i: screws of block i, spatial, at this instant
     constant    (nv,) bool: whether a coordinate's screw stays as it is, which a base in spatial coordinates has
     rigid       (N, 10) mass, first and second moment of the body in its frame
@@ -203,8 +203,9 @@ class SpatialClosedForm(Immutable):
         -ad*_V I V for the twist V itself. The floating base's coordinates must be the body ones."""
         if self.constant.any():
             raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base_frame='world'")
-        back = block_diagonal(adjoint(inverse(self.poses)))
-        form = back.T @ block_diagonal(skew_form(self.rigid, (back @ self.twists(v)).reshape(-1, 6))) @ back
+        to_body = adjoint(inverse(self.poses))
+        back, screws = block_diagonal(to_body), [X @ S for X, S in zip(to_body, self.screws, strict=True)]
+        form = back.T @ skew_forms(self.rigid, (back @ self.twists(v)).reshape(-1, 6), screws) @ back
         return self.J.T @ (self.B @ (self.J_rate(v) - self.A(v) @ self.J) + form @ self.J)
 
     @property
