@@ -245,7 +245,8 @@ class LiedynWarning(UserWarning):
 
     Examples
     --------
-    >>> model = ld.load("robots/double_pendulum.yaml", gravity=[0, 0, 0]).with_changes(damping={"elbow": 1e4})
+    >>> import warnings
+    >>> model = ld.load("robots/double_pendulum.yaml").with_changes(damping={"elbow": 1e4})
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     runs = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=2)
     >>> caught[0].category.__name__, str(caught[0].message)[:15]
