@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from liedyn.codegen.lines import wanted
+from liedyn.codegen.lines import recent, wanted
 from liedyn.codegen.steps.whole_step import DEPENDENT_ROWS, WholeStep
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.errors import ComputationError, ShapeError, UsageError
@@ -32,10 +32,10 @@ def prepared(runs: Given, mask, passive: bool, method: str, places, events: Even
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
            method, places, rows, events and events.key, wanted())
-    if key not in model._cache:
+    def make():
         problem = _problem(model, pattern, mask, passive, contacts and contacts.bound, events)
-        model._cache[key] = problem, line_of(problem, method, places, rows)
-    return model._cache[key]
+        return problem, line_of(problem, method, places, rows)
+    return recent(model, key, make)
 
 
 def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> Problem:
