@@ -9,15 +9,15 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
-LAYERS = ("arrays", "errors", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
-          "codegen", "dynamics", "io", "loading", "saving", "integrators", "simulation", "interop", "analyse", "batch",
+LAYERS = ("arrays", "errors", "immutable", "public_calls", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model",
+          "kernels", "codegen", "dynamics", "io", "loading", "saving", "integrators", "simulation", "interop", "analyse", "batch",
           "report", "cli")
 # … but for these, which may import from these only (and from themselves).
-NARROWER = {"arrays": set(), "errors": set(), "seam": {"errors"}, "code_cache": set(),
-            "jit": {"seam.dispatchers", "seam.stack", "code_cache"},
-            "io": {"arrays", "errors", "model.description"}}
+NARROWER = {"arrays": set(), "errors": set(), "immutable": set(), "public_calls": {"errors"}, "seam": {"errors"},
+            "code_cache": set(), "jit": {"seam.dispatchers", "seam.stack", "code_cache"},
+            "io": {"arrays", "errors", "immutable", "model.description"}}
 # The model is plain data: it does without compiled code, but for the table of joint kinds.
-NARROWER["model"] = {"arrays", "errors", "joints.kinds"}
+NARROWER["model"] = {"arrays", "errors", "immutable", "public_calls", "joints.kinds"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command
 CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},

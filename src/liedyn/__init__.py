@@ -9,6 +9,7 @@ Names are imported on first use, so that `import liedyn` is quick. `__init__.pyi
 import ast
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,9 @@ def __getattr__(name):
     if name not in _HOME:
         raise AttributeError(f"module 'liedyn' has no attribute {name!r}")
     value = getattr(import_module(f"liedyn.{_HOME[name]}"), name)
+    if isinstance(value, FunctionType):
+        from liedyn.public_calls import explained
+        value = explained(value, __name__)
     globals()[name] = value            # so that the next look-up does not come here
     return value
 

@@ -127,11 +127,13 @@ from liedyn.dynamics.series.spatial_base import (
 )
 from liedyn.dynamics.closed_forms.spatial_closed_form import spatial_closed_form as spatial_closed_form
 from liedyn.errors import (
+    ArgumentError as ArgumentError,
     CheckFailed as CheckFailed,
     ComputationError as ComputationError,
     ConfigurationError as ConfigurationError,
     InputError as InputError,
     LiedynError as LiedynError,
+    LiedynWarning as LiedynWarning,
     ModelError as ModelError,
     NameLookupError as NameLookupError,
     ScenarioError as ScenarioError,

@@ -6,6 +6,8 @@ Each class knows the exit status of a command that it ends (0 done, 1 computatio
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -184,6 +186,10 @@ class Interrupted(LiedynError):
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal
         super().__init__(f"interrupted at t = {t:.6g} s")
+        self._given = signal, t
+
+    def __reduce__(self):
+        return type(self), self._given, {"result": self.result}
 
 
 class UsageError(LiedynError):
@@ -200,6 +206,22 @@ class UsageError(LiedynError):
     exit_status = 2
 
 
+class ArgumentError(UsageError, TypeError):
+    """An argument that a function does not have, or an object of another class than it takes.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml", gravty=[0, 0, 0])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ArgumentError: load has no argument 'gravty'; did you mean 'gravity'?
+    >>> ld.mass_matrix("robots/double_pendulum.yaml", [0.3, 0.2])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ArgumentError: mass_matrix: model must be a Model; found the path 'robots/...' (ld.load(path))
+    """
+
+
 class CheckFailed(LiedynError):
     """A check failed (`liedyn check`, `--strict`, a self-check).
 
@@ -214,6 +236,34 @@ class CheckFailed(LiedynError):
     """
 
     exit_status = 4
+
+
+class LiedynWarning(UserWarning):
+    """A result or a robot file that is doubtful. The same texts are in the `notes` of results and the `findings` of models.
+
+    ``warnings.simplefilter("error", ld.LiedynWarning)`` turns them into errors, ``"ignore"`` hides them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> model = ld.load("robots/double_pendulum.yaml").with_changes(damping={"elbow": 1e4})
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     runs = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=2)
+    >>> caught[0].category.__name__, str(caught[0].message)[:15]
+    ('LiedynWarning', 'dt is too long:')
+    """
+
+
+def warn(messages: Iterable[str]) -> None:
+    """Issue each message as a LiedynWarning at the line outside of this package that called it."""
+    texts = list(dict.fromkeys(messages))
+    if not texts:
+        return
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "liedyn":
+        frame, level = frame.f_back, level + 1
+    for text in texts:
+        warnings.warn(shown(text), LiedynWarning, stacklevel=level)
 
 
 def shown(text: str) -> str:

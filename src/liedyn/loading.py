@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from liedyn.dynamics.calling.annotations import ArrayLike, Base
-from liedyn.errors import CheckFailed, ModelError, Place
+from liedyn.errors import CheckFailed, ModelError, Place, warn
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
 
@@ -78,7 +78,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml beside it,
         else loops.yaml beside it if its key `robot` names arm.urdf.
     strict : bool
-        Findings (see `model.findings`) become an error.
+        Findings (see `model.findings`) become an error. By default, a robot that has some is loaded with one `LiedynWarning`.
 
     Raises
     ------
@@ -94,6 +94,14 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     >>> ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -1.62]).gravity
     array([ 0.  ,  0.  , -1.62])
     """
+    model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
+    warn(findings_note(model))
+    return model
+
+
+def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
+               loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
+    """`load` without a warning: for callers that return or print what is doubtful."""
     from liedyn.model.build import build
     robot = load_description(path, base, loops)
     if gravity is not None:
@@ -103,6 +111,15 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         first = model.findings[0]
         raise CheckFailed(f"{len(model.findings)} finding(s) in {path}, the first: {first}")
     return model
+
+
+def findings_note(model: Model) -> list[str]:
+    """A line about the findings of a robot; none without."""
+    if not model.findings:
+        return []
+    one = len(model.findings) == 1
+    return [f"{len(model.findings)} finding{'' if one else 's'} about the robot {model.name} (model.findings lists "
+            f"{'it' if one else 'them'}); the first: {model.findings[0]}"]
 
 
 def _with_constraints(robot: Robot, path: Path, loops) -> Robot:

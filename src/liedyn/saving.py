@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from liedyn.errors import ModelError, Place, UsageError
+from liedyn.errors import ModelError, Place, UsageError, warn
 from liedyn.model.build import build
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
@@ -94,6 +94,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     converted = convert(model, format_of(path), path.name)
     converted.check(lossy=lossy, source=model.source)
     write(converted, path, force=force)
+    warn(converted.notes)
     return converted.notes
 
 

@@ -175,7 +175,8 @@ def test_too_few_rows_to_differentiate(recorded, tmp_path):
 ], ids=["values", "times"])
 def test_a_motion_whose_derivatives_overflow_is_refused_without_warnings_of_numpy(tmp_path, rows, said):
     (tmp_path / "one.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
-                                       "joints: {j: {type: prismatic, parent: world, child: a, axis: [1, 0, 0]}}\n")
+                                       "joints: {j: {type: prismatic, parent: world, child: a, axis: [1, 0, 0], "
+                                       "limits: {lower: -9, upper: 9}}}\n")
     (tmp_path / "m.csv").write_text("\n".join(["t[s],q.j[m]", *rows]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

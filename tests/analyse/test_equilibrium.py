@@ -41,7 +41,7 @@ def write(tmp_path):
 def test_a_hanging_arm_is_at_rest_straight_down(write):
     found = find_equilibrium(write("initial: {q: {shoulder: 0.4, elbow: -0.3, wrist: [0.3, 0, 0, 0.9539392014169457]}}\n"))
     np.testing.assert_allclose(found.q[:4], 0, atol=1e-9)          # the hand keeps a turn about the vertical
-    assert found.residual < 1e-8 and not found.u.any() and found.offset == {} and found.notes == []
+    assert found.residual < 1e-8 and not found.u.any() and found.offset == {} and found.notes == ()
     assert found.system.stability in ("stable", "neutral")         # it turns freely about its long axis
 
 
@@ -108,15 +108,14 @@ def test_prescribed_joints_are_held_where_they_are(write):
     path = write('joints: {shoulder: {prescribe: {position: "0.5 + 0.2*sin(3*t)"}}}\n')
     found = find_equilibrium(path, at=0.3)
     assert found.q[0] == pytest.approx(0.5 + 0.2 * np.sin(0.9)) and found.q[0] + found.q[1] == pytest.approx(0)
-    assert found.notes == ["shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the robot "
-                           "with "
-                           "these joints held in place"]
+    assert list(found.notes) == ["shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the "
+                                 "robot with these joints held in place"]
     assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).notes
 
 
 def test_forces_that_change_are_told(write):
     notes = find_equilibrium(write("joints: {elbow: {torque: 0.1*t}}\n"), at=0.5).notes
-    assert notes == ["forces depend on time: the equilibrium is that of their values at t = 0.5 s"]
+    assert list(notes) == ["forces depend on time: the equilibrium is that of their values at t = 0.5 s"]
     assert not find_equilibrium(write("joints: {elbow: {torque: 0.1*q}}\n")).notes
 
 

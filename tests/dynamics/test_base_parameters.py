@@ -34,7 +34,7 @@ def off(model, base, passive=True, joints=None, seed=77):
 def rank_by_svd(model, joints, seed=5):
     """Independently: singular values of the stacked regressor of other states, columns normalized. Angles all around: a file
     may limit a joint to nothing (0 to 0)."""
-    wide = dataclasses.replace(model, lower=np.full(model.nv, -np.inf), upper=np.full(model.nv, np.inf))
+    wide = model._copy(lower=np.full(model.nv, -np.inf), upper=np.full(model.nv, np.inf))
     q, v, a, _ = state(wide, seed, 60 + 600 // model.nv)
     Y = ld.regressor(model, q, v, a, joints=joints)
     Y = Y.reshape(-1, Y.shape[-1])

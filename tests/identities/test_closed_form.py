@@ -8,7 +8,7 @@ import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.closed_forms.closed_form import skew_form
 from liedyn.model.description import Link, Robot
-from liedyn.model.spatial import rigid_matrix
+from liedyn.model.spatial import full, rigid_matrix
 from matrices import adjoint, bracket, derivative, inverse
 from zoo import ROBOTS, model_of, robots, state
 
@@ -25,9 +25,10 @@ def test_poses_and_jacobians_by_products_of_exponentials(name, worst):
     q = state(model, 1)[0]
     form = ld.closed_form(model, q)
     for k, link in enumerate(model.link_names):
-        body, offset = model.link_body[k] - 1, model.link_pose[k]
+        body = model.link_body[k] - 1
         if body < 0:
             continue
+        offset = inverse(model.link_pose[model.link_index(form.links[body])]) @ model.link_pose[k]         # by fixed joints
         T = ld.link_pose(model, q, link)
         assert worst("product of exponentials: pose", relative(form.poses[body] @ offset, T)) < CLOSE
         assert relative(form.pose_by_body_screws(body) @ offset, T) < CLOSE
@@ -35,6 +36,36 @@ def test_poses_and_jacobians_by_products_of_exponentials(name, worst):
         assert worst("product of exponentials: body Jacobian", relative(J, ld.jacobian(model, q, link))) < CLOSE
         assert worst("product of exponentials: space Jacobian",
                      relative(form.space_jacobians[body], ld.jacobian(model, q, link, frame="world"))) < CLOSE
+
+
+@EVERY
+def test_blocks_are_links_of_the_file_and_screws_are_its_axes(name):
+    """Poses, home, Jacobians, inertias and screws in the frames of links; massless blocks stand between screws of a joint."""
+    robot, model = ROBOTS[name], model_of(name)
+    q = state(model, 12)[0]
+    form, links = ld.closed_form(model, q), {link.name: link for link in robot.links}
+    home, found = ld.closed_form(model, model.neutral()), [link for link in form.links if link]
+    assert found == [joint.child for joint in model.joints]
+    for i, link in enumerate(form.links):
+        if not link:
+            assert not form.rigid[i].any()
+            continue
+        assert relative(form.poses[i], ld.link_pose(model, q, link)) < CLOSE
+        assert relative(form.home[i], ld.link_pose(model, model.neutral(), link)) < CLOSE
+        assert relative(home.poses[i], form.home[i]) < CLOSE
+        assert relative(form.body_jacobians[i], ld.jacobian(model, q, link)) < CLOSE
+        if (model.link_body == i + 1).sum() == 1:                        # nothing is welded to it
+            body, c = links[link], np.array(links[link].com)
+            A = full(body.inertia) + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+            np.testing.assert_allclose(form.rigid[i], np.r_[body.mass, body.mass * c, A[np.triu_indices(3)]], atol=1e-13)
+    for joint in robot.joints:
+        if joint.type == "revolute":
+            axis = np.array(joint.axes[0]) / np.linalg.norm(joint.axes[0])
+            np.testing.assert_allclose(form.screws[form.links.index(joint.child)][:, 0], np.r_[axis, 0, 0, 0], atol=1e-15)
+        elif joint.type == "screws":
+            last = form.links.index(joint.child)
+            for k, screw in enumerate(joint.screws[::-1]):
+                np.testing.assert_array_equal(form.screws[last - k][:, 0], screw)
 
 
 @EVERY

@@ -12,8 +12,6 @@ What errors are measured by:
   of the model changes by half its last digit, and each force by that of the largest number that is summed. Inverse dynamics of
   the result gives the forces back to rounding all the same.
 """
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -193,7 +191,7 @@ def unavoidable(model, q, v, tau, mask, F, frame="local", passive=False, base="l
         return x + (np.abs(x) if size is None else size) * HALF * rng.choice([-1.0, 1.0], x.shape)
     out = np.zeros((2, len(tau)))
     for _ in range(draws):
-        near, y = replace(model, constants=changed(model.constants)), changed(v)
+        near, y = model._copy(constants=changed(model.constants)), changed(v)
         a, force = reference_hybrid(near, changed(q), y[0], y[1:], changed(tau, scale[:, None]), mask,
                                     None if F is None else changed(F), frame, passive, base, np.longdouble)
         out = np.maximum(out, [largest(a - v[1:]), largest(force - tau)])

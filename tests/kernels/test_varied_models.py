@@ -190,7 +190,7 @@ def test_entries_of_eight_robots(eight, name, monkeypatch):
     place = import_module(f"liedyn.{module}")
     one = getattr(place, name)
     monkeypatch.setattr(place, name, entry(one.liedyn_signatures[-1].replace("f8[::1]", "f8[:,::1]", 1))(one.py_func))
-    varied = replace(models[0], constants=constants)
+    varied = models[0]._copy(constants=constants)
     varied._cache.update(models[0]._cache)                   # tools that ask for the sizes only; not made of such constants
     together = function(varied, *states)
     for k, expected in enumerate(alone):

@@ -189,7 +189,7 @@ def test_models_are_frozen_and_can_be_copied_and_pickled():
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert_same(ld.inverse_dynamics(other, q, v, a), expected[0])
         assert_same(ld.forward_dynamics(other, q[0], v[0], tau[0]), expected[1])
-    heavier = dataclasses.replace(model, constants=model.constants.copy())
+    heavier = model._copy(constants=model.constants.copy())
     assert heavier._cache == {} and heavier._cache is not model._cache
 
 

@@ -1,6 +1,4 @@
 """Inertias in which a body has only what its joint can tell from the parent: to coordinates the robot is the same."""
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -25,7 +23,7 @@ def with_all_inertias(model):
     constants = model.constants.copy()
     tree = tree_of.py_func(model.index, constants)
     tree.J[:] = tree.I
-    return dataclasses.replace(model, constants=constants)
+    return model._copy(constants=constants)
 
 
 @pytest.mark.parametrize("name", [*LEFT])

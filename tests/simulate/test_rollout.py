@@ -214,7 +214,8 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
         def __dlpack_device__(self): return self.x.__dlpack_device__()
     q, out = np.array([[0.1, 0.2], [0.3, 0.4]]), (np.empty((2, STEPS + 1, 2)), np.empty((2, STEPS + 1, 2)))
     found = ld.rollout(pendulum, Tensor(q), Tensor(np.zeros((2, 2))), dt=DT, steps=STEPS, out=out)
-    assert found.q is out[0] and np.array_equal(out[1], ld.rollout(pendulum, q, np.zeros(2), dt=DT, steps=STEPS).v)
+    assert np.shares_memory(found.q, out[0]) and not found.q.flags.writeable and out[0].flags.writeable
+    assert np.array_equal(found.q, out[0]) and np.array_equal(out[1], ld.rollout(pendulum, q, np.zeros(2), dt=DT, steps=STEPS).v)
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [

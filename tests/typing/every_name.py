@@ -183,6 +183,8 @@ def errors(anything: Any) -> list[str]:
         ld.load(anything)
     except ld.ModelError as error:
         return [error.message, str(error.place), str(error.expected), str(error.hint)]
+    except ld.ArgumentError as error:
+        return [str(error), ld.LiedynWarning.__name__]
     except (ld.ScenarioError, ld.TrajectoryError, ld.InputError) as error:
         return [str(error.found)]
     except (ld.ShapeError, ld.ConfigurationError, ld.NameLookupError, ld.UsageError, ld.CheckFailed) as error:

@@ -20,7 +20,7 @@ from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.sweep import Sweep, Varied
 from liedyn.io.yaml_text import read_yaml
-from liedyn.loading import load, load_description
+from liedyn.loading import load_description, read_model
 from liedyn.model.build import build
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import Prepared, prepare_with
@@ -152,7 +152,7 @@ class ScenarioBinding(Binding):
     """Of simulations. prepared: the run of the scenario itself."""
 
     def _begin(self) -> Model:
-        self._load = cache(load)
+        self._load = cache(read_model)
         scenario = scenario_of(self.sweep.scenario, self.sweep.overrides)
         model = self._model(scenario)
         self.prepared = prepare_with(scenario, model)

@@ -16,7 +16,7 @@ import click
 
 from liedyn import __version__
 from liedyn.cli.streams import prepare, tell
-from liedyn.errors import LiedynError, nearest, shown
+from liedyn.errors import LiedynError, LiedynWarning, nearest, shown
 
 _COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "convert", "plot",
              "replay", "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
@@ -92,6 +92,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context):
         with _told(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LiedynWarning)  # commands print the notes of results
             if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
                 warnings.simplefilter("ignore", RuntimeWarning)
             return super().invoke(ctx)

@@ -39,10 +39,10 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
         check_output(output, force=force)
 
     from liedyn.analyse.assembled_state import assembled_state
-    from liedyn.loading import load
+    from liedyn.loading import read_model
     from liedyn.report.texts.assembly_text import assembly_notes, assembly_text, plain_assembly, write_assembly
 
-    model = load(robot, base=base, loops=loops, strict=strict)
+    model = read_model(robot, base=base, loops=loops, strict=strict)
     console.robot(model)
     with console.progress.stage("assembling (the first run compiles the kernels)"):
         state = assembled_state(model, q, v, keep, drive, seed=seed)

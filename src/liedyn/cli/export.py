@@ -31,10 +31,10 @@ def export(robot, function, output, no_passive, single, with_test, base, strict,
     writes    panda_fd.c, panda_fd.h
     Example:  liedyn export robots/ur5.yaml --function inverse_dynamics --float --with-test
     """
-    from liedyn.loading import load
+    from liedyn.loading import read_model
     from liedyn.report.c_files import write_export
 
-    model = load(robot, base=base, strict=strict)
+    model = read_model(robot, base=base, strict=strict)
     console.robot(model)
     with console.progress.stage("writing the function"):
         found, paths = write_export(model, function, output and Path(output), passive=not no_passive, single=single,

@@ -17,10 +17,10 @@ def info(robot, base, loops, as_json, console):
     Example:  liedyn info robots/quadruped.yaml --base floating --json
     Example:  liedyn info robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
-    from liedyn.loading import load
+    from liedyn.loading import read_model
     from liedyn.report.texts.robot_text import robot_summary, robot_text
 
-    model = load(robot, base=base, loops=loops)
+    model = read_model(robot, base=base, loops=loops)
     if as_json:
         console.result_json(robot_summary(model))
     else:

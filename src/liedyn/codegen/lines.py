@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numpy as np
@@ -31,6 +32,7 @@ from liedyn.errors import UsageError
 from liedyn.lie.recorded import NotALine
 
 LONGEST = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
+SCENARIOS = 32             # whose code a model keeps: rosenbrock steps of a Panda take 3 MB each
 _LOCK = threading.RLock()
 
 
@@ -150,17 +152,30 @@ def kept_parts(place: str, name: str, record: Callable[[], list[Recording]]) -> 
 
 def kept_batch(model, place: str, name: str, record: Callable[[], Recording | Program],
                longest: int | None = None) -> Batch | None:
-    """A function for batches, kept with the model and under a name. None where it decides on numbers or is too long."""
+    """A function for batches, kept with the model (see `recent`) and under a name. None where it decides on numbers or is too
+    long."""
     def make():
         try:
             recording = record()
         except NotALine:
             recording = None
         return build(recording, width(), longest=longest)
-    if name not in model._cache:
+    def load():
         built = code_cache.kept_or_made(place, name, make)
-        model._cache[name] = Batch(built) if built.code else None
-    return model._cache[name]
+        return Batch(built) if built.code else None
+    return recent(model, name, load)
+
+
+def recent(model, key, make: Callable[[], Any]):
+    """What `make` returns, kept with the model under a key, for the scenarios that it was last asked for. Each of them may leave
+    megabytes of code; the least recently used goes first, and is loaded again from disk where it is needed again."""
+    with _LOCK:
+        found = model._cache.setdefault("scenarios", {})
+        value = found.pop(key) if key in found else make()
+        found[key] = value                                  # the last one
+        while len(found) > SCENARIOS:
+            del found[next(iter(found))]
+        return value
 
 
 def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:

@@ -45,7 +45,7 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
     return KimTables(bodies, np.r_[np.zeros(3), -model.gravity], v, dv, armature)
 
 
-@dataclass
+@dataclass(eq=False)
 class Body:
     """A body and the joint that carries it: what the tables know of it.
 
@@ -70,7 +70,7 @@ class Body:
     pF_ext: Array = field(default_factory=lambda: np.zeros(6))
 
 
-@dataclass
+@dataclass(eq=False)
 class KimTables:
     """Tables 2 to 7 for bodies at a velocity v (nv,), pv = dv/dp.
 

@@ -20,6 +20,7 @@ from liedyn.errors import NameLookupError, UsageError
 from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.lie.recorded import NotALine
 from liedyn.model.model import Model
+from liedyn.public_calls import known
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     'line'
     """
     called = _function(function)
+    known(called, options)
     if called in (constrained_forward_dynamics, constrained_hybrid_dynamics):
         return _of_parts(model, function, **options)
     asked, of = asked_by(called, model, *_arguments(called, model, options), **_remaining(called, options))
@@ -116,7 +118,7 @@ def _function(name: str):
     package = import_module("liedyn")
     if name not in package.__all__ or not callable(getattr(package, name)):
         raise NameLookupError(f"liedyn has no function {name!r}")
-    return getattr(package, name)
+    return inspect.unwrap(getattr(package, name))
 
 
 def _arguments(function, model, options) -> list:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -45,7 +44,7 @@ class _OfEach(Generic[P, R]):
         def of_each(*arguments: P.args, **options: P.kwargs) -> R:
             kept = variants.model._cache
             if "variants" not in kept:
-                kept["variants"] = replace(variants.model)             # which has no lines for one state, of robot 0 alone
+                kept["variants"] = variants.model._copy()             # which has no lines for one state, of robot 0 alone
             with variants.in_place_of_the_model():
                 return self._function(kept["variants"], *arguments, **options)
         return of_each
@@ -133,7 +132,7 @@ class Variants:
         """The model of robot k: its numbers for the kernels, all else as in `model`."""
         first, constants = self.model, self.constants_of(k)
         machine = loop_machine(first.index, constants, first.loop_index, first.loop_constants)
-        return replace(first, constants=constants, loop_machine=machine)
+        return first._copy(constants=constants, loop_machine=machine)
 
     @contextmanager
     def in_place_of_the_model(self) -> Iterator[None]:
@@ -172,7 +171,7 @@ class Variants:
         prepare(entry, which)
         for k in range(len(self)):
             rows = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
-            code = entry(model.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
+            code = entry(model._arrays.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
             if code:
                 return code
         return checks.OK

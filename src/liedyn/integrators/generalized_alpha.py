@@ -141,10 +141,10 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress, keepe
     """
     model, ties, plant = problem.model, problem.loop_plant(), problem.plant()
     own = _work(model, ties, method_of(options.rho, options.step))
-    loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if ties is None else (model.loop_index, model.loop_constants)
+    loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if ties is None else model._arrays[2:4]
 
     def advance(state, record, work, steps):
-        return run_alpha(model.index, model.constants, *loops, plant, problem.schedule, problem.signals, ties, state, record,
+        return run_alpha(*model._arrays[:2], *loops, plant, problem.schedule, problem.signals, ties, state, record,
                          work, own, steps)
 
     return solve_in_chunks(advance, problem, times, options, progress, keeper, own, ties,

@@ -48,7 +48,7 @@ class RightHandSide:
 
     def _loops(self) -> Loops:
         p = self.problem
-        return Loops(p.model.index, p.model.constants, p.plant(), p.schedule, self.signals, self.ties)
+        return Loops(*p.model._arrays[:2], p.plant(), p.schedule, self.signals, self.ties)
 
 
 def line_of(problem, signals: Signals, ties) -> Line | None:

@@ -81,7 +81,7 @@ def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be
     if each F stood still in its link's frame."""
     out, room = np.zeros((model.nv, 2 * model.nv)), np.zeros((2, 6 * model.nv))
-    contact_slopes(model.index, model.constants, contacts, np.array(q), np.array(v), *room, out)
+    contact_slopes(*model._arrays[:2], contacts, np.array(q), np.array(v), *room, out)
     return out
 
 

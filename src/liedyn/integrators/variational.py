@@ -113,7 +113,7 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress, ke
     model, plant, own = problem.model, problem.plant(), _work(problem.model)
 
     def advance(state, record, work, steps):
-        return run_variational(model.index, model.constants, plant, problem.schedule, problem.signals, state, record, work, own,
+        return run_variational(*model._arrays[:2], plant, problem.schedule, problem.signals, state, record, work, own,
                                float(options.step), steps)
 
     return solve_in_chunks(advance, problem, times, options, progress, keeper, own, None,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
@@ -67,4 +68,4 @@ def _numbers(x):
 
 
 def _like(x, numbers):
-    return torch.from_numpy(numbers).to(x)
+    return torch.from_numpy(np.require(numbers, requirements="W")).to(x)          # results of rollouts are read-only

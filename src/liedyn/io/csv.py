@@ -26,6 +26,7 @@ import numpy as np
 
 from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, Place, TrajectoryError
+from liedyn.immutable import Immutable
 from liedyn.io.output import STDIO, open_output
 from liedyn.io.text_file import number_in_cell, read_whole, too_large
 
@@ -43,7 +44,7 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Immutable):
     """Columns of finite numbers over increasing time: strictly, or with two rows at the time of an event, before and after it.
 
     header   the `# key: value` comments before the column names
@@ -70,6 +71,7 @@ class Trajectory:
     def __post_init__(self) -> None:
         if len(self.lines) != len(self.t):
             object.__setattr__(self, "lines", np.arange(1, len(self.t) + 1))
+        super().__post_init__()
 
     def __len__(self) -> int:
         return len(self.t)

@@ -44,7 +44,11 @@ def build(robot: Robot) -> Model:
     >>> ld.build(dataclasses.replace(robot, gravity=(0.0, 0.0, -1.62))).gravity
     array([ 0.  ,  0.  , -1.62])
     """
-    robot = validate(robot)
+    return assembled(validate(robot))
+
+
+def assembled(robot: Robot) -> Model:
+    """Model of a validated description. ModelError where a joint moves no inertia."""
     tree = Assembly(robot)
     tree.grow()
     bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
@@ -134,7 +138,7 @@ class Assembly:
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
         constraints, loop_index, loop_constants = loop_arrays(self.robot, self._anchors())
-        return Model(
+        return Model._made(
             name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
             nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),
             link_body=np.array([self.links[n][0] for n in names], dtype=np.int64),

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.arrays import Array
+from liedyn.immutable import Immutable
 from liedyn.joints.kinds import DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
 from liedyn.model.description import Coupling, Loop, Robot
 from liedyn.model.spatial import flat, pose, rotation_of_z
@@ -30,7 +31,7 @@ from liedyn.model.validate_constraints import mimic_couplings
 
 
 @dataclass(frozen=True, eq=False)
-class ModelConstraint:
+class ModelConstraint(Immutable):
     """A closure or coupling of the model.
 
     type, kind     its name in files ("coupling" for couplings and mimics), and as kernels know it (`joints.kinds`)

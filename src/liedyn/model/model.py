@@ -1,21 +1,34 @@
 """The computable robot: flat arrays for the kernels, names for people."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.arrays import Array, Integers
-from liedyn.errors import NameLookupError, nearest
+from liedyn.arrays import Array, ArrayLike, Integers
+from liedyn.errors import NameLookupError, UsageError, nearest
+from liedyn.immutable import Immutable, read_only
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
+from liedyn.public_calls import explained
+
+
+class KernelArrays(NamedTuple):
+    """Arrays of a model as compiled code takes them: writeable for its signatures only. Nothing writes to them."""
+
+    index: Integers
+    constants: Array
+    loop_index: Integers
+    loop_constants: Array
+    loop_machine: Array
 
 
 @dataclass(frozen=True, eq=False)
-class ModelJoint:
+class ModelJoint(Immutable):
     """A moving joint of the model: one joint to the user, one or more bodies (screws) to the kernels.
 
     home     (4, 4) pose of the child link in the parent link at zero coordinates
@@ -36,9 +49,11 @@ class ModelJoint:
     body: int
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
-    """A robot that is ready for computation. Immutable; made by `liedyn.load` or `liedyn.build`.
+@dataclass(frozen=True, eq=False, init=False)
+class Model(Immutable):
+    """A robot that is ready for computation. Made by `liedyn.load` or `liedyn.build`.
+
+    Immutable: its arrays are read-only. `with_changes` returns a copy with other masses, gravity, damping, ….
 
     nq, nv               sizes of q and of v, a, tau
     joints               moving joints in order (`ModelJoint`); fixed joints are merged away
@@ -82,16 +97,88 @@ class Model:
     effort_limit: Array
     index: Integers
     constants: Array
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
     constraints: tuple[ModelConstraint, ...] = ()
     loop_index: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_constants: Array = field(default_factory=lambda: np.zeros(0))
     loop_machine: Array = field(default_factory=lambda: np.zeros(0))
-    _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)          # a replaced model starts a new one
+    _arrays: KernelArrays = field(init=False, repr=False, compare=False)
+    _cache: dict[Any, Any] = field(init=False, repr=False, compare=False)      # generated code and buffers
+
+    def __init__(self, *_: Any, **__: Any):
+        """Raises UsageError. `dataclasses.replace` comes here, too: it would change some of the numbers of a model and not those
+        that follow from them."""
+        raise UsageError("a Model is immutable and made by ld.load or ld.build (a copy with other numbers: "
+                         "model.with_changes(gravity=..., mass={...}, ...); with other links, joints or loops: "
+                         "ld.build(dataclasses.replace(model.description, ...)))")
+
+    @classmethod
+    def _made(cls, **values: Any) -> Model:
+        """Of all its fields; those that have a default may be left out."""
+        model = object.__new__(cls)
+        for one in fields(cls):
+            if one.init and one.name not in values:
+                values[one.name] = one.default_factory() if callable(one.default_factory) else one.default
+        model.__setstate__(values)
+        return model
+
+    def _copy(self, **changes: Any) -> Model:
+        """With other values of some fields, and without generated code."""
+        return self._made(**self.__getstate__() | changes)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again where it is needed: scratch, on its border of cache lines."""
-        return vars(self) | {"_cache": {}}
+        """The fields, without what follows from them."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays = KernelArrays(*(np.require(state[name], requirements=["C", "A", "W"]) for name in KernelArrays._fields))
+        values = state | arrays._asdict()
+        vars(self).update({name: read_only(x) for name, x in values.items()} | {"_arrays": arrays, "_cache": {}})
+
+    @explained
+    def with_changes(self, *, gravity: ArrayLike | None = None, mass: Mapping[str, float] | None = None,
+                     com: Mapping[str, ArrayLike] | None = None, inertia: Mapping[str, ArrayLike] | None = None,
+                     origin: Mapping[str, ArrayLike] | None = None, armature: Mapping[str, ArrayLike] | None = None,
+                     damping: Mapping[str, ArrayLike] | None = None, friction: Mapping[str, ArrayLike] | None = None,
+                     stiffness: Mapping[str, ArrayLike] | None = None, rest: Mapping[str, ArrayLike] | None = None,
+                     lower: Mapping[str, ArrayLike] | None = None, upper: Mapping[str, ArrayLike] | None = None,
+                     velocity_limit: Mapping[str, ArrayLike] | None = None,
+                     effort_limit: Mapping[str, ArrayLike] | None = None) -> Model:
+        """Return a copy with other numbers, as if they stood in the robot file. What is not given stays.
+
+        Parameters
+        ----------
+        gravity : (3,) array, optional
+            [m/s^2] in the world frame.
+        mass : {link: number}
+            [kg]. The centre of mass and the inertia about it stay.
+        com : {link: (3,) array}
+            Centre of mass in the link frame [m].
+        inertia : {link: (3, 3) array or its xx, xy, xz, yy, yz, zz}
+            About the centre of mass, along the axes of the link [kg m^2].
+        origin : {joint: (4, 4) array}
+            Pose of the child link in the parent link at zero coordinates, also of fixed joints.
+        armature, damping, friction, stiffness, rest, lower, upper, velocity_limit, effort_limit : {joint or coordinate: number}
+            A name of `joint_names`, or of `v_names` for one coordinate; for a joint also one number for each of its coordinates.
+
+        Raises
+        ------
+        NameLookupError
+            For links, joints and coordinates that the model does not have, with the nearest name.
+        ModelError
+            For numbers that cannot be computed with: a negative mass, an inertia that is not positive semidefinite, …
+
+        Examples
+        --------
+        >>> model = ld.load("robots/double_pendulum.yaml")
+        >>> moon = model.with_changes(gravity=[0, 0, -1.62], mass={"lower": 2.0}, damping={"elbow": 0.1})
+        >>> ld.gravity_force(moon, [0.3, -0.2]).round(3)
+        array([1.597, 0.242])
+        """
+        from liedyn.model.changes import changed
+        return changed(self, gravity, {"mass": mass, "com": com, "inertia": inertia}, origin, {
+            "armature": armature, "damping": damping, "friction": friction, "stiffness": stiffness, "rest": rest,
+            "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit})
 
     @cached_property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -148,8 +235,8 @@ class Model:
     def _without_constraints(self) -> Model:
         robot, none = self.description, np.zeros(0)
         robot = replace(robot, loops=(), couplings=(), joints=tuple(replace(joint, mimic=None) for joint in robot.joints))
-        return replace(self, description=robot, constraints=(), loop_index=none.astype(np.int64), loop_constants=none,
-                       loop_machine=none)
+        return self._copy(description=robot, constraints=(), loop_index=none.astype(np.int64), loop_constants=none,
+                          loop_machine=none)
 
     def joint(self, name: str) -> ModelJoint:
         """The moving joint of that name. Raises NameLookupError, with the nearest name."""

@@ -68,6 +68,31 @@ def validate(robot: Robot) -> Robot:
                    couplings=couplings, findings=tuple(dict.fromkeys(found)))
 
 
+def checked_again(robot: Robot, before: Robot) -> Robot:
+    """`validate` of a robot that differs from a validated one, `before`, in numbers of links, joints and gravity alone."""
+    check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
+    links = [link for link, old in zip(robot.links, before.links, strict=True) if link is not old]
+    joints = [joint for joint, old in zip(robot.joints, before.joints, strict=True) if joint is not old]
+    for link in links:
+        _check_link(link)
+    for joint in joints:
+        check_pose(joint.origin, place_of(joint, "origin"), "origin")
+        for coordinate in joint.figures:
+            _check_coordinate(joint, coordinate)
+    if not links and not joints:
+        return robot
+    tree, names = tree_of(robot), {*(link.name for link in links), *(joint.child for joint in joints if joint.type == "fixed")}
+    groups = bodies_of(tree)
+    bodies = {first: merged(tree, first, members) for first, members in groups.items()}
+    for first, members in groups.items():
+        if not names.isdisjoint(link.name for link in members):
+            _check_inertia(members, bodies[first])
+    old = tree_of(before)
+    gone = set(doubts(before, old, {first: merged(old, first, members) for first, members in bodies_of(old).items()}))
+    found = (*(one for one in before.findings if one not in gone), *doubts(robot, tree, bodies))
+    return replace(robot, findings=tuple(dict.fromkeys(found)))
+
+
 def _check_link(link: Link) -> None:
     check_finite((link.mass,), 1, place_of(link, "mass"), "mass")
     check_finite(link.com, 3, place_of(link, "com"), "centre of mass")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn import __version__
-from liedyn.errors import NameLookupError
+from liedyn.errors import NameLookupError, warn
 from liedyn.io.csv import Trajectory, column_title, write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.scenarios.plain_scenario import to_plain
@@ -84,7 +84,9 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         return written
     draw = (draughtsman or Draughtsman(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
-    return written + page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
+    written += page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
+    warn(f"{name} was not drawn: {why}" for name, why in written.failures.items())
+    return written
 
 
 def figure_of(result: Result, what: str = "positions") -> Figure:

@@ -11,6 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import ScenarioError
+from liedyn.immutable import Immutable
 from liedyn.integrators.touch import touch
 from liedyn.io.scenarios.contact_shapes import Contact, Material, Pair, Shape
 from liedyn.io.scenarios.events import Event
@@ -25,7 +26,7 @@ _THROWN = 30.0           # of the weight: the force of no contact that a scenari
 
 
 @dataclass(frozen=True, eq=False)
-class ContactMotion:
+class ContactMotion(Immutable):
     """Of m contacts at N output times.
 
     names    link, and its corner and the plane where there are several; of a pair both links, with their corners

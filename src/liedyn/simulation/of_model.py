@@ -3,15 +3,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike, Controller
 from liedyn.dynamics.calling.arguments import as_array
-from liedyn.errors import NameLookupError, ShapeError, UsageError
+from liedyn.errors import NameLookupError, ShapeError, UsageError, warn
+from liedyn.io.scenarios.scenario_keys import SCENARIO
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.public_calls import refuse_names
 from liedyn.simulation.run import Result, Silent, simulate_file
 
 Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
@@ -62,6 +65,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     """
     if not isinstance(scenario, Mapping | None):
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
+    refuse_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
     given = dict(scenario or {})
     if "robot" in {**given, **keys}:
         raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")
@@ -80,7 +84,9 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         given["initial"] = _merged(given, "initial", {key: value for key, value in state.items() if value is not None})
     given, function = _with_torques(model, given, tau, rate)
     # a scenario names a file that exists; here there is none
-    return simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+    result = simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+    warn(result.notes)
+    return result
 
 
 def _by_joint(model, x, name: str, kind: str) -> dict | None:

@@ -10,7 +10,7 @@ from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
-from liedyn.loading import load
+from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.contact import deep_notes
 from liedyn.simulation.control_laws.motors import with_rotors
@@ -128,7 +128,7 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     if model is not None:
         scenario = replace(scenario, robot=model.name)
     else:
-        model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+        model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return prepare_with(scenario, model, force_long, folder)
 
 

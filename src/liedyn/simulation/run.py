@@ -5,20 +5,21 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from liedyn.arrays import Array, Mask
 from liedyn.dynamics.calling.annotations import Controller
-from liedyn.errors import ComputationError, Interrupted, LiedynError
+from liedyn.errors import ComputationError, Interrupted, LiedynError, warn
+from liedyn.immutable import Immutable, read_only_property
 from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import data_frame
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.events import Attach
 from liedyn.io.scenarios.scenario import Integrator, Prescribe, Scenario
+from liedyn.loading import findings_note
 from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion
 from liedyn.simulation.control_laws.motors import armatures_of, bind_motors, motor_columns, motor_notes
@@ -43,7 +44,7 @@ _UNIT, _RESIDUAL = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Immutable):
     """A simulated motion of N output times.
 
     t         (N,) [s]
@@ -90,7 +91,7 @@ class Result:
     check: dict[str, float]
     statistics: Statistics
     notes: tuple[str, ...]
-    timing: dict[str, float]
+    timing: dict[str, float] = field(compare=False)
     multipliers: Array | None = None
     reactions: Array | None = None
     drift: Array | None = None
@@ -128,7 +129,7 @@ class Result:
         """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
         return armatures_of(self.scenario, self.model)
 
-    @cached_property
+    @read_only_property
     def power(self) -> dict[str, Array]:
         """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase: what its motor supplies."""
         phases = [phase.name for phase in self.scenario.phases] or [None]
@@ -136,7 +137,7 @@ class Result:
         return {joint.name: np.sum(self.tau[:, joint.v] * self.v[:, joint.v], axis=1) for joint in self.model.joints
                 if any(joint.name in one and isinstance(one[joint.name].value, Prescribe) for one in rules)}
 
-    @cached_property
+    @read_only_property
     def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
@@ -258,7 +259,9 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     >>> run.status, run.q.shape
     ('complete', (11, 2))
     """
-    return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
+    result = simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
+    warn((*findings_note(result.model), *result.notes))
+    return result
 
 
 def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,

@@ -8,6 +8,7 @@ from liedyn.analyse.along.recorded_motion import columns_of_motion, motion_of_ar
 from liedyn.analyse.along.recorded_motion import motion_of as completed
 from liedyn.arrays import Array
 from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
+from liedyn.errors import warn
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.model.model import Model
 from liedyn.simulation.records.motion_columns import header_of
@@ -66,6 +67,7 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> Rec
     """
     source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(trajectory, events=True)
     motion = completed(model, source, derive_a=True)
+    warn(motion.notes)
     return RecordedMotion(source.t, motion.q, motion.v, motion.a, motion.tau, motion.f_ext)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from liedyn.errors import Place, TrajectoryError, UsageError
 from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
-from liedyn.loading import load, load_description
+from liedyn.loading import load_description, read_model
 from liedyn.model.build import build
 from liedyn.model.model import Model
 from liedyn.simulation.control_laws.motors import with_armatures
@@ -56,7 +56,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
         described = load_description(path, base, loops, edits)
         model = build(described if gravity is None else replace(described, gravity=gravity))
     else:
-        model = load(path, base=base, gravity=gravity, loops=loops, strict=strict)
+        model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
     if "armatures" in header:
         model = _with_rotors(model, trajectory)
     notes = []

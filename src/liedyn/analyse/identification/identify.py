@@ -18,9 +18,10 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.parameters.base_parameters import BaseParameters, base_parameters
 from liedyn.dynamics.parameters.regressor import regressor
-from liedyn.errors import ModelError, TrajectoryError, UsageError
+from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
+from liedyn.immutable import Immutable
 from liedyn.io.csv import Trajectory, read_trajectory
-from liedyn.loading import load
+from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed
 
@@ -32,7 +33,7 @@ _SLIGHT = 0.01        # a systematic error that leaves the deviation below this 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identification:
+class Identification(Immutable):
     """What a motion tells of the base parameters.
 
     values       (b,) estimates: weighted least squares; in directions that the motion does not excite, the robot file's
@@ -153,7 +154,7 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     smooth = _checked(smooth)
     source = read_trajectory(t) if isinstance(t, (str, PathLike)) else t
     if not isinstance(source, Trajectory):
-        return _identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, smooth, tolerance)
+        return _warned(_identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, smooth, tolerance))
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
     motion = given_motion(model, source)
@@ -161,7 +162,13 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     if passive is not None:
         motion = replace(motion, passive=passive)
     with naming(source):
-        return _identify(model, source.t, motion, joints, smooth, tolerance)
+        found = _identify(model, source.t, motion, joints, smooth, tolerance)
+    return _warned(found)
+
+
+def _warned(found: Identification) -> Identification:
+    warn(found.notes)
+    return found
 
 
 def _checked(smooth) -> float | str | None:
@@ -284,7 +291,7 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
     joints: as in `base_parameters`; none: those that the robot has; "none": none of them. smooth: as in `identify`."""
     kinds = None if not joints else tuple(what for what in joints if what != "none")
     if trajectory is None:
-        model = load(robot, base=base, strict=strict)
+        model = read_model(robot, base=base, strict=strict)
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         given = {} if tolerance is None else {"tolerance": tolerance}

@@ -17,10 +17,12 @@ from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.loops.constraints import project_configuration
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, UsageError, warn
+from liedyn.immutable import Immutable
 from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.simulation.signals import CONSTANT, TORQUE
+from liedyn.loading import findings_note
 from liedyn.model.model import Model
 from liedyn.simulation.driven_loops import drives_at
 from liedyn.simulation.measured import measured_at
@@ -33,7 +35,7 @@ _MOVING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibrium:
+class Equilibrium(Immutable):
     """A configuration at which the robot stays when it is put there.
 
     q          (nq,)
@@ -50,7 +52,7 @@ class Equilibrium:
     u: Array
     offset: dict[str, float]
     residual: float
-    notes: list[str]
+    notes: tuple[str, ...]
     integral: Array
     system: LinearSystem | None = None
 
@@ -109,6 +111,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     found = settle(setup, t, q, v, hold)
     rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
     here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
+    warn((*([] if isinstance(robot, Model) else findings_note(setup.model)), *found.notes))
     return replace(found, system=linear_system(setup, rest, here))
 
 
@@ -270,7 +273,7 @@ class _Search:
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
-        return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v), best.z)
+        return Equilibrium(best.q, tau, u, offset, best.residual, tuple(self._notes(v)), best.z)
 
     def _notes(self, v) -> list[str]:
         notes, prescribed = [], self.setup.prescribed

@@ -13,12 +13,13 @@ from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.immutable import Immutable
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem, Start
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
-from liedyn.loading import load
+from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.control_laws.motors import with_rotors
 from liedyn.simulation.driven_loops import drives_at
@@ -26,7 +27,7 @@ from liedyn.simulation.measured import measured_at
 
 
 @dataclass(frozen=True, eq=False)
-class Instant:
+class Instant(Immutable):
     """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none; integral
     (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
 
@@ -60,7 +61,7 @@ class Setup:
 def prepare(path, overrides=(), strict: bool = False) -> Setup:
     """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
     scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return _setup(scenario, model)
 
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from liedyn.arrays import Array, ComplexArray, Mask
 from liedyn.errors import ComputationError, UsageError
+from liedyn.immutable import Immutable, read_only_property
 from liedyn.simulation.names import listed, named
 
 _RANK = 1e-10        # singular values below this part of the largest count as zero
 
 
 @dataclass(frozen=True, eq=False)
-class Mode:
+class Mode(Immutable):
     """A real eigenvalue, or a pair of conjugate ones (the one with a positive imaginary part).
 
     count          how many eigenvalues it stands for: 1, 2, or all those at zero
@@ -45,7 +46,7 @@ class Mode:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearSystem:
+class LinearSystem(Immutable):
     """dx/dt = A x + B u, y = C x + D u: deviations from a motion or an equilibrium, at one time.
 
     A (n, n), B (n, m), C (p, n), D (p, m)
@@ -97,7 +98,7 @@ class LinearSystem:
             raise ComputationError(f"the discretization overflows: an unstable mode grows without bounds within {h:g} s")
         return held[:n, :n], held[:n, n:]
 
-    @cached_property
+    @read_only_property
     def eigenvalues(self) -> ComplexArray:
         """(n,) of A, complex, sorted by falling real part. Those of prescribed coordinates are those of their rows alone."""
         return np.sort_complex(np.linalg.eigvals(self.A))[::-1]

@@ -18,9 +18,11 @@ from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangen
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
-from liedyn.errors import ComputationError, ShapeError
+from liedyn.errors import ComputationError, ShapeError, warn
+from liedyn.immutable import Immutable
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.scenario import Scenario
+from liedyn.loading import findings_note
 from liedyn.model.model import Model
 from liedyn.simulation.control_laws.feedback import friction_note
 from liedyn.simulation.extrapolation import Compared
@@ -29,7 +31,7 @@ _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constr
 
 
 @dataclass(frozen=True, eq=False)
-class Linearization:
+class Linearization(Immutable):
     """A scenario, linearized.
 
     here          the instant: t, q, v, a, tau, external wrenches
@@ -48,7 +50,7 @@ class Linearization:
     offset: dict[str, float] | None = None
     differences: dict[str, Compared] | None = None
     notes: tuple[str, ...] = ()
-    timing: dict[str, float] = field(default_factory=dict)
+    timing: dict[str, float] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return f"<Linearization {self.model.name}: t = {self.here.t:g} s, step {self.step:g} s; system: {self.system!r}>"
@@ -211,6 +213,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         with progress.stage("comparing with differences"):
             compared = differences(rest, here, u, system, progress.update, not open_loop)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
+    warn((*findings_note(setup.model), *notes))
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 
 

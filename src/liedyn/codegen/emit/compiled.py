@@ -34,7 +34,7 @@ def supported() -> bool:
 
 
 def object_code(text: str) -> bytes:
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text, llvm.create_context())         # which ends with it; the global one keeps every constant
     module.verify()
     return _machine().emit_object(module)
 

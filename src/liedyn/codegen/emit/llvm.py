@@ -47,7 +47,8 @@ def batch_text(recording: Recording, width: int) -> str:
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
-    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording))])
+    written = [bool(array.results) for array in recording.arrays]
+    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written)])
 
 
 def pointers_text(recording: Recording) -> str:

@@ -14,30 +14,34 @@ import numpy as np
 REFUSED = 2                                          # the arrays are not as they should be: nothing was computed
 _HEAD = object.__basicsize__                         # where PyArrayObject's own members begin, and where they are
 _TYPE, _DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEAD + k for k in (-8, 0, 8, 16, 40, 48))
-_ASKED = 0x1 | 0x100 | 0x400                         # C-contiguous, aligned, writeable
+_READ = 0x1 | 0x100                                  # C-contiguous, aligned
+_WRITTEN = _READ | 0x400                             # … and writeable
 _FASTCALL = 0x80
 _NEW_ARRAY, _DOUBLE = 93, 12                         # PyArray_New in NumPy's table of functions, and the number of float64
 # What machine code is told of Python, in the order of `_known`.
 _TOLD = ("type", "descr", "new_int", "none", "new_array", "keep", "drop", "new_tuple", "put")
 
 
-def text(name: str, shapes: list[tuple[int, ...]], made: list[bool]) -> list[str]:
+def text(name: str, shapes: list[tuple[int, ...]], made: list[bool], written: list[bool]) -> list[str]:
     """ptr @python(self, arguments, count): calls `name` with the data of arrays of these shapes.
 
     With all arrays: returns what `name` returns, or REFUSED, as an int of Python. Without those that are `made`: makes them and
-    returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. self: `_known()`."""
+    returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. Arrays that are not
+    `written` may be read-only. self: `_known()`."""
     given, new = ([k for k, one in enumerate(made) if one is wanted] for wanted in (False, True))
+    asked = [_WRITTEN if one else _READ for one in written]
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
     for k, word in enumerate(_TOLD):
         out += _field(word, "%known", 8 * k, "ptr")
     return [*out, f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
-            *_checked("w", range(len(shapes)), shapes, "refuse"), "w_good:", *_called("code", name, "w", shapes), "br label %end",
+            *_checked("w", range(len(shapes)), shapes, asked, "refuse"),
+            "w_good:", *_called("code", name, "w", shapes), "br label %end",
             "refuse:", "br label %end",
             "end:", f"%result = phi i64 [%code, %w_good], [{REFUSED}, %refuse]",
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
             "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(made) else -1}",
             f"br i1 %inputs, label %{'n_0' if given else 'n_good'}, label %nothing",
-            *_checked("n", given, shapes, "nothing"), "n_good:", *_made(new, shapes),
+            *_checked("n", given, shapes, asked, "nothing"), "n_good:", *_made(new, shapes),
             "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
             "br i1 %well, label %give, label %drop0", *_given(new),
             "nothing:", "call void %keep(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
@@ -47,7 +51,7 @@ def _called(code: str, name: str, way: str, shapes) -> list[str]:
     return [f"%{code} = call i64 @{name}({', '.join(f'ptr %{way}_data{k}' for k in range(len(shapes)))})"]
 
 
-def _checked(way: str, which, shapes, refuse: str) -> list[str]:
+def _checked(way: str, which, shapes, asked: list[int], refuse: str) -> list[str]:
     """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good."""
     out = []
     for place, k in enumerate(which):
@@ -57,8 +61,8 @@ def _checked(way: str, which, shapes, refuse: str) -> list[str]:
                 f"%{x}_typed = icmp eq ptr %{x}_type, %type", f"br i1 %{x}_typed, label %{x}_look, label %{refuse}", f"{x}_look:",
                 *_field(f"{x}_descr", f"%{x}_x", _DESCR, "ptr"), *_field(f"{x}_flags", f"%{x}_x", _FLAGS, "i32"),
                 *_field(f"{x}_rank", f"%{x}_x", _RANK, "i32"),
-                f"%{x}_right = icmp eq ptr %{x}_descr, %descr", f"%{x}_some = and i32 %{x}_flags, {_ASKED}",
-                f"%{x}_all = icmp eq i32 %{x}_some, {_ASKED}", f"%{x}_flat = icmp eq i32 %{x}_rank, {len(shapes[k])}",
+                f"%{x}_right = icmp eq ptr %{x}_descr, %descr", f"%{x}_some = and i32 %{x}_flags, {asked[k]}",
+                f"%{x}_all = icmp eq i32 %{x}_some, {asked[k]}", f"%{x}_flat = icmp eq i32 %{x}_rank, {len(shapes[k])}",
                 f"%{x}_a = and i1 %{x}_right, %{x}_all", f"%{x}_b = and i1 %{x}_a, %{x}_flat",
                 f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_shape", f"%{x}_x", _SHAPE, "ptr"),
                 *_field(f"{way}_data{k}", f"%{x}_x", _DATA, "ptr")]
@@ -153,7 +157,7 @@ def works() -> bool:
         return kind.from_address(id(x) + place).value
     return (member(_TYPE, ctypes.c_void_p) == id(np.ndarray) and member(_DATA, ctypes.c_void_p) == x.ctypes.data
             and member(_RANK, ctypes.c_int32) == 2 and member(_DESCR, ctypes.c_void_p) == id(np.dtype(np.float64))
-            and member(_FLAGS, ctypes.c_int32) & _ASKED == _ASKED
+            and member(_FLAGS, ctypes.c_int32) & _WRITTEN == _WRITTEN
             and [ctypes.c_int64.from_address(member(_SHAPE, ctypes.c_void_p) + 8 * k).value for k in (0, 1)] == [2, 3]
             and _makes_arrays())
 

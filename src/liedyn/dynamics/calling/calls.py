@@ -4,7 +4,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -38,6 +37,9 @@ def computed(model, key, entry, memory: Callable[..., int], given: dict, *shapes
                         *[x for x in given.values() if x is not None and x is not NONE])
         if found is not None:
             return found if out is None else out
+        if out is None and (state := _of_one(model, given)) is not None:
+            return _batch_of_one(computed(model, key, entry, memory, state, *shapes, before=before, prescribed=prescribed,
+                                          options=options, after=after))
     else:
         key = None
     lead, arrays = states(model, given)
@@ -58,6 +60,9 @@ def completed(model, key, entry, memory: Callable[..., int], given: dict, shape:
               before: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and forces (*lead, *shape) of an entry that completes both in place: the third and fourth of its states, the
     fifth being wrenches. Where nothing is prescribed the third is NONE, and out a place for it. The others as in `computed`."""
+    if out is None and (state := _of_one(model, given)) is not None:
+        found = _completed_by_line(model, key, *state.values())
+        return _batch_of_one(found or completed(model, key, entry, memory, state, shape, prescribed, before, options))
     lead, arrays = states(model, given)
     _, _, name, _, wrenches = given
     q, v, a, tau, F = arrays.values()
@@ -74,6 +79,44 @@ def completed(model, key, entry, memory: Callable[..., int], given: dict, shape:
     code = run(entry, model, memory(*model.sizes), before, (q, v, *rows, F, *options), count, key)
     refuse(model, code, prescribed, **arrays)
     return a, tau
+
+
+def _of_one(model, given: dict) -> dict | None:
+    """The state of a batch of one, which is computed as if it were no batch: 1 us instead of 30. None for other arguments."""
+    if getattr(_thread, "run", None) is not None:
+        return None
+    found, one = {}, False
+    for name, x in given.items():
+        if x is not None and x is not NONE:
+            own = 1
+            if name == "f_ext" or name.endswith("_derivatives"):
+                own = 3 if name == "f_ext_derivatives" else 2
+            if type(x) is not np.ndarray or not x.ndim:
+                return None
+            if own == 1 and x.shape[-1] != (model.nq if name in ("q", "q0", "q1") else model.nc if name == "multipliers"
+                                            else model.nv):
+                return None                                    # refused with the shape that was given
+            if x.ndim == own + 1 and len(x) == 1:
+                x, one = x[0], True
+            elif x.ndim != own:
+                return None
+        found[name] = x
+    return found if one else None
+
+
+def _completed_by_line(model, key, q, v, a, tau, F):
+    """`completed` of one state by the line that an earlier call has left, or None."""
+    if F is not None:
+        return None
+    if a is NONE:
+        found = by_line(model, key, None, q, v, tau)
+        return None if found is None else (found, tau.copy())
+    found = a.copy(), tau.copy()
+    return None if by_line(model, key, (), q, v, *found) is None else found
+
+
+def _batch_of_one(result):
+    return tuple(x[None] for x in result) if type(result) is tuple else result[None]
 
 
 def by_line(model, key, out, *numbers):
@@ -107,9 +150,10 @@ def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int) 
     alone = (count == 1 or size > _TOO_LARGE) and len(entry.liedyn_signatures) == 2
     prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
+    index, constants, *_ = model._arrays
 
     def part(first, last):
-        return entry(model.index, model.constants, memory(size), *before, *arrays, first, last)
+        return entry(index, constants, memory(size), *before, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)
@@ -155,7 +199,7 @@ def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
     it is not called."""
     try:
         with taken_over(_answer):
-            function(replace(model), *arguments, **options)            # which has no lines yet
+            function(model._copy(), *arguments, **options)            # which has no lines yet
     except _Answer as answer:
         return answer.asked, answer.model
     raise UsageError(f"{function.__name__} calls no entry of the kernels")

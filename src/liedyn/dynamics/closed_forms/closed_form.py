@@ -1,8 +1,10 @@
 """The equations of motion in closed form, as dense block matrices: Park, Bobrow and Ploen 1995 (PBP) §4, Ploen (PL) §3-5.
 
 Plain NumPy, one state, to read and to check by; the compiled functions compute the same quantities much faster. Block i is
-a body of the kernels (`model.index`): the links that move together, or a massless body between two screws of a joint. The
-links of block i are those with `model.link_body == i + 1`. Columns belong to the coordinates of v.
+a rigid body: the links that move together, or a massless body between two screws of a joint. Its frame is that of the child link
+of its joint, `links[i]`, and screws are those of the robot file in that frame. A massless body has the frame that the child link
+would have without the screws that follow. Other links of a block are fixed to it (`model.link_body == i + 1`). Columns belong to
+the coordinates of v.
 
 Both papers treat chains of one-degree-of-freedom joints. Here i - 1 becomes the parent of i, "k <= l" becomes "k is l
 or above it", and a joint of several coordinates has several columns in its block; its own pose takes the place of e^{A x}.
@@ -10,18 +12,18 @@ or above it", and a joint of several coordinates has several columns in its bloc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.calls import check_configuration
-from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials
+from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials, carried_links
 from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.immutable import read_only_property
 from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, transform_rigid
+from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, screw_frame, skew, transform_rigid
 
 
 def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
@@ -47,24 +49,28 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     >>> f = ld.closed_form(model, [0.3, -0.2])
     >>> np.allclose(f.mass_matrix, ld.mass_matrix(model, [0.3, -0.2]))
     True
+    >>> f.links, np.allclose(f.poses[1], ld.link_pose(model, [0.3, -0.2], "lower"))
+    (('upper', 'lower'), True)
     """
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:
         raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
     check_configuration(model, q)
-    tree = tree_of.py_func(model.index, model.constants)
-    return ClosedForm.of(model, q, rigid=tree.I[10:].reshape(-1, 10).copy(), armature=tree.armature.copy(),
-                         gravity=model.gravity.copy())
+    tree, rigid = tree_of.py_func(model.index, model.constants), []
+    for I, k in zip(tree.I[10:].reshape(-1, 10), carried_links(model), strict=True):
+        rigid.append(I if k < 0 else transform_rigid(inverse(model.link_pose[k]), I))
+    return ClosedForm.of(model, q, rigid=np.reshape(rigid, (-1, 10)), armature=tree.armature, gravity=model.gravity)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClosedForm(ProductOfExponentials):
     """One state of a robot as block matrices, N blocks.
 
+    links     (N,) the link whose frame block i has; "" for blocks between the screws of a joint
     parent    (N,) block of the parent, -1 for the ground
     columns   slices of v: the coordinates of block i
-    screws    (6, k_i) S_i of block i in its body's frame
-    offset    (N, 4, 4) pose of the body in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL (14))
+    screws    (6, k_i) S_i of block i in its frame: the axis of the robot file
+    offset    (N, 4, 4) pose of the block in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL (14))
     motion    (N, 4, 4) the joint's own motion, exp(S_i q_i) where it is a screw
     rigid     (N, 10) mass, first and second moment of the body in its frame
     armature  (nv,), gravity (3,) m/s^2
@@ -80,12 +86,12 @@ class ClosedForm(ProductOfExponentials):
     gravity: Array
 
     # the factors of PBP §4 --------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def A(self) -> Array:
         """(6N, nv) block-diagonal screws at home in the world (PBP (41))."""
         return self._spread(self.space_screws[:, columns] for columns in self.columns)
 
-    @cached_property
+    @read_only_property
     def L(self) -> Array:
         """(6N, 6N) block (i, j) is Ad_i^{j+1} for j above i, 1 on the diagonal (PBP (43))."""
         out = np.eye(6 * len(self.parent))
@@ -94,17 +100,17 @@ class ClosedForm(ProductOfExponentials):
                 out[block(i), block(j)] = self.Ad(i, self.below(i, j))
         return out
 
-    @cached_property
+    @read_only_property
     def D(self) -> Array:
         """(6N, 6N) block-diagonal inertias at home in the world (PBP (35), (36), (44), (45), Definition 1)."""
         return block_diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
 
-    @cached_property
+    @read_only_property
     def Q(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{M_i} (PBP (50)): A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1."""
         return block_diagonal(adjoint(self.home))
 
-    @cached_property
+    @read_only_property
     def body_jacobians(self) -> Array:
         """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame.
 
@@ -112,22 +118,22 @@ class ClosedForm(ProductOfExponentials):
         return adjoint(inverse(self.home)) @ (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
 
     # the factors of Ploen §3 ------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def S(self) -> Array:
         """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47); PL (19))."""
         return self._spread(self.screws)
 
-    @cached_property
+    @read_only_property
     def J(self) -> Array:
         """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48); PL (12), (21))."""
         return block_diagonal(rigid_matrix(self.rigid))
 
-    @cached_property
+    @read_only_property
     def steps(self) -> Array:
         """(N, 6, 6) Ad of f_{parent,i}^-1: twists of the parent seen from body i."""
         return adjoint(inverse(self.offset @ self.motion))
 
-    @cached_property
+    @read_only_property
     def Gamma(self) -> Array:
         """(6N, 6N) the step from the parent at block (i, parent of i); nilpotent (PL (19)-(22))."""
         out = np.zeros((6 * len(self.parent),) * 2)
@@ -136,12 +142,12 @@ class ClosedForm(ProductOfExponentials):
                 out[block(i), block(p)] = self.steps[i]
         return out
 
-    @cached_property
+    @read_only_property
     def P0(self) -> Array:
         """(6N, 6) the step from the ground where the parent is the ground (PL (19), (20))."""
         return np.vstack([X * (p < 0) for X, p in zip(self.steps, self.parent, strict=True)] or [np.zeros((0, 6))])
 
-    @cached_property
+    @read_only_property
     def G(self) -> Array:
         """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49); PL (19))."""
         out = np.eye(6 * len(self.parent))
@@ -180,10 +186,11 @@ class ClosedForm(ProductOfExponentials):
     def coriolis_matrix(self, v: ArrayLike) -> Array:
         """(nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (35)-(37), Proposition 2).
 
-        With ad*_V J in place of C~ it would not be skew (PL (25), (29))."""
+        With ad*_V J in place of C~ it would not be skew (PL (25), (29)). C~ depends on the point that it is written about: here
+        one on the axis of the joint, as in `liedyn.coriolis_matrix`."""
         G_S = self.G @ self.S
         twists = (G_S @ self._velocity(v)).reshape(-1, 6)
-        C = block_diagonal(skew_form(self.rigid, twists))
+        C = skew_forms(self.rigid, twists, self.screws)
         return G_S.T @ (self.J @ self.G @ self.ad_of_joints(v) @ self.Gamma + C) @ G_S
 
     @property
@@ -244,6 +251,16 @@ def skew_form(I, V) -> Array:
     J = rigid_matrix(I)
     w, A, h = skew(V[..., :3]), J[..., :3, :3], J[..., :3, 3:]
     return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[..., 0, None, None] * w]])
+
+
+def skew_forms(rigid, twists, screws) -> Array:
+    """(6N, 6N) block-diagonal C~ of blocks, each written about the axis of its last screw."""
+    frames = [screw_frame(S[:, 0])[0] if S.shape[1] == 1 else np.eye(4) for S in screws]
+    out = []
+    for I, V, Z in zip(rigid, twists, frames, strict=True):
+        back = adjoint(inverse(Z))
+        out.append(back.T @ skew_form(transform_rigid(inverse(Z), I), back @ V) @ back)
+    return block_diagonal(out)
 
 
 def _hat(V) -> Array:

@@ -4,23 +4,24 @@ The part of `closed_form` that knows no inertia; see there for blocks and column
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ShapeError
-from liedyn.joints.kinds import FREE, NQ, NV, SCREW
+from liedyn.immutable import Immutable, read_only_property
+from liedyn.joints.kinds import FREE, NV
 from liedyn.joints.tree import tree_of
-from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation, unflat, unit_screws
+from liedyn.model.model import Model, ModelJoint
+from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rotation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProductOfExponentials:
+class ProductOfExponentials(Immutable):
     """One state of a robot, N blocks; the fields are described in `ClosedForm`."""
 
+    links: tuple[str, ...]
     parent: Integers
     columns: tuple[slice, ...]
     screws: tuple[Array, ...]
@@ -31,13 +32,16 @@ class ProductOfExponentials:
     def of(cls, model: Model, q: Array, **more: Any) -> Self:
         """q (nq,): finite, quaternions of unit norm. more: what a class derived from this one holds besides."""
         tree = tree_of.py_func(model.index, model.constants)
+        blocks = [block for joint in model.joints for block in _blocks(model, joint, q)]
+        links, screws, offset, motion = zip(*blocks, strict=True) if blocks else ((),) * 4
         bodies = range(1, tree.parent.size)
-        motion = [_motion(tree.kind[i], tree.S[2 * i:2 * i + 2], q[tree.iq[i]:tree.iq[i] + NQ[tree.kind[i]]]) for i in bodies]
         return cls(
-            parent=tree.parent[1:] - 1,
+            links=links, parent=tree.parent[1:] - 1,
             columns=tuple(slice(int(tree.iv[i]), int(tree.iv[i] + NV[tree.kind[i]])) for i in bodies),
-            screws=tuple(unit_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
-            offset=unflat(tree.T0.reshape(-1, 12))[1:], motion=np.reshape(motion, (-1, 4, 4)), **more)
+            screws=screws, offset=np.reshape(offset, (-1, 4, 4)), motion=np.reshape(motion, (-1, 4, 4)), **more)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.parent)} blocks, nv {len(self.block_of)}>"
 
     # the tree ---------------------------------------------------------------------------------------------------
     def path(self, i: int) -> list[int]:
@@ -48,12 +52,12 @@ class ProductOfExponentials:
             i = int(self.parent[i])
         return path
 
-    @cached_property
+    @read_only_property
     def block_of(self) -> Integers:
         """(nv,) the block to which each coordinate belongs."""
         return np.repeat(np.arange(len(self.columns)), [S.shape[1] for S in self.screws])
 
-    @cached_property
+    @read_only_property
     def above(self) -> Mask:
         """(N, N) bool: whether block i is block j or above it."""
         out = np.zeros((len(self.parent),) * 2, dtype=bool)
@@ -62,12 +66,12 @@ class ProductOfExponentials:
         return out
 
     # kinematics -------------------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def home(self) -> Array:
         """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31); AGF (29))."""
         return np.array([product(self.offset[self.path(i)]) for i in range(len(self.parent))]).reshape(-1, 4, 4)
 
-    @cached_property
+    @read_only_property
     def space_screws(self) -> Array:
         """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13), (30); AGF (8), (30))."""
         return np.hstack([adjoint(M) @ S for M, S in zip(self.home, self.screws, strict=True)] or [np.zeros((6, 0))])
@@ -76,12 +80,12 @@ class ProductOfExponentials:
         """(6, nv) B_k = Ad_{M_i^-1} A_k: the joints' screws at home, seen from body i; zero where not above it (PBP (14))."""
         return adjoint(inverse(self.home[i])) @ self.space_screws * self.above[self.block_of, i]
 
-    @cached_property
+    @read_only_property
     def exponentials(self) -> Array:
         """(N, 4, 4) e^{A_i x_i} = M_i exp(S_i q_i) M_i^-1."""
         return np.array([M @ motion @ inverse(M) for M, motion in zip(self.home, self.motion, strict=True)]).reshape(-1, 4, 4)
 
-    @cached_property
+    @read_only_property
     def poses(self) -> Array:
         """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (12), (13), (30), (31), (67); PL (8))."""
         return np.array([product(self.exponentials[self.path(i)]) @ M for i, M in enumerate(self.home)]).reshape(-1, 4, 4)
@@ -91,7 +95,7 @@ class ProductOfExponentials:
         M = self.home[i]
         return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
 
-    @cached_property
+    @read_only_property
     def space_jacobians(self) -> Array:
         """(N, 6, nv) df_i f_i^-1, in the world about its origin: column k is Ad of e^{A_1 x_1} … e^{A_k x_k} on A_k."""
         moved = np.zeros((6, len(self.block_of)))
@@ -137,15 +141,38 @@ class ProductOfExponentials:
         return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
 
 
-def _motion(kind, S, x) -> Array:
-    """(4, 4) motion of a joint: exp(S x), or the pose that x holds."""
-    if kind == SCREW:
-        return exp_screw(unit_screws(kind, S)[:, 0], x[0])
-    T = np.eye(4)
-    T[:3, :3] = rotation(x[-4:])
-    if kind == FREE:
-        T[:3, 3] = x[:3]
-    return T
+def carried_links(model: Model) -> Integers:
+    """(N,) the child link of the joint that a block belongs to, by its index; -1 for blocks between the screws of a joint."""
+    found = np.full(model.n_bodies - 1, -1)
+    for joint in model.joints:
+        found[joint.body - 1] = model.link_index(joint.child)
+    return found
+
+
+def _blocks(model: Model, joint: ModelJoint, q: Array):
+    """Link, screws, offset and motion of each block of a joint, whose frames are those of its child link."""
+    home, x = _parent_frame(model, joint) @ joint.home, q[joint.q]
+    if joint.screws is None:
+        T = np.eye(4)
+        T[:3, :3] = rotation(x[-4:])
+        if joint.kind == FREE:
+            T[:3, 3] = x[:3]
+        yield joint.child, np.eye(6)[:, :NV[joint.kind]], home, T
+        return
+    for k, screw in enumerate(joint.screws):
+        last = k + 1 == len(joint.screws)
+        yield joint.child if last else "", screw[:, None], np.eye(4) if k else home, exp_screw(screw, x[k])
+
+
+def _parent_frame(model: Model, joint: ModelJoint) -> Array:
+    """(4, 4) pose of the parent link in the frame of its block; on the ground in the world."""
+    if joint.parent not in model.link_names:
+        return np.eye(4)
+    k = model.link_index(joint.parent)
+    block = int(model.link_body[k]) - 1
+    if block < 0:
+        return model.link_pose[k]
+    return inverse(model.link_pose[carried_links(model)[block]]) @ model.link_pose[k]
 
 
 def product(poses) -> np.ndarray:

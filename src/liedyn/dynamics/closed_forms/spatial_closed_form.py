@@ -17,15 +17,15 @@ derived anew, for joints of any kind: S_i has a column a coordinate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from liedyn.arrays import Integers, Mask
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
-from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_form
+from liedyn.dynamics.closed_forms.closed_form import block, block_diagonal, closed_form, of_one_state, skew_forms
 from liedyn.errors import ShapeError
+from liedyn.immutable import Immutable, read_only_property
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
 
@@ -69,12 +69,12 @@ def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpatialClosedForm:
+class SpatialClosedForm(Immutable):
     """One state of a robot as block matrices, N blocks. Passive forces are not in it; rotors (armature) are.
 
     parent      (N,) block of the parent, -1 for the ground; blocks are bodies, as in `ClosedForm`
     columns     slices of v: the coordinates of block i
-    poses       (N, 4, 4) of the bodies in the world
+    poses       (N, 4, 4) of the blocks in the world: of the links that `ClosedForm.links` names
     screws      (6, k_i) S_i: screws of block i, spatial, at this instant
     constant    (nv,) bool: whether a coordinate's screw stays as it is, which a base in spatial coordinates has
     rigid       (N, 10) mass, first and second moment of the body in its frame
@@ -98,8 +98,11 @@ class SpatialClosedForm:
     gravity: Array
     link_block: Integers
 
+    def __repr__(self) -> str:
+        return f"<SpatialClosedForm: {len(self.parent)} blocks, nv {len(self.armature)}>"
+
     # factors ----------------------------------------------------------------------------------------------------
-    @cached_property
+    @read_only_property
     def P(self) -> Array:
         """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children (AGF (31))."""
         N = len(self.parent)
@@ -108,7 +111,7 @@ class SpatialClosedForm:
         tree[np.flatnonzero(moved), self.parent[moved]] = 1
         return np.kron(tree, np.eye(6))
 
-    @cached_property
+    @read_only_property
     def L(self) -> Array:
         """(6N, 6N) (1 - P)^-1 = 1 + P + P^2 + …: ones where block j is i or above it."""
         out = np.eye(len(self.P))
@@ -117,7 +120,7 @@ class SpatialClosedForm:
                 out[block(i)] += out[block(p)]
         return out
 
-    @cached_property
+    @read_only_property
     def S(self) -> Array:
         """(6N, nv) block-diagonal screws."""
         out = np.zeros((6 * len(self.parent), len(self.armature)))
@@ -125,18 +128,18 @@ class SpatialClosedForm:
             out[block(i), columns] = screws
         return out
 
-    @cached_property
+    @read_only_property
     def J(self) -> Array:
         """(6N, nv) L S: spatial twists of all bodies are J v (AGF (33))."""
         return self.L @ self.S
 
-    @cached_property
+    @read_only_property
     def B(self) -> Array:
         """(6N, 6N) block-diagonal spatial inertias (AGF (60))."""
         back = adjoint(inverse(self.poses))
         return block_diagonal(np.swapaxes(back, -1, -2) @ rigid_matrix(self.rigid) @ back)
 
-    @cached_property
+    @read_only_property
     def X(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{T_i}: from body coordinates to spatial ones."""
         return block_diagonal(adjoint(self.poses))
@@ -200,8 +203,9 @@ class SpatialClosedForm:
         -ad*_V I V for the twist V itself. The floating base's coordinates must be the body ones."""
         if self.constant.any():
             raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base_frame='world'")
-        back = block_diagonal(adjoint(inverse(self.poses)))
-        form = back.T @ block_diagonal(skew_form(self.rigid, (back @ self.twists(v)).reshape(-1, 6))) @ back
+        to_body = adjoint(inverse(self.poses))
+        back, screws = block_diagonal(to_body), [X @ S for X, S in zip(to_body, self.screws, strict=True)]
+        form = back.T @ skew_forms(self.rigid, (back @ self.twists(v)).reshape(-1, 6), screws) @ back
         return self.J.T @ (self.B @ (self.J_rate(v) - self.A(v) @ self.J) + form @ self.J)
 
     @property

@@ -15,6 +15,7 @@ from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.dynamics.loops.mobility import Mobility, mobility
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import NameLookupError, ShapeError
+from liedyn.immutable import Immutable
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model
 
@@ -22,7 +23,7 @@ _STARTS = 24            # further starts, ever wider around the guess
 
 
 @dataclass(frozen=True, eq=False)
-class Assembly:
+class Assembly(Immutable):
     """A configuration that closes all loops.
 
     q            (nq,)

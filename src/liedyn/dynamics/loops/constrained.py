@@ -63,6 +63,9 @@ class ConstrainedMotion:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.a, self.tau, self.multipliers, self.independent))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConstrainedMotion, tuple(self)
+
     def __repr__(self) -> str:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 

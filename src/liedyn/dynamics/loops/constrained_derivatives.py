@@ -202,7 +202,7 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     out = computed(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
                    lambda *sizes: balance_rates_memory(*sizes, len(model.constraints), m, model.driven),
                    {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext, "drive": drive},
-                   (rates_size(nv, m),), before=(model.loop_index, model.loop_constants), options=(bool(passive),))
+                   (rates_size(nv, m),), before=model._arrays[2:4], options=(bool(passive),))
     R1, R2 = np.split(out, [3 * nv * nv], axis=-1)
     R1, R2 = R1.reshape(*out.shape[:-1], 3, nv, nv), R2.reshape(*out.shape[:-1], 4, m, nv)
     return BalanceDerivatives(*(R1[..., k, :, :] for k in range(3)), *(R2[..., k, :, :] for k in range(4)))

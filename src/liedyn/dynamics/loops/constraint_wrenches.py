@@ -124,4 +124,4 @@ def _on_bodies(model, q, multipliers, drive) -> np.ndarray:
     return computed(model, "closure_wrenches", loop_wrenches.closure_wrenches,
                     lambda n, nq, nv, nl: loop_wrenches.closure_wrenches_memory(n, nq, nv, nc, model.nc, model.driven),
                     {"q": q, "drive": drive, "multipliers": multipliers}, (nc, 2, 6),
-                    before=(model.loop_index, model.loop_constants))
+                    before=model._arrays[2:4])

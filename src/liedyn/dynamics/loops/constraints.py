@@ -286,7 +286,7 @@ def _constraints(model, what, q, v, drive) -> np.ndarray:
     shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
     return computed(model, ("constraints", what), constraint_states,
                     lambda n, nq, nv, nl: constraint_state_memory(n, nq, nv, len(model.constraints), model.nc, model.driven),
-                    {"q": q, "v": v, "drive": drive}, shape, before=(model.loop_index, model.loop_constants), options=(what,))
+                    {"q": q, "v": v, "drive": drive}, shape, before=model._arrays[2:4], options=(what,))
 
 
 def _project(model, q, v, prescribed, drive, tolerance):

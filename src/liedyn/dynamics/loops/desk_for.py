@@ -28,7 +28,7 @@ def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
     size = of.desk_memory(n, nq, nv, m, driven, forced, 0)
     numbers = on_cache_lines(size + part_memory(n, nv, nc, m), at=size)
-    header, machine = numbers.view(np.int64), model.loop_machine
+    header, machine = numbers.view(np.int64), model._arrays.loop_machine
     header[[of.N, of.NQ, of.NV, of.NC, of.M, of.DRIVEN, of.FORCED, of.PASSIVE, of.SIZE]] = (
         n, nq, nv, nc, m, driven, forced, passive, numbers.size)
     header[[of.MACHINE, of.MACHINE_SIZE]] = machine.ctypes.data, machine.size

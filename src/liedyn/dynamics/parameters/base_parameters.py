@@ -11,6 +11,7 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
+from liedyn.immutable import Immutable
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model
 
@@ -25,7 +26,7 @@ _OFFERED = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass") 
 
 
 @dataclass(frozen=True, eq=False)
-class BaseParameters:
+class BaseParameters(Immutable):
     """Independent parameters, each standing for itself and for what is regrouped with it.
 
     names, units      (b,) of the parameters kept

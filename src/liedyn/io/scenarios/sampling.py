@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from liedyn.errors import Place
 from liedyn.io.scenarios.scenario import Rule
@@ -33,6 +33,11 @@ class Sampling:
     tau: tuple[Rule, ...] = ()
     function: Callable | None = field(default=None, compare=False)
     place: Place = field(default=Place(), compare=False)
+
+    def __reduce__(self):
+        """Without the function, which may have no name to be found by."""
+        return type(self), (*(getattr(self, one.name) for one in fields(self) if one.name not in ("function", "place")), None,
+                            self.place)
 
     @property
     def interval(self) -> float:

@@ -34,10 +34,10 @@ class Examined:
 
 def examine(file: str, base: str | None = None, loops: str | None = None) -> Examined:
     """Load a robot file, with the closures and couplings of another where one is given, and keep what is said about it."""
-    from liedyn.loading import load
+    from liedyn.loading import read_model
 
     try:
-        model = load(file, base=base, loops=loops)
+        model = read_model(file, base=base, loops=loops)
         return Examined(file, model.findings, constraint_count(model))
     except InputError as error:
         return Examined(file, error=error)

@@ -188,7 +188,7 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
                      for part in ("motor", "spring"))
     rotor, own = ([_figures(model, getattr(joint, part)) for joint in order] for part in ("motor", "spring"))
     return MotorLaw(
-        rigid.index, rigid.constants, np.array([control.law == "feedback_linearization"]), motor, spring,
+        *rigid._arrays[:2], np.array([control.law == "feedback_linearization"]), motor, spring,
         np.array([one.stiffness for one in own]), np.array([one.rest for one in own]), np.array([one.armature for one in rotor]),
         gains(control), np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE)), np.zeros(n),
         np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arrays import Array
+from liedyn.immutable import Immutable
 from liedyn.jit import kernel
 from liedyn.kernels.simulation.signals import signal
 
 
 @dataclass(frozen=True, eq=False)
-class Tracking:
+class Tracking(Immutable):
     """By joint, an elastic one under the name of its motor's joint; in task space by axis of the link, and the angle between its
     orientation and that of its target.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.errors import ComputationError, Place
+from liedyn.immutable import Immutable
 from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
 from liedyn.integrators.solve import solve_stretch
 from liedyn.io.scenarios.event_keys import late_notes
@@ -35,7 +36,7 @@ _MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run n
 
 
 @dataclass(frozen=True, eq=False)
-class Occurrence:
+class Occurrence(Immutable):
     """An event that happened.
 
     t         [s]

@@ -15,6 +15,7 @@ from liedyn.dynamics.calling.threads import on_threads
 from liedyn.dynamics.parameters.model_parameters import rates_of
 from liedyn.dynamics.tangent_numbers import numbers_of_tangent, tangent_of_numbers
 from liedyn.errors import ShapeError, UsageError
+from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import curves_at, shares
 from liedyn.jit import prepare
 from liedyn.joints.tree import tree_of
@@ -24,7 +25,7 @@ from liedyn.model.spatial import unflat
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RolloutAdjoint:
+class RolloutAdjoint(Immutable):
     """Derivatives of a cost, by run; NaN for runs that diverged, or passed a singular configuration of the constraints.
 
     q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x

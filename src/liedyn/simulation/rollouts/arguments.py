@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from liedyn.dynamics.loops.independent_rows import independent_rows
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
+from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven
 from liedyn.io.override import tree_of
 from liedyn.io.scenarios.contact_keys import read_contacts
@@ -29,7 +30,7 @@ CLOSED = 1e-6, 1e-6          # rad or m, and their rates: states off the constra
 
 
 @dataclass(frozen=True, eq=False)
-class Feedback:
+class Feedback(Immutable):
     """State feedback, computed at each stage of a step: tau += -gain [q (-) about_q; v - about_v].
 
     gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
@@ -128,6 +129,10 @@ class Given:
         self.pattern = self.about = None
         if feedback is not None:
             self._bind(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the policy, a function that may have no name to be found by; a rollout with one has no adjoint."""
+        return vars(self) | {"policy": None}
 
     def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
         """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the

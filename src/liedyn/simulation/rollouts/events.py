@@ -15,6 +15,7 @@ from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ScenarioError, UsageError
+from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
 from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
@@ -35,7 +36,7 @@ _ON_STEPS = 1e-9         # of a step: times that are one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RolloutEvents:
+class RolloutEvents(Immutable):
     """Events that have happened, in the order of time.
 
     run          (k,) int, among the runs (flattened)

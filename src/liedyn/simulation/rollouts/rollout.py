@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
@@ -14,7 +14,8 @@ from liedyn.codegen.steps.whole_step import BAD_READING, DEPENDENT_ROWS, METHODS
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.calling.results import check_places, hand_over
 from liedyn.dynamics.variants import Variants
-from liedyn.errors import UsageError
+from liedyn.errors import UsageError, warn
+from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.simulation.by_line import REFUSED
@@ -28,6 +29,7 @@ from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
     contacts_of,
+    looked_at,
     notes_of,
     prepared,
     refuse_beyond,
@@ -47,7 +49,7 @@ Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rollout:
+class Rollout(Immutable):
     """Motions of many runs.
 
     t          (R,) [s] output times: every `every` steps, and the end
@@ -75,10 +77,15 @@ class Rollout:
     reasons: dict[int, str]
     events: RolloutEvents | None
     stopped_at: Array
-    _back: Callable[..., RolloutAdjoint]
-    _no_way_back: str
-    _touch: Callable[..., ContactMotion] | None
-    _doubts: Callable[..., tuple[str, ...]]
+    _back: Callable[..., RolloutAdjoint] = field(compare=False)
+    _no_way_back: str = field(compare=False)
+    _touch: Callable[..., ContactMotion] | None = field(compare=False)
+    _doubts: Callable[..., tuple[str, ...]] = field(compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Contacts and notes are computed; the adjoint compiles its functions again where they are missing."""
+        found = {"contacts": self.contacts, "notes": self.notes}
+        return vars(self) | found | {"_touch": None, "_doubts": None} | ({"_back": None} if self._no_way_back else {})
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -229,7 +236,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
-    back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
+    back = partial(_adjoint, runs, passive, method, dt)
     missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
                "knows no derivatives through events" if asked else
@@ -237,12 +244,24 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     touch = touching and partial(contacts_of, problem, runs)
     doubts = partial(notes_of, asked, problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
-                   missing, touch, doubts)
+    result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
+                     missing, touch, doubts)
+    if not looked_at(runs, problem, dt, method):
+        warn(result.notes)
+        if not result.notes:
+            looked_at(runs, problem, dt, method, clean=True)
+    return result
+
+
+def _adjoint(runs: Given, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
+    """asked: the last arguments of `adjoint_of`. What it needs of the rollout is kept with the model, or made again."""
+    places, numbers = runs.varying
+    engines = [SideBySide(*prepared(runs, mask, passive, method, places, None), numbers) for _, _, mask in runs.stretches]
+    return adjoint_of(engines, runs, clocks_of(runs.steps, dt), method, *asked)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RolloutDerivatives:
+class RolloutDerivatives(Immutable):
     """Derivatives of the final state of each run; its 2 nv rows are x of q (+) x, tangent, then v.
 
     q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent

@@ -34,6 +34,7 @@ class SelfCheck:
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
         self.limits: tuple[Excess, ...] = ()
+        self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
@@ -79,10 +80,12 @@ class SelfCheck:
 
     def _kept(self, kept, place: slice, found, names: tuple[str, ...]):
         """What is found of some rows, written to its place in the arrays of all rows."""
+        rooms = self._rooms.setdefault(type(found), {})
         if kept is None:
-            kept = replace(found, **{name: self.rows.room(name, self.n, *getattr(found, name).shape[1:]) for name in names})
-        for name in names:
-            getattr(kept, name)[place] = getattr(found, name)
+            rooms |= {name: self.rows.room(name, self.n, *getattr(found, name).shape[1:]) for name in names}
+            kept = replace(found, **rooms)                         # read-only views
+        for name, room in rooms.items():
+            room[place] = getattr(found, name)
         return kept
 
     def values(self, statistics) -> tuple[dict[str, float], list[str]]:

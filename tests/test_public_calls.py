@@ -1,0 +1,101 @@
+"""Arguments that a public function does not take: the error names what was found, what is expected, and what to call."""
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.public_calls import _kinds, explained
+
+TEXT = """
+links: {arm: {mass: 1, com: [0, 0, -1], inertia: [0.1, 0.1, 0.1]}}
+joints: {hinge: {type: continuous, parent: world, child: arm, axis: [0, 1, 0]}}
+"""
+FUNCTIONS = {name: one for name in ld.__all__ if inspect.isfunction(one := getattr(ld, name))}
+OF_MODELS = [name for name, one in FUNCTIONS.items() if next(iter(inspect.signature(one).parameters)) == "model"]
+NAMED = [name for name, one in FUNCTIONS.items()
+         if not any(x.kind is x.VAR_KEYWORD for x in inspect.signature(one).parameters.values())]
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    path = tmp_path_factory.mktemp("calls") / "arm.yaml"
+    path.write_text(TEXT)
+    return ld.load_description(path)
+
+
+def required(function, first) -> list:
+    """`first`, and zeros for the other parameters without a default."""
+    others = [x for x in list(inspect.signature(function).parameters.values())[1:] if x.default is x.empty]
+    return [first, *[np.zeros(1) for x in others if x.kind is x.POSITIONAL_OR_KEYWORD]], {
+        x.name: 1 for x in others if x.kind is x.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_other_objects_than_a_model_are_refused_with_what_to_call(name, robot):
+    function = FUNCTIONS[name]
+    kinds = [kind.__name__ for kind in _kinds(inspect.unwrap(function))["model"]]
+    motion = ld.trajectory_of(ld.build(robot), [0.0, 0.1], np.zeros((2, 1)))
+    cases = {"Robot": (robot, r"found Robot \(ld\.build\(robot\)\)"),
+             "str": (robot.source, r"found the path '.*arm\.yaml' \(ld\.load\(path\)\)"),
+             "Trajectory": (motion, r"found Trajectory \(load the robot with ld\.load"),
+             "NoneType": (None, "found NoneType$")}
+    for kind, (first, text) in cases.items():
+        if kind not in kinds:
+            arguments, options = required(function, first)
+            with pytest.raises(ld.ArgumentError, match=f"^{name}: model must be a Model.*; {text}"):
+                function(*arguments, **options)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_unknown_keywords_name_the_nearest(name, robot):
+    function = FUNCTIONS[name]
+    parameters = [x for x in inspect.signature(function).parameters.values() if x.kind is x.KEYWORD_ONLY]
+    arguments, options = required(function, ld.build(robot))
+    wrong, text = "xyzzy", f"^{name} has no argument 'xyzzy'; it takes "
+    if parameters and len(parameters[-1].name) > 3:
+        word = parameters[-1].name
+        wrong, text = word[:-2] + word[-1], f"^{name} has no argument '{word[:-2] + word[-1]}'; did you mean '"
+    with pytest.raises(ld.ArgumentError, match=text):
+        function(*arguments, **options, **{wrong: 1})
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda robot: ld.simulate(ld.build(robot), duraton=1), r"simulate has no argument 'duraton'; did you mean 'duration'\?"),
+    (lambda robot: ld.simulate(ld.build(robot), duration=1, contatcs={}), "did you mean 'contacts'"),
+    (lambda robot: ld.plan(ld.build(robot), "jacobian", lnk="arm"), r"jacobian has no argument 'lnk'; did you mean 'link'\?"),
+    (lambda robot: ld.build(robot).with_changes(mas={"arm": 2.0}), r"with_changes has no argument 'mas'; did you mean 'mass'\?"),
+    (lambda robot: ld.build(robot.source), r"build: robot must be a Robot; found the path .* \(ld\.load_description\(path\)\)"),
+    (lambda robot: ld.build(ld.build(robot)), r"build: robot must be a Robot; found Model \(model\.description\)"),
+    (lambda robot: ld.load(ld.build(robot)), r"load: path must be a path; found Model \(it is a model already\)"),
+    (lambda robot: ld.run_scenario(ld.build(robot)), r"found Model \(ld\.simulate\(model, scenario\)\)"),
+    (lambda robot: ld.motion_of(ld.build(robot), robot), "motion_of: trajectory must be a Trajectory or path; found Robot"),
+    (lambda robot: ld.mass_matrix(ld.Variants([ld.build(robot)]), [0.0]), r"found Variants \(functions of variants are"),
+    (lambda robot: ld.write_run(robot, "run"), "write_run: result must be a Result; found Robot"),
+])
+def test_messages_name_the_way(call, text, robot):
+    with pytest.raises(ld.ArgumentError, match=text):
+        call(robot)
+
+
+def test_an_argument_error_is_a_type_error_and_of_the_family():
+    assert issubclass(ld.ArgumentError, TypeError) and issubclass(ld.ArgumentError, ld.UsageError)
+
+
+def test_errors_of_right_arguments_stay_as_they_are(robot):
+    with pytest.raises(ld.ShapeError, match="q has the wrong shape"):
+        ld.mass_matrix(ld.build(robot), [0.0, 1.0])
+    with pytest.raises(TypeError, match=r"mass_matrix\(\) missing 1 required positional argument: 'q'"):
+        ld.mass_matrix(ld.build(robot))
+
+
+def test_public_functions_keep_name_signature_defaults_and_place():
+    def function(model, q=3, *, passive=True):
+        """Text."""
+        return model, q, passive
+    found = explained(function)
+    assert found(1) == (1, 3, True) and found(1, 2, passive=0) == (1, 2, 0) and found(q=4, model=2) == (2, 4, True)
+    assert found.__doc__ == "Text." and inspect.signature(found) == inspect.signature(function)
+    for name, one in FUNCTIONS.items():
+        assert pickle.loads(pickle.dumps(one)) is one and one.__name__ == name
