@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
+from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
@@ -77,7 +78,7 @@ class Actions:
             name = moment.model.row_names[rows[int(np.argmax(off))]]
             raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off.max():.3g} (rad or m) in {name}",
                                 place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
-        A = constraint_jacobian(moment.model, moment.q)[rows]
+        A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
         return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
 
     def _lock(self, moment: Moment, action: Lock, t: float, event: Event) -> Moment:

@@ -14,6 +14,7 @@ from liedyn.dynamics.calling.annotations import Array
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
 from liedyn.io.scenarios.event_keys import late_notes, read_events
@@ -378,7 +379,7 @@ class _MidStep:
             come = (row * self.v[k]).sum(axis=1)
             kept = np.broadcast_to(np.eye(model.nv)[prescribed], (len(k), int(prescribed.sum()), model.nv))
             if model.nc:
-                kept = np.concatenate([kept, constraint_jacobian(model, self.q[k])], axis=1)
+                kept = np.concatenate([kept, without_rounding(model, constraint_jacobian(model, self.q[k]))], axis=1)
             rows = np.concatenate([row[:, None], kept], axis=1)
             b = (rows @ self.v[k][..., None])[..., 0]
             b[:, 0] = -action.restitution * come
