@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.loops.rank import entry_sizes, row_scale
 from liedyn.errors import UsageError
 from liedyn.integrators.chunks import solve_in_chunks
 from liedyn.integrators.run_state import keep_evaluated, next_break, next_part
@@ -29,7 +30,7 @@ from liedyn.kernels.simulation.generalized_alpha import (
 )
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
 
-_TOLERANCE = 1e-11            # rad, m: of the constraints in a step
+_TOLERANCE = 1e-11            # rad, lengths of the loop: of the constraints in a step
 _BALANCED = 1e-10             # of the largest force: of the balance in a step
 
 
@@ -168,8 +169,10 @@ def _work(model, ties, method) -> AlphaWork:
     rows = FrameWork(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
     tree = NewtonEulerWork(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)))
+    solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
+                       entry_sizes(model) if m else np.zeros((0, nv)))
     drive = np.zeros(0) if ties is None else ties.drive
     rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
     return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive, solver,
-                     BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)))
+                     BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
+                     row_scale(model) if m else np.zeros(0))

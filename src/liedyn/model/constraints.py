@@ -5,8 +5,8 @@
                       kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
                       then the terms: v index, q index; then the chains; then what two chains share:
                       for each constraint and each up to it where their list begins (and the end), and the coordinates.
-`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each; length
-                      of each; then coefficients of the terms.
+`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each;
+                      length of each; then coefficients of the terms.
 
 common    the last body that moves both frames alike; the ground for those that hang on nothing in common
 drive     which of the given motions moves frame A, or -1
@@ -96,6 +96,17 @@ def loop_arrays(robot: Robot, anchors: Anchors, arms: LeverArms) -> tuple[tuple[
     for part, length in zip(closures, lengths, strict=True):
         part.constraint = replace(part.constraint, length=length)
     return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
+
+
+def length_of(constraints) -> float:
+    """The longest characteristic length [m] of loops; 1 where there are couplings alone."""
+    return max((one.length for one in constraints), default=0.0) or 1.0
+
+
+def residual_weights(constraints) -> np.ndarray:
+    """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
+    lengths = [one.length or length_of(constraints) if unit == "m" else 1.0 for one in constraints for unit in one.units]
+    return 1.0 / np.array(lengths)
 
 
 def geometry_of(loop_constants, constraints: int) -> np.ndarray:

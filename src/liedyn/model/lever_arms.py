@@ -27,9 +27,9 @@ class LeverArms:
     I: Sequence[np.ndarray]
 
     def of_closures(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]) -> list[float]:
-        """A length [m] of each closure, which has: its two bodies, the last body that moves both, the poses of its frames in them,
-        its radius or zero. It is the longest lever arm of the loop; where all are zero, that of the robot, then the longest radius
-        of gyration, then one metre."""
+        """A length [m] of each closure, given by its two bodies, the last body that moves both, the poses of its frames in them
+        and its radius or zero. It is the longest lever arm of the loop; where all are zero, that of the robot, else the longest
+        radius of gyration, else one metre."""
         closures = list(closures)
         arms = [max(self._of_loop(*closure[:3]), closure[3]) for closure in closures]
         on_bodies = [np.linalg.norm(self.T0[i][:3, 3]) for i in range(1, len(self.parent))

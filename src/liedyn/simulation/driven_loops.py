@@ -140,8 +140,9 @@ def _refuse_rank_loss(model, q, drive, place: Place) -> None:
     rng = np.random.default_rng(0)
     for away in _AWAY if len(free) else ():
         x = rng.standard_normal(len(free)) @ free
+        x *= away / np.linalg.norm(x / column_scale(model))
         try:
-            near = project_configuration(model, integrate(model, q, x * (away / np.linalg.norm(x / column_scale(model)))), drive=drive)
+            near = project_configuration(model, integrate(model, q, x), drive=drive)
         except ComputationError:
             continue
         around = rank_of(model, constraint_jacobian(model, near, drive=drive))

@@ -17,7 +17,7 @@ _LONGEST = 0.8          # of a step: rad, or that part of the length
 _DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
 _HEAVIEST = 1e8
 _DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
-_SMALLEST = 1e-9        # singular values of scaled equations below it are those of differences' rounding; smaller than `rank.RANK`,
+_SMALLEST = 1e-9        # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
                         # since towards a singular configuration they vanish as the root of the residual does
 _NEARER = 60            # steps along the closed configurations
 _NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it

@@ -19,6 +19,7 @@ from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.loops.constraints import check_states, constraint_jacobian, require_constraints
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
+from liedyn.dynamics.loops.rank import RANK, column_scale, row_scale, scaled_equations
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OK
@@ -292,14 +293,14 @@ def wrenches_on_bodies(model, f_ext) -> np.ndarray:
 
 def _refuse_contradiction(model, q, prescribed, a, keep, gap):
     """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
-    scale = CONTRADICTS * (1.0 + np.abs(a).max(axis=1, initial=0.0))
-    bad = (np.abs(gap) > scale[:, None]) & ~keep
+    scale = CONTRADICTS * (1.0 + np.abs(a / column_scale(model)).max(axis=1, initial=0.0))
+    bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
     if not bad.any():
         return
     k, r = np.argwhere(bad)[0]
     constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
     A = constraint_jacobian(model, q[k])
-    moved = np.abs(A[constraint.rows]).max(axis=0) > 1e-9
+    moved = np.abs(scaled_equations(model, A)[constraint.rows]).max(axis=0) > RANK
     among = prescribed & moved if (prescribed & moved).any() else prescribed
     names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"

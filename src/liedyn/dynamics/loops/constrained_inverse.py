@@ -20,9 +20,9 @@ from liedyn.model.model import Model
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-_MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1 rad/s^2), of the largest joint force, in
-                           # lengths of the loops
-_REST = 1e-11              # rad/s^2, or lengths: forces of accelerations below it need no balance, the body turns once in 10 days
+_MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1 rad/s^2), of the largest joint force,
+                           # in lengths of the loops
+_REST = 1e-11              # rad/s^2, or lengths: forces of slower accelerations need no balance (a turn takes ten days)
 
 
 class ConstrainedInverse(NamedTuple):
@@ -264,7 +264,8 @@ def _refuse_unbalanced(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     k = int(np.argmax(bad.any(axis=-1)))
     passive, unit = np.flatnonzero(~mask), column_scale(model)[~mask]
     worst = [i for i in np.argsort(-off[k]) if bad[k, i]][:6]
-    places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} {'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
+    places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
+                       f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
                        for i in worst)
     s = np.linalg.svd(G[k], compute_uv=False)
     free = mask.size - int(significant(s).sum())

@@ -188,7 +188,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     drive
         Motion of driven loops, as in `constraint_residual`.
     tolerance : float
-        Largest residual [rad | m] that counts as closed.
+        Largest residual that counts as closed [rad | metres per characteristic length of the loop]. Where rounding leaves more,
+        a thousand times as much does.
     on_error
         As in `inverse_dynamics`.
 

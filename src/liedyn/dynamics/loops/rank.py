@@ -1,9 +1,9 @@
 """The rank of constraint equations: one rule for all that decide it with NumPy, that of `kernels.loops.constraint_solver`.
 
 An entry of A is a component of a joint's motion at a closure. If nothing cancelled it would be 1 (turns against turns, shifts
-against shifts) or the lever arm of a turn. Each equation is divided by what its entries would then be, with coordinates in radians
-and in lengths of their loop. What is left of an equation that consists of rounding is rounding; it is never divided by its own
-norm. A singular value below RANK counts as zero."""
+against shifts) or the lever arm of a turn. Each equation is divided by the norm that it would then have, with coordinates in
+radians and in lengths of their loop, never by its own norm: an equation that consists of rounding stays rounding. A singular
+value below RANK counts as zero."""
 from __future__ import annotations
 
 import numpy as np
@@ -12,20 +12,15 @@ from liedyn.codegen.plain import plain
 from liedyn.joints.closures import BODY_A, BODY_B, COMMON, FIELDS, FIRST, HEADER, TERM, TERMS
 from liedyn.joints.kinds import COUPLING, NV, SCREW
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
+from liedyn.model.constraints import length_of, residual_weights
 
 RANK = DEPENDENT**0.5     # the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
                           # its residual grows with the square; rounding is 1e-16, or 1e-13 a kilometre away
 
 
-def length_of(model) -> float:
-    """The longest characteristic length [m] of the model's loops; 1 if it has couplings alone."""
-    return max((one.length for one in model.constraints), default=0.0) or 1.0
-
-
 def row_scale(model) -> np.ndarray:
     """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
-    lengths = [one.length or length_of(model) if unit == "m" else 1.0 for one in model.constraints for unit in one.units]
-    return 1.0 / np.array(lengths)
+    return residual_weights(model.constraints)
 
 
 def column_scale(model) -> np.ndarray:
@@ -55,7 +50,7 @@ def rank_of(model, A) -> np.ndarray:
 
 
 def without_rounding(model, A) -> np.ndarray:
-    """Equations A (…, m, nv) of scaled size, zero where they consist of rounding: for impulses, which see no more of the model."""
+    """Equations A (…, m, nv) divided by `row_sizes`, zero where they consist of rounding."""
     scaled = scaled_equations(model, A)
     nothing = np.linalg.norm(scaled, axis=-1) <= RANK
     return np.where(nothing[..., None], 0.0, A / row_sizes(model)[:, None])
@@ -69,18 +64,20 @@ def null_space(model, A) -> np.ndarray:
 
 def _scales(model) -> tuple[np.ndarray, np.ndarray]:
     if "scales" not in model._cache:
-        reach, sliding, unit = _reach(model), np.array(model.v_units) == "m", np.zeros(model.nv)
+        reach, sliding, unit = entry_sizes(model), np.array(model.v_units) == "m", np.zeros(model.nv)
         for one in model.constraints:
             moved = (reach[one.rows] > 0.0).any(axis=0)
             unit[moved] = np.maximum(unit[moved], one.length)
-        unit = np.where(sliding, np.where(unit > 0.0, unit, length_of(model)), 1.0)
+        unit = np.where(sliding, np.where(unit > 0.0, unit, length_of(model.constraints)), 1.0)
         size = np.linalg.norm(reach * unit, axis=1)
         model._cache["scales"] = unit, np.where(size > 0.0, size, 1.0)
     return model._cache["scales"]
 
 
-def _reach(model) -> np.ndarray:
+def entry_sizes(model) -> np.ndarray:
     """(m, nv) how large entries of A would be if nothing cancelled; zero where a coordinate does not move the closure."""
+    if not model.constraints:
+        return np.zeros((0, model.nv))
     reach, tree = np.zeros((model.nc, model.nv)), plain("joints.tree").tree_of(model.index, model.constants)
     count, terms = len(model.constraints), int(model.loop_index[2])
     records = model.loop_index[HEADER:HEADER + FIELDS * count].reshape(count, FIELDS)

@@ -13,8 +13,8 @@ from liedyn.kernels.simulation.signals import keep_readings
 @kernel
 def rates_by_loops(index, constants, plant, schedule, signals, ties, t, q0, y, K, row, work):
     """Rates of y at t into K[row], and behind them what as many switches as K has columns for read; row 0 is of an accepted
-    state, the last one of an output. ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled. Leaves the state in work.
-    Returns a code."""
+    state, the last one of an output. ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled.
+    Leaves the state in work. Returns a code."""
     tree = tree_of(index, constants)
     code = int64(open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, K[row][:y.size], work))
     keep_readings(signals.held, K, row, y.size)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.dynamics.mass import mass_matrix
@@ -17,7 +16,7 @@ from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.doubts import not_positive
 from liedyn.model.spatial import full
 from liedyn.simulation.events.begun_motions import begin_motions
-from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump
+from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump, point_rows
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
@@ -126,7 +125,7 @@ class Actions:
                                             f"{name} is locked from then on (an event with unlock frees it)")
                 return self._lock(moment, Lock((name,), True, action.place), t, event)
             return collided(moment, problem, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
-        row = self._row(moment, action)
+        row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
         if approach >= 0.0:
             return moment
@@ -134,13 +133,6 @@ class Actions:
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return collided(moment, problem, row[None], np.array([-action.restitution * approach]))
-
-    def _row(self, moment: Moment, action: Impact) -> np.ndarray:
-        """The velocity of a point of a link along the normal."""
-        J = jacobian(moment.model.open_tree(), moment.q, action.link, frame="local_world_aligned")
-        R = link_poses(moment.model.open_tree(), moment.q)[self.model.link_names.index(action.link)][:3, :3]
-        arm = np.cross(R @ np.array(action.point), np.array(action.normal))
-        return np.concatenate([arm, action.normal]) @ J
 
     def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
         modes = self.modes

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.rank import column_scale
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
 
+_ROUNDED = 1e-12             # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
 _CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
 _NOTHING = 1e-12             # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
 REST_AFTER = 3               # impacts of a joint that come at once: it rests
@@ -62,6 +64,19 @@ def jumps(model, q, v, rows, b) -> Jump:
     slow = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * column_scale(model)**2).max(axis=-1))
     contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(energy, slow)
     return Jump(after, impulse, p * _times(G, after + v) / 2, contradicted)
+
+
+def point_rows(model, q, link: str, point, normal) -> np.ndarray:
+    """(…, nv): the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree; zero where a
+    coordinate moves the point across the normal but for rounding."""
+    J = jacobian(model, q, link, frame="local_world_aligned")
+    T = link_poses(model, q)[..., model.link_names.index(link), :, :]
+    x, n = (T[..., :3, :3] @ np.asarray(point, dtype=float)), np.asarray(normal, dtype=float)
+    wrench = np.concatenate([np.cross(x, n), np.broadcast_to(n, x.shape)], axis=-1)[..., None, :]
+    rows, sizes = (wrench @ J)[..., 0, :], (np.abs(wrench) @ np.abs(J))[..., 0, :]
+    place = np.linalg.norm(T[..., :3, 3], axis=-1) + np.linalg.norm(x, axis=-1)           # lever arms are differences of these
+    sizes = sizes + np.linalg.norm(n) * place[..., None] * np.linalg.norm(J[..., :3, :], axis=-2)
+    return np.where(np.abs(rows) <= _ROUNDED * sizes, 0.0, rows)
 
 
 def sizes_in(along, rows):
