@@ -1,5 +1,5 @@
-"""Mechanisms with constraint equations that consist of rounding or that depend on each other, anywhere in the world and in any unit
-of length; and their motion by dense equations, with the rank that is known of each."""
+"""Mechanisms with constraint equations that consist of rounding or that depend on each other, anywhere in the world and in any
+unit of length; and their motion by dense equations, with the rank that is known of each."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -31,7 +31,8 @@ class Place:
 
 HOME = Place()
 PLACES = {"home": HOME, "near": Place((0.4, 0.3, 0.2), (0.3, 0.2, 0.1)), "tilted": Place((1.1, -0.7, 2.2), (5.0, 2.0, -3.0)),
-          "millimetres": Place((0.4, 0.3, 0.2), (0.3, 0.2, 0.1), 1e3), "kilometres": Place((-1.0, 0.2, 0.5), (0.7, 0.1, 0.1), 1e-3),
+          "millimetres": Place((0.4, 0.3, 0.2), (0.3, 0.2, 0.1), 1e3),
+          "kilometres": Place((-1.0, 0.2, 0.5), (0.7, 0.1, 0.1), 1e-3),
           "a kilometre away": Place((0.3, 2.0, -0.4), (900.0, -300.0, 200.0))}
 
 
@@ -81,7 +82,8 @@ def spherical(turn: float) -> Case:
     joints = (Joint("turn", "continuous", WORLD, "table", at(), Z), Joint("j0", "continuous", "table", "L0",
               at(centre, (0.3, 0.2, 0.1)), Z), *(Joint(f"j{i + 1}", "continuous", f"L{i}", f"L{i + 1}", at(rpy=rpy), Z)
                                                  for i, rpy in enumerate(turns)))
-    robot = Robot("spherical", links, joints, loops=(Loop("pin", "revolute", "table", "L3", at(centre, (1.2, 0.7, 0.5)), at(), X),))
+    robot = Robot("spherical", links, joints,
+                  loops=(Loop("pin", "revolute", "table", "L3", at(centre, (1.2, 0.7, 0.5)), at(), X),))
     q = ld.assemble(ld.build(robot), [turn, 0.5, 0.4, 0.3, 0.2], fixed=["turn"]).q
     return Case(robot, tuple(map(float, q)), 2, (0.7, 1.0, 0.5, -0.3, 0.2), (1.0,) * 5)
 
@@ -102,7 +104,8 @@ def slider_crank(crank: float) -> Case:
     joints = (Joint("ja", "continuous", WORLD, "a", at(), Z), Joint("jc", "continuous", "a", "c", at((0.5, 0, 0)), Z),
               Joint("js", "prismatic", WORLD, "s", at(), X))
     robot = Robot("slider", links, joints, loops=(Loop("pin", "revolute", "c", "s", at((1.0, 0, 0)), at(), Z),))
-    return Case(robot, (crank, -crank, 1.5 if crank == 0.0 else 0.5), 2, (1.0, -1.5 if crank == 0.0 else -0.5, 0.0), (0.3, 0.0, 0.0))
+    slider = 1.5 if crank == 0.0 else 0.5
+    return Case(robot, (crank, -crank, slider), 2, (1.0, -slider, 0.0), (0.3, 0.0, 0.0))
 
 
 CASES = {"Cardan joint, 0.1 rad": cardan(0.1), "Cardan joint, 1.5 rad": cardan(1.5), "Cardan joint, 2.7 rad": cardan(2.7),
@@ -114,8 +117,8 @@ CASES = {"Cardan joint, 0.1 rad": cardan(0.1), "Cardan joint, 1.5 rad": cardan(1
 
 # anywhere ---------------------------------------------------------------------------------------------------------
 class Placed(NamedTuple):
-    """A case at a place. lengths: (nv,) of one unit of each coordinate, the unit of length where it slides; rows: (m,) the same of
-    residuals."""
+    """A case at a place. lengths: (nv,) of one unit of each coordinate, the unit of length where it slides; rows: (m,) the same
+    of residuals."""
 
     model: ld.Model
     rank: int

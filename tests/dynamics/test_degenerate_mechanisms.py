@@ -1,5 +1,5 @@
-"""Mechanisms whose constraint equations consist of rounding or depend on each other: the same motion at every place, in every unit
-of length, by generated code and by generic kernels, as dense equations of the known rank give it."""
+"""Mechanisms whose constraint equations consist of rounding or depend on each other: the same motion at every place, in every
+unit of length, by generated code and by generic kernels, as dense equations of the known rank give it."""
 import numpy as np
 import pytest
 
@@ -81,7 +81,7 @@ def test_impulses(name, place):
 @PLACE
 @EVERY
 def test_inverse_dynamics_gives_the_forces_back(name, place):
-    """All joints actuated, the least torque: what has no effect on the motion is left out. And the derivatives are those at home."""
+    """All joints actuated, the least torque: what has no effect on the motion is left out. The derivatives are those at home."""
     case, home = placed(name, place), placed(name, "home")
     v = projected(case, case.v)
     a, _ = motion(case, v)
@@ -90,11 +90,11 @@ def test_inverse_dynamics_gives_the_forces_back(name, place):
     back = ld.constrained_forward_dynamics(case.model, case.q, v, found.tau)
     close(back.a, a, case.lengths)
     scale = case.unit**2 / case.lengths
-    at_home = ld.constrained_inverse_dynamics(home.model, home.q, v / case.lengths, a / case.lengths, **options | {"weights": None})
+    there = home.model, home.q, v / case.lengths, a / case.lengths
+    at_home = ld.constrained_inverse_dynamics(*there, **options | {"weights": None})
     close(found.tau / scale, at_home.tau, 1.0, 1e-8)
     rates = ld.constrained_inverse_derivatives(case.model, case.q, v, a, **options)
-    expected = ld.constrained_inverse_derivatives(home.model, home.q, v / case.lengths, a / case.lengths,
-                                                  **options | {"weights": None})
+    expected = ld.constrained_inverse_derivatives(*there, **options | {"weights": None})
     close(rates.dtau_da * case.lengths / scale[:, None], expected.dtau_da, 1.0, 1e-8)
 
 
