@@ -12,6 +12,7 @@ from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.by_parts import copy
 from liedyn.kernels.loops.constrained_derivatives import BalanceWork, rates_in, rates_memory, rates_size
+from liedyn.kernels.loops.loop_motion import look_from
 from liedyn.kernels.loops.loop_rows import FrameWork
 from liedyn.kernels.loops.pivoting import PivotWork
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
@@ -79,9 +80,18 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
             copy(work.a, own.a)
         elif phase == 1:
             shift_alpha(work, own, h)
+    code = look_at_constraints(ties, t, work)
     finish_state(tree, plant, ties, state, work, own)
     state.count[4], state.count[5] = state.count[4] + 4, 1
-    return RUNNING
+    return code
+
+
+@primitive
+def look_at_constraints(ties, t, work):
+    """At an accepted state: singular configurations, and prescriptions that contradict. Returns a code."""
+    if ties is None:
+        return RUNNING
+    return look_from(ties, t, work)
 
 
 @primitive
@@ -118,12 +128,13 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
     for k in range(nv):
         state.y[nv + k] = work.v[k]
         own.a[k] = work.a[k]
+    code = look_at_constraints(ties, end, work)
     finish_state(tree, plant, ties, state, work, own)
     state.y[2 * nv] += 0.5 * h * (power + state.clock[1])
     state.clock[0] = end
     state.count[2] += 1
     state.count[5] = 0 if end == wall and end != record.t[record.t.size - 1] else 1
-    return RUNNING
+    return code
 
 
 # from Python ------------------------------------------------------------------------------------------------------

@@ -123,6 +123,7 @@ class Given:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
         self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
         self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
+        self.singular: dict[int, float] = {}                            # when those passed a singular configuration
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)
         self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
