@@ -108,7 +108,21 @@ def slider_crank(crank: float) -> Case:
     return Case(robot, (crank, -crank, slider), 2, (1.0, -slider, 0.0), (0.3, 0.0, 0.0))
 
 
-CASES = {"Cardan joint, 0.1 rad": cardan(0.1), "Cardan joint, 1.5 rad": cardan(1.5), "Cardan joint, 2.7 rad": cardan(2.7),
+@cache
+def five_bar() -> Case:
+    """Two degrees of freedom in a plane, closed by a ball joint: the equation across the plane is rounding."""
+    links = tuple(body(name, 1.0 + 0.2 * i, (0.2, 0.01 * i, 0.03), (0.01, 0.02 + 0.01 * i, 0.02))
+                  for i, name in enumerate("abcd"))
+    joints = (Joint("p", "continuous", WORLD, "a", at(), Y),
+              Joint("k", "continuous", "a", "b", at((0.4, 0, 0)), Y),
+              Joint("r", "continuous", WORLD, "c", at((0.5, 0, 0.1)), Y), Joint("s", "continuous", "c", "d", at((0.45, 0, 0)), Y))
+    robot = Robot("five_bar", links, joints, loops=(Loop("pin", "ball", "b", "d", at((0.6, 0, 0)), at((0.55, 0, 0))),))
+    q = ld.assemble(ld.build(robot), [-2.0, 1.2, -1.0, -1.1]).q
+    return Case(robot, tuple(map(float, q)), 2, (1.0, 0.3, -0.4, 0.2), (0.1, 0.2, -0.3, 0.0))
+
+
+CASES = {"five-bar": five_bar(), "Cardan joint, 0.1 rad": cardan(0.1), "Cardan joint, 1.5 rad": cardan(1.5),
+         "Cardan joint, 2.7 rad": cardan(2.7),
          "coaxial, weld": coaxial("weld", 1e-14), "coaxial, ball": coaxial("ball", 1e-12),
          "coaxial, revolute": coaxial("revolute", 0.0), "spherical, 0": spherical(0.0), "spherical, 1.3 rad": spherical(1.3),
          "parallelogram, flat": parallelogram(0.0), "parallelogram": parallelogram(0.4), "slider-crank": slider_crank(0.0),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
-from liedyn.dynamics.loops.rank import without_rounding
+from liedyn.dynamics.loops.rank import row_scale, without_rounding
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
@@ -22,7 +22,7 @@ from liedyn.simulation.events.stretch_modes import Modes
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
 
-_CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
+_CLOSED = 1e-6           # rad | lengths of the loop: what may be missing where a loop closes
 
 
 class Actions:
@@ -72,10 +72,12 @@ class Actions:
         if not rows:
             return moment
         rows = np.concatenate([np.arange(one.start, one.stop) for one in rows])
-        off = np.abs(constraint_residual(moment.model, moment.q)[rows])
-        if off.max(initial=0.0) > _CLOSED:
-            name = moment.model.row_names[rows[int(np.argmax(off))]]
-            raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off.max():.3g} (rad or m) in {name}",
+        off = np.abs(constraint_residual(moment.model, moment.q))
+        scaled = (row_scale(moment.model) * off)[rows]
+        if scaled.max(initial=0.0) > _CLOSED:
+            row = rows[int(np.argmax(scaled))]
+            name = moment.model.row_names[row]
+            raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off[row]:.3g} (rad or m) in {name}",
                                 place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
         A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
         return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
