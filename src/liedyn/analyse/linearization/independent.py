@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives
-from liedyn.dynamics.loops.rank import RANK, column_scale, null_space, row_sizes, significant
+from liedyn.dynamics.loops.rank import RANK, least_solution, null_space
 from liedyn.errors import ComputationError, UsageError
 from liedyn.simulation.names import listed, named
 
@@ -60,19 +60,10 @@ def chart(model, q, v, prescribed, drive=None, wanted=()) -> Chart | None:
     others = np.setdiff1d(np.arange(nv), index)
     Z, G = np.zeros((2, nv, len(index)))
     Z[index] = np.eye(len(index))
-    Z[others] = _solve(model, rates.A, -rates.A[:, index], others)
-    G[others] = _solve(model, rates.A, -rates.dAx_dq @ Z, others)
+    A = np.where(np.isin(np.arange(nv), others), rates.A, 0.0)
+    Z[others] = least_solution(model, A, -rates.A[:, index])[others]
+    G[others] = least_solution(model, A, -rates.dAx_dq @ Z)[others]
     return Chart(index, Z, G)
-
-
-def _solve(model, A, rhs, others) -> np.ndarray:
-    """x with A x = rhs of the coordinates `others`."""
-    if not len(others):
-        return np.zeros((0, rhs.shape[1]))
-    size, unit = row_sizes(model)[:, None], column_scale(model)[others]
-    U, s, Vt = np.linalg.svd(A[:, others] * unit / size, full_matrices=False)
-    kept = significant(s)
-    return unit[:, None] * (Vt[kept].T @ (U[:, kept].T @ (rhs / size) / s[kept, None]))
 
 
 def _wanted(model, patterns) -> np.ndarray:

@@ -20,6 +20,7 @@ from liedyn.dynamics.loops.constraints import check_states, constraint_jacobian,
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.dynamics.loops.rank import RANK, column_scale, row_scale, scaled_equations
+from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OK
@@ -250,7 +251,7 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 
     tau = np.where(prescribed, 0.0, tau)
     P, gamma = rows_and_bias(pfaffian, model, q, v)
-    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, tau)
+    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.open_tree(), q))
     motion = solve(force)
     shape = (*lead, model.nv)
     return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),

@@ -56,6 +56,15 @@ def without_rounding(model, A) -> np.ndarray:
     return np.where(nothing[..., None], 0.0, A / row_sizes(model)[:, None])
 
 
+def least_solution(model, A, rhs) -> np.ndarray:
+    """(…, nv, k) the x with A x = rhs (…, m, k) that moves least in units of `column_scale`, or nearly where there is none."""
+    unit, size = _scales(model)
+    U, s, Vt = np.linalg.svd(scaled_equations(model, A), full_matrices=False)
+    kept = significant(s)
+    gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None]
+    return unit[:, None] * (np.swapaxes(Vt, -1, -2) @ (gain * (np.swapaxes(U, -1, -2) @ (rhs / size[:, None]))))
+
+
 def null_space(model, A) -> np.ndarray:
     """(nv, f) directions that equations A (m, nv) allow, orthonormal in units of `column_scale`."""
     _, s, Vt = np.linalg.svd(scaled_equations(model, A))
