@@ -69,6 +69,17 @@ def test_impulses_of_a_planar_mechanism(scenario, place, action):
 
 
 @PLACE
+def test_impacts_in_rollouts_are_those_of_runs(scenario, place):
+    case = placed("five-bar", place)
+    v, robot = projected(case, case.v), moved(five_bar().robot, PLACES[place])
+    events = {"e": {"at": 0.05, "do": {"impact": {"joint": "r", "restitution": 0.5}}}}
+    run = ld.run_scenario(scenario(robot, duration=0.1, initial={"q": named(robot, case.q), "v": named(robot, v)}, events=events,
+                                   integrator={"method": "rk4", "step": 1e-3}))
+    found = ld.rollout(case.model, case.q, v, dt=1e-3, steps=100, events=events)
+    np.testing.assert_allclose(found.v[-1], run.v[-1], atol=1e-8)
+
+
+@PLACE
 def test_a_second_lock_in_a_mechanism_at_rest(scenario, place):
     """The first lock stops a parallelogram; the second follows from it, and locks at once do, too."""
     robot = moved(parallelogram(0.4).robot, PLACES[place])
