@@ -242,7 +242,7 @@ def test_rolling_touches_the_plane_by_going_down_only():
     q = model.neutral()
     q[2] = 0.3
     found = ld.assemble(model, q)
-    assert found.residual <= CLOSED and found.moved == pytest.approx(0.2, abs=1e-12)
+    assert found.residual <= CLOSED and found.moved == pytest.approx(0.2 / 0.1, abs=1e-12)          # in radii
     np.testing.assert_allclose(found.q, [0, 0, 0.1, *q[3:]], atol=1e-12)
 
 

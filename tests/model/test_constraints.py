@@ -178,7 +178,7 @@ def arrays(model):
     first, shared = np.split(index[k:], [nc * (nc + 1) // 2 + 1])
     assert index[6] == index.size - k and first[-1] == shared.size
     figures = c[24 * nc:26 * nc].reshape(nc, 2).T
-    return ((m, driven), dict(zip(names, table, strict=True)), (v, q, c[26 * nc:]), chain, figures,
+    return ((m, driven), dict(zip(names, table, strict=True)), (v, q, c[27 * nc:]), chain, figures,
             c[:24 * nc].reshape(nc, 2, 12), np.split(shared, first[1:-1]))
 
 
@@ -205,6 +205,7 @@ def test_layout_of_the_arrays():
     at = {name: k for k, name in enumerate(model.v_names)}
     assert v.tolist() == [at[name] for name in ("ja", "ju.2", "jc", "jb", "jc")]
     assert q.tolist() == [model.q_names.index(name) for name in ("ja", "ju.2", "jc", "jb", "jc")]
+    assert model.loop_constants[26 * 12:27 * 12].tolist() == [one.length for one in model.constraints]
     assert coefficients.tolist() == [1.0, -0.5, 2.0, 1.0, -1.5] and figure[9:].tolist() == [0.1, 0.0, -0.25]
     ju = model.joint("ju")
     assert chain[table["chain"][9]:][:table["chain_length"][9]].tolist() == above(ju.first_body + 1)

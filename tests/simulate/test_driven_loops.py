@@ -119,7 +119,7 @@ def test_hybrid_five_bar_gives_back_its_forces(write):
     scenario = ("duration: 1\noutput_step: 0.001\ninitial: {q: {left: 2.3, right: 0.8}}\njoints:\n"
                 '  left: {%s}\n  right: {torque: "2*cos(3*t)"}\n')
     r = run_scenario(write(scenario % 'prescribe: {position: "2.3 + 0.2*sin(4*t)"}', FIVE_BAR))
-    assert r.check["constraint_residual"] < 1e-12 and r.check["energy_balance_relative"] < 1e-8
+    assert r.check["constraint_residual"] < 1e-12 * 3.2 and r.check["energy_balance_relative"] < 1e-8        # of the longest bar
     scenario = scenario.replace("right: 0.8}}", "right: 0.8}, v: {left: 0.8}}")
     path = write(scenario % "torque: {csv: {file: tau.csv, column: tau, interpolation: quintic}}", FIVE_BAR)
     rows = [f"{float(t)!r},{float(x)!r}\n" for t, x in zip(r.t, r.tau[:, 0], strict=True)]

@@ -129,7 +129,8 @@ def test_policies_see_mechanisms():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ("q", "q0 of run 1 is off the constraints by .* \\(pin.*\\), more than 1e-06; use ld.project_configuration, or assemble"),
+    ("q", "q0 of run 1 is off the constraints by .* \\(pin.*\\), more than 1e-06 rad or lengths of the loop; use "
+          "ld.project_configuration, or assemble"),
     ("v", r"v0 of run 1 is off the constraints by .*; use ld.project_velocity")])
 def test_states_off_the_constraints_are_refused(change, message):
     model, q, v, _ = mechanism("four_bar")

@@ -17,7 +17,7 @@ from liedyn.dynamics.derivatives import first_derivatives
 from liedyn.errors import ModelError, NameLookupError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
-from liedyn.model.constraints import loop_machine
+from liedyn.model.constraints import geometry_of, loop_machine
 from liedyn.model.model import Model
 
 P = ParamSpec("P")
@@ -107,7 +107,7 @@ class Variants:
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
             if not (np.array_equal(other.loop_index, first.loop_index)
-                    and np.array_equal(other.loop_constants, first.loop_constants)):
+                    and np.array_equal(*(geometry_of(model.loop_constants, len(model.constraints)) for model in (other, first)))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
                                  expected="the same in all variants, which differ in numbers of links and joints alone")
         constants = np.array([model.constants for model in models])

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.loops.rank import entry_sizes, row_scale
 from liedyn.errors import UsageError
 from liedyn.integrators.chunks import solve_in_chunks
 from liedyn.integrators.run_state import keep_evaluated, next_break, next_part
@@ -11,6 +12,7 @@ from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.by_parts import copy
 from liedyn.kernels.loops.constrained_derivatives import BalanceWork, rates_in, rates_memory, rates_size
+from liedyn.kernels.loops.loop_motion import look_from
 from liedyn.kernels.loops.loop_rows import FrameWork
 from liedyn.kernels.loops.pivoting import PivotWork
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
@@ -29,7 +31,7 @@ from liedyn.kernels.simulation.generalized_alpha import (
 )
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
 
-_TOLERANCE = 1e-11            # rad, m: of the constraints in a step
+_TOLERANCE = 1e-11            # rad, lengths of the loop: of the constraints in a step
 _BALANCED = 1e-10             # of the largest force: of the balance in a step
 
 
@@ -78,9 +80,18 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
             copy(work.a, own.a)
         elif phase == 1:
             shift_alpha(work, own, h)
+    code = look_at_constraints(ties, t, work)
     finish_state(tree, plant, ties, state, work, own)
     state.count[4], state.count[5] = state.count[4] + 4, 1
-    return RUNNING
+    return code
+
+
+@primitive
+def look_at_constraints(ties, t, work):
+    """At an accepted state: singular configurations, and prescriptions that contradict. Returns a code."""
+    if ties is None:
+        return RUNNING
+    return look_from(ties, t, work)
 
 
 @primitive
@@ -117,12 +128,13 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
     for k in range(nv):
         state.y[nv + k] = work.v[k]
         own.a[k] = work.a[k]
+    code = look_at_constraints(ties, end, work)
     finish_state(tree, plant, ties, state, work, own)
     state.y[2 * nv] += 0.5 * h * (power + state.clock[1])
     state.clock[0] = end
     state.count[2] += 1
     state.count[5] = 0 if end == wall and end != record.t[record.t.size - 1] else 1
-    return RUNNING
+    return code
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -168,8 +180,10 @@ def _work(model, ties, method) -> AlphaWork:
     rows = FrameWork(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
     tree = NewtonEulerWork(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)))
+    solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
+                       entry_sizes(model) if m else np.zeros((0, nv)))
     drive = np.zeros(0) if ties is None else ties.drive
     rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
     return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive, solver,
-                     BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)))
+                     BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
+                     row_scale(model) if m else np.zeros(0))

@@ -239,7 +239,7 @@ class RosenbrockSolver:
         self.room = Room(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)), np.zeros(max(m, 6), dtype=np.int64),
                          np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
-        self.K = np.zeros((3, n))
+        self.K = np.zeros((4, n))               # the last row would be of an output: see `by_loops.rates_by_loops`
         self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 
     def _first_step(self) -> float:

@@ -271,7 +271,7 @@ class _Run(Underway):
 
     def keep_at(self, t: float, y, now: float) -> None:
         """An output at t, evaluated at `now`, which may be just before."""
-        self.check(self.evaluate(now, y, now, 1))
+        self.check(self.evaluate(now, y, now, len(self.stages.K) - 1))
         i = self.state.count[0]
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.work, name)
@@ -286,7 +286,7 @@ class _Run(Underway):
         return float(np.nextafter(self.last, -np.inf)) if self.last > 0.0 else self.last
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
-        """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
+        """Rates at (t, y) into stages.K[row]; row 0 is for accepted states, the last one for outputs."""
         return self.sides.at(min(t, ceiling), self.state.q, y, self.stages.K, row, self.work)
 
     def trial(self, t, y) -> tuple[int, np.ndarray]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.rank import column_scale, scaled_equations, significant
 from liedyn.integrators.stop_forces import stop_coefficients
 from liedyn.integrators.touch import touch_coefficients
 from liedyn.joints.kinds import FRICTION_SPEED
@@ -20,7 +21,6 @@ from liedyn.joints.tree import tree_of
 LIMIT = 2.78             # of rk4: step times rate
 _NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
 _ROWS = 50               # of a record that are looked at
-_RANK = 1e-9             # a singular value of the constraints below it, relative, is zero
 
 
 class Fastest(NamedTuple):
@@ -80,8 +80,9 @@ def _unit_motions(problem, q, free) -> np.ndarray:
     """Columns of unit kinetic energy (times 2) that span what the free coordinates can do: W W^T = M^-1."""
     Z = np.eye(len(free))
     if problem.ties is not None:
-        _, s, Vt = np.linalg.svd(constraint_jacobian(problem.model, q)[:, free])
-        Z = Vt[int((s > _RANK * s.max(initial=0.0)).sum()):].T
+        model = problem.model
+        _, s, Vt = np.linalg.svd(scaled_equations(model, constraint_jacobian(model, q))[:, free])
+        Z = column_scale(model)[free, None] * Vt[int(significant(s).sum()):].T
     M = Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z
     if not np.isfinite(M).all():
         return np.zeros((len(free), 0))

@@ -131,7 +131,7 @@ def refuse_what_is_given(problem: Problem, place: Place | None = None) -> None:
 def _work(model) -> VariationalWork:
     n, nq, nv = model.n_bodies, model.nq, model.nv
     order = (np.zeros(nv, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    solver = PivotWork(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)))
+    solver = PivotWork(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv)))
     tree = NewtonEulerWork(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     outward = derivatives_work.py_func(np.zeros(derivatives_memory(n, nv)), n, nv)
     return VariationalWork(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, outward,

@@ -48,6 +48,7 @@ class Loops(NamedTuple):
     shared: np.ndarray
     pose: np.ndarray           # (24nc,) frames A and B in their bodies
     extent: np.ndarray         # (2nc,) length, radius or offset; negative: a sphere rolls, else a disc
+    length: np.ndarray         # (nc,) characteristic length of the loop, 0 of a coupling
     coefficient: np.ndarray    # (terms,)
 
 
@@ -60,7 +61,7 @@ KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENG
 def loops_of(index, constants):
     n, terms, chained = index[0], index[2], index[4]
     views = carve(index, (HEADER, FIELDS * n, terms, terms, chained, n * (n + 1) // 2 + 1))
-    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + carve(constants, (24 * n, 2 * n, terms))[:-1]))
+    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + carve(constants, (24 * n, 2 * n, n, terms))[:-1]))
 
 
 @primitive
@@ -68,7 +69,7 @@ def loop_parts(machine):
     """index and constants of the loops, from what follows those of the tree (`model.constraints.loop_machine`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    return index[:i], carve(machine, (i, 26 * index[0] + index[2]))[1]
+    return index[:i], carve(machine, (i, 27 * index[0] + index[2]))[1]
 
 
 # what turns -------------------------------------------------------------------------------------------------------

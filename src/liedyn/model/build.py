@@ -14,6 +14,7 @@ from liedyn.joints.kinds import BALL, BARE, FREE, HAS_CHILDREN, LAST_CHILD, NQ, 
 from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
 from liedyn.model.description import WORLD, Joint, Link, Robot
+from liedyn.model.lever_arms import LeverArms
 from liedyn.model.link_tree import Tree, place_of, tree_of
 from liedyn.model.minimal_inertias import minimal_inertias
 from liedyn.model.model import Model, ModelJoint
@@ -137,7 +138,8 @@ class Assembly:
         index, constants = self._arrays()
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
-        constraints, loop_index, loop_constants = loop_arrays(self.robot, self._anchors())
+        constraints, loop_index, loop_constants = loop_arrays(
+            self.robot, self._anchors(), LeverArms(self.parent, self.kind, self.S, self.T0, self.I))
         return Model._made(
             name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
             nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),

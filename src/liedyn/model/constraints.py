@@ -5,8 +5,8 @@
                       kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
                       then the terms: v index, q index; then the chains; then what two chains share:
                       for each constraint and each up to it where their list begins (and the end), and the coordinates.
-`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each; then
-                      coefficients of the terms.
+`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each;
+                      length of each; then coefficients of the terms.
 
 common    the last body that moves both frames alike; the ground for those that hang on nothing in common
 drive     which of the given motions moves frame A, or -1
@@ -14,18 +14,20 @@ chain     the bodies whose joints can move a frame or a term: these and all that
 pose      frames A and B in their bodies, turned so that the axis is z (universal: x of A, y of B)
 extent    length, radius or offset
 sign      of what rolls: -1 a sphere, 1 a disc; else 0
+length    characteristic length of the loop (see `model.lever_arms`); 0 for couplings, whose equations have no lever arms
 """
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.immutable import Immutable
-from liedyn.joints.kinds import DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
+from liedyn.joints.kinds import COUPLING, DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
 from liedyn.model.description import Coupling, Loop, Robot
+from liedyn.model.lever_arms import LeverArms
 from liedyn.model.spatial import flat, pose, rotation_of_z
 from liedyn.model.validate_constraints import mimic_couplings
 
@@ -41,6 +43,7 @@ class ModelConstraint(Immutable):
     a, b           names of the links, or `world`; empty for a coupling
     driven         whether frame A moves in its link by a motion given in time
     turn           (3, 3) rotation from frame A as kernels have it, its axis z, to frame A as the file has it
+    length         characteristic length [m] of a closure's loop (see `model.lever_arms`); 0 for a coupling
     """
 
     name: str
@@ -53,6 +56,7 @@ class ModelConstraint(Immutable):
     b: str = ""
     driven: bool = False
     turn: Array | None = None
+    length: float = 0.0
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -77,7 +81,7 @@ class Anchors:
         return found
 
 
-def loop_arrays(robot: Robot, anchors: Anchors) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
+def loop_arrays(robot: Robot, anchors: Anchors, arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
     """constraints, `loop_index` and `loop_constants` of a validated robot: its loops, its couplings, its mimics. All empty where
     it has none."""
     described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
@@ -88,7 +92,27 @@ def loop_arrays(robot: Robot, anchors: Anchors) -> tuple[tuple[ModelConstraint, 
         part = (_closure if isinstance(element, Loop) else _coupling)(element, anchors, row)
         parts.append(part)
         row = part.constraint.rows.stop
+    closures = [part for part in parts if part.constraint.kind != COUPLING]
+    lengths = arms.of_closures((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0) for part in closures)
+    for part, length in zip(closures, lengths, strict=True):
+        part.constraint = replace(part.constraint, length=length)
     return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
+
+
+def length_of(constraints) -> float:
+    """The longest characteristic length [m] of loops; 1 where there are couplings alone."""
+    return max((one.length for one in constraints), default=0.0) or 1.0
+
+
+def residual_weights(constraints) -> np.ndarray:
+    """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
+    lengths = [one.length or length_of(constraints) if unit == "m" else 1.0 for one in constraints for unit in one.units]
+    return 1.0 / np.array(lengths)
+
+
+def geometry_of(loop_constants, constraints: int) -> np.ndarray:
+    """`loop_constants` without the lengths, which follow from the robot's joints and inertias too."""
+    return np.delete(loop_constants, np.arange(26 * constraints, 27 * constraints))
 
 
 def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
@@ -179,4 +203,5 @@ def _starts(counts: Iterable[int]) -> list[int]:
 def _constants(parts: list[_Part]) -> np.ndarray:
     poses = [flat(T) for part in parts for T in part.poses]
     extents = [x for part in parts for x in (part.extent, part.sign)]
-    return np.concatenate([*poses, extents, [c for part in parts for _, _, c in part.terms]])
+    lengths = [part.constraint.length for part in parts]
+    return np.concatenate([*poses, extents, lengths, [c for part in parts for _, _, c in part.terms]])

@@ -11,6 +11,7 @@ from liedyn.dynamics.loops.constraints import (
     nearest_velocity,
     project_configuration,
 )
+from liedyn.dynamics.loops.rank import column_scale, null_space, rank_of, row_scale, scaled_equations
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
@@ -21,9 +22,8 @@ from liedyn.simulation.prescribed_poses import motion_signals
 from liedyn.simulation.signals.signal_table import SignalTable
 
 _ROUNDING = 1e-9            # a state that is moved less is not worth a word
-_CLOSED = 1e-9              # of velocities, relative to the largest and to one unit
-_RANK = 1e-6                # a singular value of A below this part of the largest is taken for zero
-_AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | m]
+_CLOSED = 1e-9              # of velocities, relative to the largest and to 1 rad/s, in lengths of their loop
+_AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | lengths of their loop]
 
 
 def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
@@ -120,7 +120,7 @@ def _closed_position(model, q, fixed, given, drive, place: Place):
 def _free_enough(model, q, kept, drive) -> bool:
     """Whether the other coordinates can close the constraints while those that are kept stay."""
     A = constraint_jacobian(model, q, drive=drive)
-    return _rank(A[:, ~kept]) == _rank(A)
+    return rank_of(model, np.where(kept, 0.0, A)) == rank_of(model, A)
 
 
 def _close(model, q, kept, drive):
@@ -133,24 +133,19 @@ def _close(model, q, kept, drive):
         return project_configuration(model, found.q, prescribed=kept, drive=drive)
 
 
-def _rank(A) -> int:
-    s = np.linalg.svd(A, compute_uv=False)
-    return int(np.sum(s > _RANK * max(s.max(initial=0.0), 1e-300)))
-
-
 def _refuse_rank_loss(model, q, drive, place: Place) -> None:
     """At a singular configuration the motion branches: which way it goes on is not determined."""
     A = constraint_jacobian(model, q, drive=drive)
-    rank = _rank(A)
-    free = np.linalg.svd(A)[2][rank:]
+    rank, free = rank_of(model, A), column_scale(model) * null_space(model, A).T
     rng = np.random.default_rng(0)
     for away in _AWAY if len(free) else ():
         x = rng.standard_normal(len(free)) @ free
+        x *= away / np.linalg.norm(x / column_scale(model))
         try:
-            near = project_configuration(model, integrate(model, q, x * (away / np.linalg.norm(x))), drive=drive)
+            near = project_configuration(model, integrate(model, q, x), drive=drive)
         except ComputationError:
             continue
-        around = _rank(constraint_jacobian(model, near, drive=drive))
+        around = rank_of(model, constraint_jacobian(model, near, drive=drive))
         if around > rank:
             raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
                                 found=f"{rank} independent rows of {_least_independent(model, A)}",
@@ -159,7 +154,7 @@ def _refuse_rank_loss(model, q, drive, place: Place) -> None:
 
 def _least_independent(model, A) -> str:
     """The constraint that takes most part in a relation among the rows."""
-    left = np.linalg.svd(A)[0][:, _rank(A):]
+    left = np.linalg.svd(scaled_equations(model, A))[0][:, rank_of(model, A):]
     r = int(np.argmax(np.abs(left).sum(axis=1))) if left.size else 0
     return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
 
@@ -171,9 +166,9 @@ def _closed_velocity(model, q, v, held, given, drive, place: Place):
     for kept in (given, held):
         after = nearest_velocity(model, q, v, prescribed=kept, drive=drive)
         off = np.abs(constraint_velocity(model, q, after, drive=drive))
-        if off.max() <= _CLOSED * (1.0 + np.abs(after).max(initial=0.0)):
+        if (row_scale(model) * off).max() <= _CLOSED * (1.0 + np.abs(after / column_scale(model)).max(initial=0.0)):
             return after
-    r = int(np.argmax(off))
+    r = int(np.argmax(row_scale(model) * off))
     names = [model.v_names[i] for i in np.flatnonzero(held)] or [one.name for one in model.constraints if one.driven]
     raise ScenarioError(f"the prescribed motion contradicts the constraint {model.row_names[r]} at t = 0", place=place,
                         found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",

@@ -8,9 +8,10 @@ import numpy as np
 from liedyn.analyse.along.recorded_motion import Motion
 from liedyn.dynamics.loops.constrained_inverse import constrained_inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
+from liedyn.dynamics.loops.rank import column_scale, least_solution, row_scale
 from liedyn.errors import Place, TrajectoryError, UsageError
 
-_CLOSED = 1e-6          # rad or m, per second for velocities: what six digits in a file leave
+_CLOSED = 1e-6          # rad or lengths of the loop, per second for velocities: what six digits in a file leave
 _MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
 
 
@@ -40,7 +41,7 @@ def obedient(model, motion):
     that is more than rounding."""
     A = constraint_jacobian(model, motion.q)
     off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
-    change = np.einsum("nkr,nr->nk", np.linalg.pinv(A, rcond=1e-8), off)
+    change = least_solution(model, A, off[..., None])[..., 0]
     size, moved = np.abs(motion.a).max(initial=1.0), np.abs(change).max(initial=0.0)
     note = f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}"
     return motion.a - change, [note] if moved > _MOVED * size else []
@@ -53,9 +54,10 @@ def refuse_open_rows(model, trajectory, motion) -> None:
                          "simulate it, or use the library (drive=…)")
     for what, x in (("position", constraint_residual(model, motion.q)),
                     ("velocity", constraint_velocity(model, motion.q, motion.v))):
-        scale = _CLOSED * (1.0 if what == "position" else max(1.0, np.abs(motion.v).max(initial=0.0)))
-        if np.abs(x).max(initial=0.0) > scale:
-            k, r = np.unravel_index(np.argmax(np.abs(x)), x.shape)
+        speed = np.abs(motion.v / column_scale(model)).max(initial=0.0)
+        off, scale = np.abs(x) * row_scale(model), _CLOSED * (1.0 if what == "position" else max(1.0, speed))
+        if off.max(initial=0.0) > scale:
+            k, r = np.unravel_index(np.argmax(off), x.shape)
             raise TrajectoryError(f"the {what} violates the constraints",
                                   place=Place(trajectory.source, int(trajectory.lines[k])),
                                   found=f"a residual of {abs(x[k, r]):.3g} in "

@@ -12,10 +12,10 @@ import numpy as np
 
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives
+from liedyn.dynamics.loops.rank import RANK, least_solution, null_space
 from liedyn.errors import ComputationError, UsageError
 from liedyn.simulation.names import listed, named
 
-_RANK = 1e-6       # a singular value of A, rows of unit length, below this part of the largest is zero; a coordinate stands still
 _NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken
 
 
@@ -56,24 +56,14 @@ def chart(model, q, v, prescribed, drive=None, wanted=()) -> Chart | None:
         return None
     nv, m = model.nv, model.nc
     rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, drive=drive, passive=False)
-    index = _independent(model, null_space(rates.A), np.flatnonzero(prescribed), _wanted(model, wanted))
+    index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed), _wanted(model, wanted))
     others = np.setdiff1d(np.arange(nv), index)
     Z, G = np.zeros((2, nv, len(index)))
     Z[index] = np.eye(len(index))
-    Z[others] = _solve(rates.A[:, others], -rates.A[:, index])
-    G[others] = _solve(rates.A[:, others], -rates.dAx_dq @ Z)
+    A = np.where(np.isin(np.arange(nv), others), rates.A, 0.0)
+    Z[others] = least_solution(model, A, -rates.A[:, index])[others]
+    G[others] = least_solution(model, A, -rates.dAx_dq @ Z)[others]
     return Chart(index, Z, G)
-
-
-def null_space(A) -> np.ndarray:
-    """(nv, f) orthonormal directions that the constraints allow."""
-    size = np.linalg.norm(A, axis=1, keepdims=True)
-    _, s, Vt = np.linalg.svd(A / np.where(size > 1e-10 * size.max(initial=0.0), size, 1.0))
-    return Vt[int((s > _RANK * s.max(initial=0.0)).sum()):].T
-
-
-def _solve(A, rhs) -> np.ndarray:
-    return np.linalg.lstsq(A, rhs, rcond=_RANK)[0] if A.size else np.zeros((A.shape[1], rhs.shape[1]))
 
 
 def _wanted(model, patterns) -> np.ndarray:
@@ -93,7 +83,7 @@ def _independent(model, N, prescribed, wanted) -> np.ndarray:
         group = [k for k in group if k not in chosen]
         while group:
             size = np.linalg.norm(left[group], axis=1)
-            if not size.max() > _RANK:
+            if not size.max() > RANK:
                 break
             k = group.pop(int(np.argmax(size >= _NEARLY * size.max())))
             d = left[k] / np.linalg.norm(left[k])

@@ -26,11 +26,12 @@ from liedyn.kernels.simulation.by_line import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.lie.recorded import NotALine, Recorded, absolute, numbers, where_less, zeros
+from liedyn.model.constraints import residual_weights
 
 TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
-OPEN = 1e-5          # rad or m: what the last of them squares
+OPEN = 1e-5          # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
 # cache for code beside the processor
 CALLED = 1000
@@ -193,7 +194,7 @@ class _Closed(Mechanism):
             raise NotALine
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
         self.runs, self.rows = runs, [np.array(x, dtype=np.int64) for x in rows]
-        self.rest = np.zeros(model.nv, dtype=bool)
+        self.rest, self.weight = np.zeros(model.nv, dtype=bool), residual_weights(model.constraints)
 
     def solve(self, rows, rhs):
         """Multipliers on the desk. Returns the least pivot."""
@@ -225,8 +226,8 @@ class _Closed(Mechanism):
             self.write("moved", self.rest)
             q[:] = d.moved
             code = where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
-        for x in d.residual:                                  # before the last step, which squares it
-            code = where_less(absolute(x), OPEN, code, float(LOOP_OPEN))
+        for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
+            code = where_less(weight * absolute(x), OPEN, code, float(LOOP_OPEN))
         self.write("rows", self.rest, False)
         pivot = self.solve(self.rows[1], -d.velocity)
         self.write("change", self.rest)

@@ -30,7 +30,7 @@ class Assembly(Immutable):
     residual     largest remaining residual [rad | m]
     open_before  largest residual of the initial guess
     mobility     degrees of freedom, redundant rows, whether it is singular (`Mobility`)
-    moved        distance from the guess: root of the sum of squares, radians and metres in units of the robot's length
+    moved        distance from the guess: root of the sum of squares, radians and metres in characteristic lengths of the loops
     iterations   Gauss-Newton steps, of all starts
     restarts     number of random starts that were needed in addition to the guess
     at_limits    coordinates that are at a limit
@@ -80,7 +80,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     fixed : names, optional
         Joints, or coordinates such as "u.1", that keep the values of the guess.
     tolerance : float
-        Largest residual [rad | m] that counts as closed.
+        Largest residual that counts as closed [rad | metres per characteristic length of the loop].
     drive : optional
         Motion of the frames of driven loops, as for `constraint_residual`.
     seed : int

@@ -1,5 +1,5 @@
 """Closed configurations near a given one: Gauss-Newton on the manifold with Levenberg's damping, within the joint limits, and
-along them to the nearest; with the units in which rows and coordinates are compared."""
+along them to the nearest."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,39 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.dynamics.loops.constraints import constraint_residual
+from liedyn.dynamics.loops.rank import column_scale, row_scale, significant
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 
-RANK = 1e-6             # of the largest singular value: below it counts as zero (a configuration is known to 1e-8 where it is
-                        # singular, since there its residual grows with the square)
 _STEPS = 80             # Gauss-Newton steps from one start
 _LONGEST = 0.8          # of a step: rad, or that part of the length
 _DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
 _HEAVIEST = 1e8
 _DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
+_SMALLEST = 1e-9        # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
+                        # since towards a singular configuration they vanish as the root of the residual does
 _NEARER = 60            # steps along the closed configurations
 _NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
-
-
-def length_of(model) -> float:
-    """A length of the robot [m], by which metres and radians are compared: the largest distance of a joint or closure from
-    the frame that it is given in; 1 where all are zero."""
-    homes = [joint.home[:3, 3] for joint in model.joints]
-    frames = model.loop_constants[:24 * len(model.constraints)].reshape(-1, 12)[:, 9:]
-    longest = np.linalg.norm([*homes, *frames], axis=-1).max(initial=0.0)
-    return float(longest) if longest > 0 else 1.0
-
-
-def row_scale(model) -> np.ndarray:
-    """(m,) what turns residuals into numbers without unit."""
-    units = [unit for one in model.constraints for unit in one.units]
-    return np.where(np.array(units) == "m", 1.0 / length_of(model), 1.0)
-
-
-def column_scale(model) -> np.ndarray:
-    """(nv,) one unit of movement of each coordinate [rad | m]."""
-    return np.where(np.array(model.v_units) == "m", length_of(model), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +52,9 @@ class Search:
 
     def at(self, q, steps: int = 0) -> _Found:
         r = self.residual(q)
-        worst = float(np.abs(r).max())
-        return _Found(q, float(np.linalg.norm(self.weight * r)), worst, worst <= self.tolerance, steps)
+        scaled = self.weight * r
+        closed = bool(np.abs(scaled).max() <= self.tolerance)
+        return _Found(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
 
     def within(self, q) -> np.ndarray:
         """q with its coordinates brought back to their limits."""
@@ -162,7 +144,7 @@ class Search:
             low, high = self._at(now.q)
             free = self.movable & ~(low & (d < 0)) & ~(high & (d > 0))
             _, s, Vt = np.linalg.svd(self.slope(now.q)[:, free], full_matrices=False)
-            across, along = Vt[s > RANK * max(s.max(initial=0.0), 1e-300)], np.zeros(len(d))
+            across, along = Vt[:len(s)][significant(s)], np.zeros(len(d))
             along[free] = d[free] - across.T @ (across @ d[free])
             after = self._shorter(now, along, guess) if np.linalg.norm(along) > _NEAREST else None
             if after is None:
@@ -210,5 +192,5 @@ class Search:
 def _damped(J, r, damping: float) -> np.ndarray:
     """The x of least |J x + r|^2 + damping |x|^2; of least length where it is not unique."""
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
-    kept = s > 1e-9 * s.max(initial=0.0)
+    kept = s > _SMALLEST * max(1.0, s.max(initial=0.0))
     return -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))

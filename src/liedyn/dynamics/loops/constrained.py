@@ -19,6 +19,8 @@ from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.loops.constraints import check_states, constraint_jacobian, require_constraints
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
+from liedyn.dynamics.loops.rank import RANK, column_scale, row_scale, scaled_equations
+from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OK
@@ -252,7 +254,7 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 
     tau = np.where(prescribed, 0.0, tau)
     P, gamma = rows_and_bias(pfaffian, model, q, v)
-    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, tau)
+    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.open_tree(), q))
     motion = solve(force)
     shape = (*lead, model.nv)
     return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),
@@ -295,14 +297,14 @@ def wrenches_on_bodies(model, f_ext) -> np.ndarray:
 
 def _refuse_contradiction(model, q, prescribed, a, keep, gap):
     """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
-    scale = CONTRADICTS * (1.0 + np.abs(a).max(axis=1, initial=0.0))
-    bad = (np.abs(gap) > scale[:, None]) & ~keep
+    scale = CONTRADICTS * (1.0 + np.abs(a / column_scale(model)).max(axis=1, initial=0.0))
+    bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
     if not bad.any():
         return
     k, r = np.argwhere(bad)[0]
     constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
     A = constraint_jacobian(model, q[k])
-    moved = np.abs(A[constraint.rows]).max(axis=0) > 1e-9
+    moved = np.abs(scaled_equations(model, A)[constraint.rows]).max(axis=0) > RANK
     among = prescribed & moved if (prescribed & moved).any() else prescribed
     names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"

@@ -12,17 +12,17 @@ from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, require_constraints
+from liedyn.dynamics.loops.rank import column_scale, row_scale, row_sizes, significant
+from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
-from liedyn.kernels.loops.constraint_solver import DEPENDENT
 from liedyn.model.model import Model
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-RANK = DEPENDENT**0.5     # a singular value below this part of the largest is zero: forward dynamics' rule, which is of squares
-ZERO_ROW = 1e-10          # a row below this part of the longest is rounding: the tree keeps it by itself
-_MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1), of the largest joint force
-_ROUNDING = 1e-11          # [N m | N] no balance is better than this
+_MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1 rad/s^2), of the largest joint force,
+                           # in lengths of the loops
+_REST = 1e-11              # rad/s^2, or lengths: forces of slower accelerations need no balance (a turn takes ten days)
 
 
 class ConstrainedInverse(NamedTuple):
@@ -92,7 +92,7 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Source: K2 (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
+    Source: K2 (56)-(66), for any rank of A (the rule of `dynamics.loops.rank`).
 
     Examples
     --------
@@ -114,23 +114,23 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     tau_r = inverse_dynamics(model.open_tree(), q, v, a, f_ext=f_ext, passive=passive)
     A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
     lead = _common(tau_r, gamma, tau_p, w)
-    A, gamma, a, tau_r, tau_p, w, b = (_rows(lead, x, own) for x, own in (
-        (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1)))
+    A, gamma, a, tau_r, tau_p, w, b, q = (_rows(lead, x, own) for x, own in (
+        (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
     _refuse_motion(model, A, gamma, a)
-    tau, multipliers, case = _solve(model, A, tau_r, tau_p, b, mask, criterion, w)
+    tau, multipliers, case = _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w)
     case = case.reshape(lead)
     return ConstrainedInverse(tau.reshape(*lead, model.nv), multipliers.reshape(*lead, model.nc), case if lead else str(case))
 
 
 # the equations ----------------------------------------------------------------------------------------------------
-def _solve(model, A, tau_r, tau_p, b, mask, criterion, w):
-    size = row_lengths(A)
-    G = A / size[..., None]                                              # rows of unit length, multipliers size * lambda
+def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
+    size, unit = row_sizes(model), column_scale(model)
+    G = A * unit / size[:, None]                                         # of the order of one; multipliers size * lambda
     Ga, Gp = G[..., mask], G[..., ~mask]
-    rhs = (tau_r - tau_p)[..., ~mask]
+    rhs = (unit * (tau_r - tau_p))[..., ~mask]
     x, N, V = _of_passive(Gp, rhs)
-    _refuse_unbalanced(model, G, Gp, x, rhs, tau_r, b, mask)
-    rank, U = _range(np.swapaxes(Ga, -1, -2) @ N)                        # how the null space N moves tau_a: (61)
+    _refuse_unbalanced(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
+    rank, U = _range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
     case = _cases(G, rank, mask)
     multipliers = _least_norm(size, V, x)                                # (59)
     tau = np.where(mask, tau_r - _times(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
@@ -139,20 +139,9 @@ def _solve(model, A, tau_r, tau_p, b, mask, criterion, w):
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
         tau[..., mask] -= _times(U, _times(np.linalg.pinv(B, rcond=1e-14), w * tau[..., mask]))
-        x, _, V = _of_passive(G, tau_r - tau)                            # now every joint force is known
+        x, _, V = _of_passive(G, unit * (tau_r - tau))                            # now every joint force is known
         multipliers = _least_norm(size, V, x)
     return tau, multipliers, case
-
-
-def row_lengths(A):
-    """(…, m) by which rows are scaled to unit length; 1 for a row that is rounding."""
-    size = np.linalg.norm(A, axis=-1)
-    return np.where(size > ZERO_ROW * size.max(axis=-1, keepdims=True), size, 1.0)
-
-
-def significant(s):
-    """Which singular values (…, k), falling, count; where all are small none does."""
-    return s > RANK * np.maximum(s[..., :1], RANK)
 
 
 def _of_passive(Gp, rhs):
@@ -169,25 +158,27 @@ def _of_passive(Gp, rhs):
     return x, np.where(ranged, 0.0, V), np.where(ranged, V, 0.0)
 
 
-def _range(B):
-    """Rank and an orthonormal basis (columns beyond the rank are zero) of what B reaches; B's entries are of the order of one."""
+def _range(B, unit):
+    """Rank of B, of scaled equations, and an orthonormal basis (columns beyond the rank are zero) of the joint forces that it
+    reaches."""
     if not B.size:
         return np.zeros(len(B), int), np.zeros((*B.shape[:-1], 0))
     U, s, _ = np.linalg.svd(B, full_matrices=False)
-    kept = s > RANK
+    kept = significant(s)
+    U, _ = np.linalg.qr(np.where(kept[..., None, :], U, 0.0) / unit[:, None])
     return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
 
 
 def _least_norm(size, V, x):
     """lambda = x / size without what is not in the range of A_p, size * V: the least Euclidean norm."""
-    Q, _ = np.linalg.qr(size[..., None] * V)                             # the zero columns of V come last, and span nothing
+    Q, _ = np.linalg.qr(size[:, None] * V)                             # the zero columns of V come last, and span nothing
     Q = np.where((V != 0.0).any(axis=-2, keepdims=True), Q, 0.0)
     return _times(Q, _times(np.swapaxes(Q, -1, -2), x / size))
 
 
 def _cases(G, rank, mask):
     s = np.linalg.svd(G, compute_uv=False)
-    fixed = (s > RANK * s[..., :1]).sum(axis=-1) == mask.size
+    fixed = significant(s).sum(axis=-1) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
     return np.where(rank == 0, UNIQUE, several) if not fixed.any() else np.where(fixed, IMMOBILE, np.where(rank, several, UNIQUE))
 
@@ -250,7 +241,7 @@ def _rows(lead, x, own: int) -> np.ndarray:
 # what cannot be ---------------------------------------------------------------------------------------------------
 def _refuse_motion(model, A, gamma, a) -> None:
     gap = np.abs(_times(A, a) + gamma)
-    bad = gap > _MET * (1.0 + np.abs(a).max(axis=-1, keepdims=True))
+    bad = row_scale(model) * gap > _MET * (1.0 + np.abs(a / column_scale(model)).max(axis=-1, keepdims=True))
     if bad.any():
         k = int(np.argmax(bad.any(axis=-1)))
         r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
@@ -259,21 +250,25 @@ def _refuse_motion(model, A, gamma, a) -> None:
                                f"row {model.row_names[r]} (constrained_hybrid_dynamics gives consistent accelerations)")
 
 
-def _refuse_unbalanced(model, G, Gp, x, rhs, tau_r, b, mask) -> None:
+def _refuse_unbalanced(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     """No solution: (57) holds at the passive joints or not at all."""
     off = np.abs(_times(np.swapaxes(Gp, -1, -2), x) - rhs)
     scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
-    bad = off > (_MET * scale + _ROUNDING)[..., None]
+    bad = off > _MET * scale[..., None]
+    if bad.any():
+        M = np.diagonal(mass_matrix(model.open_tree(), q), axis1=-2, axis2=-1) * column_scale(model)**2
+        bad &= off > _REST * M.max(axis=-1, keepdims=True)
     if not bad.any():
         return
     k = int(np.argmax(bad.any(axis=-1)))
-    passive = np.flatnonzero(~mask)
+    passive, unit = np.flatnonzero(~mask), column_scale(model)[~mask]
     worst = [i for i in np.argsort(-off[k]) if bad[k, i]][:6]
-    places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i]:.3g} {'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
+    places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
+                       f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
                        for i in worst)
     s = np.linalg.svd(G[k], compute_uv=False)
-    free = mask.size - int((s > RANK * s[0]).sum())
+    free = mask.size - int(significant(s).sum())
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
     raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "

@@ -12,10 +12,10 @@ from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives, p
 from liedyn.dynamics.loops.constrained_inverse import (
     actuated_mask,
     constrained_inverse_dynamics,
-    row_lengths,
-    significant,
     weights_of,
 )
+from liedyn.dynamics.loops.rank import rank_of
+from liedyn.kernels.loops.constraint_solver import DEPENDENT
 from liedyn.model.model import Model
 
 
@@ -83,7 +83,7 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     rates = balance(np.zeros((*lead, nv)))
     D = np.concatenate([rates.dR1_dq, rates.dR1_dv, rates.M], axis=-1).reshape(-1, nv, 3 * nv)
     A, tau, multipliers = rates.A.reshape(-1, m, nv), motion.tau.reshape(-1, nv), motion.multipliers.reshape(-1, m)
-    rows = _Rows(A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
+    rows = _Rows(model, A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
     if criterion == "least_torque":
         w = np.zeros((*lead, nv))
         w[..., mask] = weights_of(weights, mask)
@@ -99,8 +99,8 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
 class _Rows:
     """A (N, m, nv), and along(x): rates (N, m, 3 nv) of A x."""
 
-    def __init__(self, A, along):
-        self.A, self.along = A, along
+    def __init__(self, model, A, along):
+        self.model, self.A, self.along = model, A, along
 
     def least(self, which, D, multipliers):
         """dlambda of the least lambda with A_p^T lambda given, where A_p^T dlambda = D_p; p: `which` (nv,)."""
@@ -114,7 +114,7 @@ class _Rows:
     def part(self, which):
         """A_p^+ as (N, nv, m), and a basis of the null space of A_p^T among columns of zeros."""
         A = np.where(which, self.A, 0.0)
-        return pseudo_inverse(A, _rank(A))
+        return pseudo_inverse(A, rank_of(self.model, A))
 
 
 def _least_torque(rows, D, mask, w, tau):
@@ -126,9 +126,9 @@ def _least_torque(rows, D, mask, w, tau):
     mu = inverse @ (rows.A @ force)
     B = np.where(mask[:, None], At @ null, 0.0)
     rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rows.along((force - mu)[..., 0])
-    return dtau - B @ (np.linalg.pinv(np.swapaxes(B, -1, -2) @ (W2 * B), rcond=1e-10, hermitian=True) @ rhs)
+    s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
+    kept = s > DEPENDENT * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]        # against A_a: B may be rounding throughout
+    y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
+    return dtau - B @ (V @ y)
 
 
-def _rank(A):
-    """As `constrained_inverse_dynamics` counts: of rows of unit length."""
-    return significant(np.linalg.svd(A / row_lengths(A)[..., None], compute_uv=False)).sum(axis=-1)

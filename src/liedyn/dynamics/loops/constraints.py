@@ -12,6 +12,7 @@ from liedyn.dynamics.calling.arguments import as_mask, states
 from liedyn.dynamics.calling.calls import check_configuration, check_finite, computed, refuse
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.loops.desk_for import desk_for
+from liedyn.dynamics.loops.rank import column_scale, row_scale
 from liedyn.errors import ComputationError, ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT, OK
@@ -187,7 +188,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     drive
         Motion of driven loops, as in `constraint_residual`.
     tolerance : float
-        Largest residual [rad | m] that counts as closed.
+        Largest residual that counts as closed [rad | metres per characteristic length of the loop]. Where rounding leaves more,
+        a thousand times as much does.
     on_error
         As in `inverse_dynamics`.
 
@@ -268,9 +270,10 @@ def nearest_velocity(model: Model, q: ArrayLike, v: ArrayLike, prescribed: Array
 def _refuse_contradiction(model, q, v, drive) -> None:
     """Where rows that depend on what is given could not be satisfied."""
     left = np.abs(constraint_velocity(model, q, v, drive=drive)).reshape(-1, model.nc)
-    most = CONTRADICTS * (1.0 + np.abs(v).max(initial=0.0))
-    if left.size and left.max() > most:
-        k, r = np.unravel_index(np.argmax(left), left.shape)
+    scaled, speed = left * row_scale(model), np.abs(v / column_scale(model)).reshape(-1, model.nv).max(axis=1, initial=0.0)
+    bad = scaled > CONTRADICTS * (1.0 + speed[:, None])
+    if bad.any():
+        k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
         state = f" of state {k}" if len(left) > 1 else ""
         raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.row_names[r]} stays at "
                                f"{left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")

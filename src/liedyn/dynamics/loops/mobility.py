@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike
-from liedyn.dynamics.loops.closing import RANK, Search, column_scale, row_scale
+from liedyn.dynamics.loops.closing import Search
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, require_constraints
+from liedyn.dynamics.loops.rank import RANK, column_scale, row_scale, scaled_equations, significant
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.model.model import Model
@@ -25,11 +26,12 @@ class Mobility:
     """Mobility of a constrained robot at a configuration.
 
     degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
-    rank          rank of A, with lengths in units of the robot's length
+    rank          rank of A, by the rule of `dynamics.loops.rank`
     redundant     names of rows that depend on the rows before them
     generic_rank  largest rank here and at neighbouring closed configurations
     rigid         no neighbouring configuration is closed: movable to first order at most, for any number of degrees
-    gap           smallest singular value that counts and largest that does not, both relative to the largest
+    gap           smallest singular value that counts and largest that does not, of A scaled by the lever arms of its loops:
+                  about one where constraints are independent, rounding where one follows from others
 
     Examples
     --------
@@ -70,7 +72,7 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     ModelError
         For a model without constraints.
     ComputationError
-        If a constraint residual is larger than 1e-6.
+        If a constraint residual is larger than 1e-6 [rad, or m per characteristic length of the loop].
     ShapeError, ConfigurationError
 
     Notes
@@ -88,8 +90,8 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     residual = np.abs(constraint_residual(model, q, drive=drive))
     if residual.ndim != 1:
         raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
-    if residual.max() > _CLOSED:
-        row = int(np.argmax(residual))
+    if (row_scale(model) * residual).max() > _CLOSED:
+        row = int(np.argmax(row_scale(model) * residual))
         raise ComputationError(f"the configuration violates the constraints: {model.row_names[row]} has a residual of "
                                f"{residual[row]:.3g} (assemble first)")
     A = scaled_jacobian(model, q, drive)
@@ -102,27 +104,23 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
 
 
 def scaled_jacobian(model, q, drive=None) -> np.ndarray:
-    return row_scale(model)[:, None] * constraint_jacobian(model, q, drive=drive) * column_scale(model)
+    return scaled_equations(model, constraint_jacobian(model, q, drive=drive))
 
 
 def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
     s = np.linalg.svd(A, compute_uv=False)
-    if not s.size or s[0] == 0:
-        return 0, (0.0, 0.0)
-    s = s / s[0]
-    rank = int((s > RANK).sum())
-    return rank, (float(s[rank - 1]), float(s[rank]) if rank < len(s) else 0.0)
+    rank = int(significant(s).sum())
+    return rank, (float(s[rank - 1]) if rank else 0.0, float(s[rank]) if rank < len(s) else 0.0)
 
 
 def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
     """Rows that follow from those before them, as many as are beyond the rank."""
     basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
-    enough = RANK * np.linalg.norm(A, 2)
     for r, row in enumerate(A):
         for _ in range(2):                                # again, for what rounding left
             row = row - basis.T @ (basis @ row)
         left[r] = np.linalg.norm(row)
-        if left[r] > enough:
+        if left[r] > RANK:
             basis = np.vstack([basis, row / left[r]])
     return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
 

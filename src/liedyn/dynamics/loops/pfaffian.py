@@ -8,9 +8,10 @@ import numpy as np
 
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, ShapeError
+from liedyn.kernels.loops.constraint_solver import DEPENDENT
 
 _STEP = 2e-3          # rad or m, of the differences that give dA/dt v: their error is about its sixth power
-_SAME = 1e-10         # relative: singular values below are zero
+_MET = 1e-5           # of the largest acceleration, or of 1 rad/s^2: what rows may miss
 
 
 def rows_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
@@ -38,28 +39,34 @@ def _rows(pfaffian, model, q) -> np.ndarray:
     return np.broadcast_to(P, (len(q), *P.shape[1:]))
 
 
-def hold(P, gamma, motion, tau):
+def hold(P, gamma, motion, tau, M):
     """Joint forces (N, nv) that with `tau` make motion(tau) (N, nv) obey P a + gamma = 0, the multipliers mu (N, k), and which
     rows do not follow from those before them (N, k).
 
-    Where rows depend on each other or on the model's constraints: the least mu."""
+    Where rows depend on each other or on the model's constraints: the least mu. M (N, nv, nv) of the open tree: by P M^-1 P^T
+    what the constraints leave of a row is judged."""
     if not P.shape[1]:
         return tau, gamma, np.empty(gamma.shape, dtype=bool)
     free = motion(tau)
     size = np.maximum(np.abs(tau).max(axis=1), 1.0)[:, None]
     R = np.stack([(motion(tau + size * P[:, j]) - free) / size for j in range(P.shape[1])], axis=2)
     G = P @ R                                                             # P M^-1 P^T within the model's constraints
-    gain, mu = np.linalg.pinv(G, rcond=_SAME, hermitian=True), np.zeros(gamma.shape)
+    open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
+    open_ = np.where(open_ > 0.0, open_, 1.0)
+    s, V = np.linalg.eigh(0.5 * (G + np.swapaxes(G, 1, 2)) / (open_[:, :, None] * open_[:, None]))
+    kept = s > DEPENDENT
+    gain = V @ (np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * np.swapaxes(V, 1, 2))
+    gain, mu = gain / (open_[:, :, None] * open_[:, None]), np.zeros(gamma.shape)
     for _ in range(3):
         a = motion(tau + np.einsum("nkj,nk->nj", P, mu))
         off = np.einsum("nkj,nj->nk", P, a) + gamma
         mu = mu - np.einsum("nkl,nl->nk", gain, off)
-    bad = np.abs(off) > _SAME**0.5 * (1.0 + np.abs(a).max(axis=1, initial=0.0))[:, None]
+    bad = np.abs(off) > _MET * (1.0 + np.abs(a).max(axis=1, initial=0.0))[:, None]
     if bad.any():
         k, r = np.argwhere(bad)[0]
         raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "
                                f"{abs(off[k, r]):.3g} "
                                "(it contradicts the other constraints or the prescribed motion)")
-    floor = _SAME * np.linalg.norm(G, axis=(1, 2))[:, None]
-    ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > floor).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
+    G = G / (open_[:, :, None] * open_[:, None])
+    ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > DEPENDENT).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
     return tau + np.einsum("nkj,nk->nj", P, mu), mu, np.diff(ranks, axis=1) > 0

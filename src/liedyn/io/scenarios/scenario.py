@@ -143,7 +143,8 @@ class Stabilization:
     """What keeps a simulated motion on its constraints.
 
     projection   after each step, position and velocity move onto the constraints by the shortest way in the metric of the mass
-                 matrix, until the largest residual is below `tolerance` [rad | m]
+                 matrix, until the largest residual is below `tolerance` [rad | m per
+                 length of the loop]
     baumgarte    accelerations that take a residual r away: r'' + 2 f r' + f^2 r = 0, f = `frequency` [rad/s]
     none         nothing: residuals grow with time
     """

@@ -63,7 +63,8 @@ CONSTRAINTS = Keys("constraints", (
     Key("stabilization", Choice(tuple(STABILIZATIONS)), "`projection`: after each step, position and velocity are projected onto "
         "the constraints in the metric of the mass matrix; `baumgarte`: the residual r obeys r'' + 2 f r' + f² r = 0; `none`",
         default_of(Stabilization, "method"), example="projection"),
-    Key("tolerance", Number(above=0, least=1e-15, most=1e-3), "of `projection`: the largest residual [rad or m]",
+    Key("tolerance", Number(above=0, least=1e-15, most=1e-3), "of `projection`: the largest residual [rad, or m per "
+        "characteristic length of the loop]",
         default_of(Stabilization, "tolerance"), kinds=kinds_with("tolerance", STABILIZATIONS), example=1e-12),
     Key("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),
         kinds=kinds_with("frequency", STABILIZATIONS), example=20)),

@@ -41,7 +41,7 @@ MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MUL
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
 FAR = 32                           # an angle is beyond what lines hold, and loops must go on
 OPEN = 20                          # a code beside those of `checks`: the constraints could not be closed
-CONTRADICTS = 1e-7                 # by rounding: of the largest number, and of one unit
+CONTRADICTS = 1e-7                 # by rounding: of the largest number, and of one rad/s^2 or length of the loop
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 _MOST = 30                # Newton steps; from an integrator's step one or two
 _STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
@@ -157,6 +157,16 @@ def worst(x):
 
 
 @primitive
+def worst_of(weight, x):
+    """Largest weight |x|; NaN if any is."""
+    y = 0.0
+    for k in range(x.size):
+        z = weight[k] * abs(x[k])
+        y = z if not z <= y and y == y else y
+    return y
+
+
+@primitive
 def copy(x, to):
     for k in range(x.size):
         to[k] = x[k]
@@ -174,12 +184,12 @@ def step_back(d, gap):
 @callee
 def project_position(d, x, tolerance):
     """By the shortest way in the metric of the mass matrix: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated (Gauss-Newton on the
-    manifold). Fixed coordinates stay. The largest residual that is left: figures[LEFT]."""
+    manifold). Fixed coordinates stay. The largest residual that is left, as the tolerance [rad | lengths]: figures[LEFT]."""
     before = np.inf
     for step in range(_MOST + 1):
         if part(x, RESIDUALS) != OK:
             return FAR
-        now = worst(d.residual)
+        now = worst_of(d.weight, d.residual)
         d.figures[LEFT] = now
         if now <= tolerance or (step > 1 and not now < _STALLED * before and now < 1e3 * tolerance):
             return OK
@@ -222,7 +232,7 @@ def close(d, x, counted):
             return CLOSED
     code = project_position(d, x, f[TOLERANCE])
     if code in (OPEN, SINGULAR):
-        largest_row(d.residual, f)
+        largest_row(d.weight, d.residual, f)
         return LOOP_OPEN if code == OPEN else LOOSE_JOINT
     if code == OK:
         code = project_velocity(d, x)
@@ -234,11 +244,12 @@ def close(d, x, counted):
 
 
 @primitive
-def largest_row(x, figures):
-    figures[BAD_ROW], figures[BAD_SIZE] = 0, 0.0
+def largest_row(weight, x, figures):
+    row, most = 0, 0.0
     for r in range(x.size):
-        if not abs(x[r]) <= figures[BAD_SIZE]:
-            figures[BAD_ROW], figures[BAD_SIZE] = r, abs(x[r])
+        if not weight[r] * abs(x[r]) <= most:
+            row, most = r, weight[r] * abs(x[r])
+    figures[BAD_ROW], figures[BAD_SIZE] = row, abs(x[row])
 
 
 # singular configurations ------------------------------------------------------------------------------------------
@@ -247,15 +258,15 @@ def look_around(d):
     watch(d.solver, d.figures[TIME], d.figures)
     given, scale, prescribed = d.drive.size > 0, 0.0, d.mask.view(np.bool_)
     for k in range(d.found_a.size):
-        given, scale = given or prescribed[k], max(scale, abs(d.found_a[k]))
-    return CONTRADICTION if given and contradicted(d.solver, CONTRADICTS * (1.0 + scale), d.figures) else CLOSED
+        given, scale = given or prescribed[k], max(scale, abs(d.found_a[k]) / d.unit[k])
+    return CONTRADICTION if given and contradicted(d.solver, d.weight, CONTRADICTS * (1.0 + scale), d.figures) else CLOSED
 
 
 @primitive
-def contradicted(solver, most, figures):
+def contradicted(solver, weight, most, figures):
     """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
     for r in range(solver.keep.size):
-        if solver.keep[r] < 0.5 and abs(solver.z[r]) > most:
+        if solver.keep[r] < 0.5 and weight[r] * abs(solver.z[r]) > most:
             figures[BAD_ROW], figures[BAD_SIZE] = r, abs(solver.z[r])
             return True
     return False

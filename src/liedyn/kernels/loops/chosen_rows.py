@@ -26,9 +26,9 @@ def solve_chosen(rows, matrix, made, rhs, out, work):
             l = y * load(work, gain + j)
             d, x = d - y * l, x - l * load(work, z + j)
             store(work, i * k + j, l)
-        store(work, gain + i, 1.0 / d)
-        store(work, z + i, x)
         pivot = d / load(made, p)
+        store(work, gain + i, where_less(FAIR, pivot, 1.0 / d, zero))        # else infinite numbers hide why a run ends
+        store(work, z + i, x)
         least = where_less(pivot, least, pivot, least)
     for r in range(m):
         store(out, r, zero)

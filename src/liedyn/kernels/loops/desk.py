@@ -18,7 +18,7 @@ HEADER = 24
 N, NQ, NV, NC, M, DRIVEN, FORCED, PASSIVE, SIZE, MACHINE, MACHINE_SIZE, RUN, PART = range(13)
 
 # places in Desk.figures
-(TOLERANCE,                        # of a projection [rad | m]; 0: none
+(TOLERANCE,                        # of a projection [rad | lengths of the loop]; 0: none
  DRIFT, DRIFT_VELOCITY,            # the largest before a projection [rad | m], [rad/s | m/s]
  RANK,                             # independent rows at the last accepted state; -1 before the first
  SMALL_1, TIME_1, SMALL_2, TIME_2, # their volume at the last two accepted states
@@ -52,6 +52,8 @@ class Desk(NamedTuple):
     mask: np.ndarray          # (nv,) begins with as many bools: what is prescribed in motion
     fixed: np.ndarray         # (nv,) the same in a projection of the position
     held: np.ndarray          # (nv,) the same in a projection of the velocity
+    weight: np.ndarray        # (m,) residuals times it have no unit: 1 in rad, the inverse length of the loop in m
+    unit: np.ndarray          # (nv,) one unit of movement: 1 rad, or a length of the loops [m]
     solver: SolverWork        # its matrix and size, too
     rest: np.ndarray          # what the first of two parts leaves to the second
 
@@ -64,8 +66,8 @@ def desk_of(x):
 
 @everywhere
 def desk_sizes(n, nq, nv, m, driven, forced):
-    return (HEADER, nq, nv, nv, nv, 6 * n * forced, 24 * driven, 1, FIGURES, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv, nv, nv,
-            solver_memory(m))
+    return (HEADER, nq, nv, nv, nv, 6 * n * forced, 24 * driven, 1, FIGURES, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv, nv, nv, m,
+            nv, solver_memory(m))
 
 
 @primitive

@@ -4,7 +4,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import kernel, primitive
-from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, LOOK, MEASURE, MOVE, copy, run, worst
+from liedyn.kernels.checks import OK
+from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, CLOSED, LOOK, MEASURE, MOVE, copy, run, worst
 from liedyn.kernels.loops.desk import TIME, desk_of
 from liedyn.kernels.simulation.signals import three
 from liedyn.lie.rotation_motion import angles_motion
@@ -53,6 +54,18 @@ def tied_hybrid(ties, work):
     copy(d.found_a, work.a)
     copy(d.found_tau, work.tau)
     return code
+
+
+@primitive
+def look_from(ties, t, work):
+    """`look_around` at an accepted state of a method that does without `tied_hybrid`. Overwrites ties.multipliers."""
+    d = desk_of(ties.desk)
+    copy(work.q, d.q)
+    copy(work.v, d.v)
+    copy(work.a, d.a)
+    copy(work.tau, d.tau)
+    copy(work.F, d.f_ext)
+    return CLOSED if run(ties.desk, MOVE) != OK else look_around(ties, t)         # lines hold for angles that are not large
 
 
 @primitive

@@ -63,7 +63,8 @@ def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, work, motion):
     zero = number_like(work.X, 0.0)
     a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
     W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(work.T_a, c), F))
-    other, sums = zero6(zero), (zero, zero, zero, zero)
+    arm = load(loops.length, c)
+    other, sums = zero6(zero), (zero, arm * arm * dot3(F[1], F[1]), zero, zero)     # a force has at least the loop's lever arms
     i, end = b, common
     for leg in range(3):
         while i != end:

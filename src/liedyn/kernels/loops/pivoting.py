@@ -1,7 +1,8 @@
 """A square system of motion and constraints, J = [P -A^T; A 0], whose rows may depend on each other: Gauss with full pivoting.
 
-Rows and columns are scaled alike first: those of motion by their diagonals, those of constraints to unit length. A pivot that is
-rounding ends the elimination; the unknowns that are left are zero.
+Rows and columns are scaled alike first: those of motion by their diagonals, those of constraints by the length that they would
+have if nothing cancelled (`PivotWork.reach`), so that a row of rounding stays rounding. A pivot that is rounding ends the
+elimination; the unknowns that are left are zero.
 """
 from typing import NamedTuple
 
@@ -10,8 +11,8 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.lie.lanes import sqrt
 
-DEPENDENT = 1e-11             # of the largest entry
-_NOTHING = 1e-10              # of the longest row of A: a row that is but rounding
+DEPENDENT = 1e-11             # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
+                              # sine of 1e-5 counts as zero (`constraint_solver`)
 
 
 class PivotWork(NamedTuple):
@@ -23,6 +24,7 @@ class PivotWork(NamedTuple):
     column: np.ndarray        # (N,) int64
     rank: np.ndarray          # (1,) int64
     null: np.ndarray          # (m, m) orthonormal rows: multipliers without effect
+    reach: np.ndarray         # (m, n) how large entries of A would be if nothing cancelled
 
 
 @kernel
@@ -60,17 +62,14 @@ def factor_pivoted(n, work):
 
 @primitive
 def scale_rows(n, work):
-    J, N, longest = work.J, work.J.shape[0], 0.0
+    J, N = work.J, work.J.shape[0]
     for i in range(n):
         work.size[i] = 1.0 / sqrt(max(abs(J[i, i]), 1e-300))
     for r in range(n, N):
         x = 0.0
         for j in range(n):
-            x += (J[r, j] * work.size[j])**2
-        work.size[r] = sqrt(x)
-        longest = max(longest, work.size[r])
-    for r in range(n, N):
-        work.size[r] = 1.0 / max(work.size[r], _NOTHING * longest, 1e-300)
+            x += (work.reach[r - n, j] * work.size[j])**2
+        work.size[r] = 1.0 / sqrt(x) if x > 0.0 else 1.0
     for i in range(N):
         for j in range(N):
             J[i, j] *= work.size[i] * work.size[j]

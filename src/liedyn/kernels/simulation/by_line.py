@@ -47,7 +47,7 @@ def rates_by_line(line, t, q0, y, K, row, work):
         run(line.desk, MULTIPLY)
         call(line.second, pointers(line, q0, y, dy, readings, work))
     code = verdict(line, refused, int64(line.verdict[0]), y, work)
-    if line.desk.size and row == 0 and code == RUNNING:
+    if line.desk.size and (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
         desk_of(line.desk).figures[TIME] = t
         code = run(line.desk, LOOK)
     if code == RUNNING:

@@ -13,13 +13,13 @@ from liedyn.kernels.simulation.signals import keep_readings
 @kernel
 def rates_by_loops(index, constants, plant, schedule, signals, ties, t, q0, y, K, row, work):
     """Rates of y at t into K[row], and behind them what as many switches as K has columns for read; row 0 is of an accepted
-    state. ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled. Leaves the state in work.
-    Returns a code."""
+    state, the last one of an output. ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled.
+    Leaves the state in work. Returns a code."""
     tree = tree_of(index, constants)
     code = int64(open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, K[row][:y.size], work))
     keep_readings(signals.held, K, row, y.size)
     if ties is not None:                                      # noqa: SIM102 - Numba prunes what asks for None alone
-        if row == 0 and code == RUNNING:
+        if (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
             code = look_around(ties, t)
     return code
 

@@ -18,7 +18,7 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import FIRST, KIND
 from liedyn.joints.kinds import ROLLING
 from liedyn.joints.retraction import chart_rate, retract
-from liedyn.kernels.loops.by_parts import copy
+from liedyn.kernels.loops.by_parts import copy, worst_of
 from liedyn.kernels.loops.constrained_derivatives import BalanceWork, Rates, balance, balance_rates, rates_work, row_velocities
 from liedyn.kernels.loops.desk import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.loops.loop_motion import move_drives
@@ -35,7 +35,7 @@ TOO_FAR = 1e3                # of the tolerances: what is left where rounding en
 
 
 class AlphaWork(NamedTuple):
-    method: np.ndarray        # (7,) parameters, step, tolerances of residuals [rad | m] and of forces, relative
+    method: np.ndarray        # (7,) parameters, step, tolerances of residuals [rad | lengths] and of forces, relative
     q: np.ndarray             # (nq,) at the beginning of the step
     v: np.ndarray             # (nv,)
     a: np.ndarray             # (nv,) dv
@@ -54,6 +54,7 @@ class AlphaWork(NamedTuple):
     solver: PivotWork
     balance: BalanceWork
     scratch: np.ndarray       # of `rates_work`
+    weight: np.ndarray        # (m,) residuals times it have no unit
 
 
 # a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
@@ -125,7 +126,8 @@ def force_size(work, own):
 # matrices -----------------------------------------------------------------------------------------------------------------
 @primitive
 def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
-    """own.solver.J from own.rates: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of the unit matrix where prescribed."""
+    """own.solver.J from own.rates: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of a diagonal matrix where
+    prescribed."""
     nv, m, J, R = plant.prescribed.size, own.multipliers.size, own.solver.J, own.rates
     for i in range(nv):
         for j in range(nv):
@@ -139,9 +141,10 @@ def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
             J[nv + r, nv + s] = 0.0
     for i in range(nv):
         if plant.prescribed[i]:
+            diagonal = J[i, i]
             for j in range(nv + m):
                 J[i, j], J[j, i] = 0.0, 0.0
-            J[i, i] = 1.0
+            J[i, i] = diagonal                               # its size tells that of the coordinate (`pivoting.scale_rows`)
 
 
 @primitive
@@ -242,7 +245,8 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
         state.count[4] += 1
         if renew:
             size = max(force_size(work, own), 1e-12)
-        now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]), largest_of(own.open_) / own.method[CLOSED])
+        now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]),
+                  worst_of(own.weight, own.open_) / own.method[CLOSED])
         if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):
             least(own.solver, own.multipliers)
             return RUNNING

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
+from liedyn.dynamics.loops.rank import row_scale, without_rounding
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
@@ -16,13 +16,13 @@ from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.doubts import not_positive
 from liedyn.model.spatial import full
 from liedyn.simulation.events.begun_motions import begin_motions
-from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump
+from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump, point_rows
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
 
-_CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
+_CLOSED = 1e-6           # rad | lengths of the loop: what may be missing where a loop closes
 
 
 class Actions:
@@ -72,12 +72,14 @@ class Actions:
         if not rows:
             return moment
         rows = np.concatenate([np.arange(one.start, one.stop) for one in rows])
-        off = np.abs(constraint_residual(moment.model, moment.q)[rows])
-        if off.max(initial=0.0) > _CLOSED:
-            name = moment.model.row_names[rows[int(np.argmax(off))]]
-            raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off.max():.3g} (rad or m) in {name}",
+        off = np.abs(constraint_residual(moment.model, moment.q))
+        scaled = (row_scale(moment.model) * off)[rows]
+        if scaled.max(initial=0.0) > _CLOSED:
+            row = rows[int(np.argmax(scaled))]
+            name = moment.model.row_names[row]
+            raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off[row]:.3g} (rad or m) in {name}",
                                 place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
-        A = constraint_jacobian(moment.model, moment.q)[rows]
+        A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
         return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
 
     def _lock(self, moment: Moment, action: Lock, t: float, event: Event) -> Moment:
@@ -125,7 +127,7 @@ class Actions:
                                             f"{name} is locked from then on (an event with unlock frees it)")
                 return self._lock(moment, Lock((name,), True, action.place), t, event)
             return collided(moment, problem, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
-        row = self._row(moment, action)
+        row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
         if approach >= 0.0:
             return moment
@@ -133,13 +135,6 @@ class Actions:
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return collided(moment, problem, row[None], np.array([-action.restitution * approach]))
-
-    def _row(self, moment: Moment, action: Impact) -> np.ndarray:
-        """The velocity of a point of a link along the normal."""
-        J = jacobian(moment.model.open_tree(), moment.q, action.link, frame="local_world_aligned")
-        R = link_poses(moment.model.open_tree(), moment.q)[self.model.link_names.index(action.link)][:3, :3]
-        arm = np.cross(R @ np.array(action.point), np.array(action.normal))
-        return np.concatenate([arm, action.normal]) @ J
 
     def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
         modes = self.modes

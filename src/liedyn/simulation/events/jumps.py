@@ -12,12 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.kinematics import jacobian, link_poses
+from liedyn.dynamics.loops.rank import column_scale
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
+from liedyn.kernels.loops.constraint_solver import DEPENDENT
 
-_DEPENDENT = 1e-11           # of the largest singular value: rows that depend on each other
+_ROUNDED = 1e-12             # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
 _CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
-_NOTHING = 1e-12             # of the velocity: what rounding makes rows miss where nothing is asked for
+_NOTHING = 1e-12             # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
 REST_AFTER = 3               # impacts of a joint that come at once: it rests
 _AT_ONCE = 5e-13             # s, and 64 spacings of the time
 _ROUNDING = 16               # spacings of the position: the way there and back is less
@@ -45,12 +48,11 @@ def jump(model, q, v, rows, b) -> Jump:
 def jumps(model, q, v, rows, b) -> Jump:
     """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
     M = mass_matrix(model.open_tree(), q)
-    size = np.linalg.norm(rows, axis=-1)                       # rows in rad and in m: by their own measure
-    size[size == 0.0] = 1.0                                    # as those of a planar mechanism across its plane
+    size = sizes_in(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
     along = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
     response = G @ along
-    inverse = np.linalg.pinv(response, rcond=_DEPENDENT, hermitian=True)
+    inverse = np.linalg.pinv(response, rcond=DEPENDENT, hermitian=True)
     miss = b - _times(G, v)
     p = _times(inverse, miss)
     p += _times(inverse, miss - _times(response, p))           # once more: it takes rounding away
@@ -58,8 +60,31 @@ def jumps(model, q, v, rows, b) -> Jump:
     after = v + _times(along, p)
     scale = np.maximum(_largest(miss), _largest(b))
     missed = _largest(_times(G, after) - b)
-    contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(_largest(v), 1e-8)
+    energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # as G v is measured: G M^-1 G^T has ones on its diagonal
+    slow = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * column_scale(model)**2).max(axis=-1))
+    contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(energy, slow)
     return Jump(after, impulse, p * _times(G, after + v) / 2, contradicted)
+
+
+def point_rows(model, q, link: str, point, normal) -> np.ndarray:
+    """(…, nv): the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree; zero where a
+    coordinate moves the point across the normal but for rounding."""
+    J = jacobian(model, q, link, frame="local_world_aligned")
+    T = link_poses(model, q)[..., model.link_names.index(link), :, :]
+    x, n = (T[..., :3, :3] @ np.asarray(point, dtype=float)), np.asarray(normal, dtype=float)
+    wrench = np.concatenate([np.cross(x, n), np.broadcast_to(n, x.shape)], axis=-1)[..., None, :]
+    rows, sizes = (wrench @ J)[..., 0, :], (np.abs(wrench) @ np.abs(J))[..., 0, :]
+    place = np.linalg.norm(T[..., :3, 3], axis=-1) + np.linalg.norm(x, axis=-1)           # lever arms are differences of these
+    sizes = sizes + np.linalg.norm(n) * place[..., None] * np.linalg.norm(J[..., :3, :], axis=-2)
+    return np.where(np.abs(rows) <= _ROUNDED * sizes, 0.0, rows)
+
+
+def sizes_in(along, rows):
+    """(…, k) by which rows are divided so that G M^-1 G^T has ones on its diagonal; along: M^-1 rows^T. 1 for a row of zeros.
+
+    Rows are not rounding throughout: those of constraints are then zero (`rank.without_rounding`)."""
+    square = np.einsum("...ki,...ik->...k", rows, along)
+    return np.sqrt(np.where(square > 0.0, square, 1.0))
 
 
 def _times(A, x):

@@ -7,6 +7,7 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.events.jumps import jump
 
@@ -38,7 +39,8 @@ def kept(moment: Moment, problem, moved=(), closing=()) -> tuple[np.ndarray, np.
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
     rows = np.eye(len(moment.v))[prescribed]
     if moment.model.nc:
-        rows = np.vstack([rows, np.delete(constraint_jacobian(moment.model, moment.q), closing, axis=0)])
+        A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))
+        rows = np.vstack([rows, np.delete(A, closing, axis=0)])
     return rows, rows @ moment.v
 
 

@@ -24,7 +24,8 @@ from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem
-from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once
+from liedyn.kernels.loops.constraint_solver import DEPENDENT
+from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, sizes_in
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.joint_limits.stops import Stop
 
@@ -144,7 +145,8 @@ def _mobility(moment: Moment, problem: Problem) -> np.ndarray:
     W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem)
     if not len(K):
         return W
-    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=1e-11)[0]
+    K = K / sizes_in(W @ K.T, K)[:, None]
+    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=DEPENDENT)[0]
 
 
 def _complementary(A, b) -> np.ndarray:

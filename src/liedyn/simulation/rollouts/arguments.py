@@ -15,6 +15,7 @@ from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
+from liedyn.dynamics.loops.rank import row_scale
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
@@ -26,7 +27,7 @@ from liedyn.io.yaml_text import Node
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact import bind_contacts
 
-CLOSED = 1e-6, 1e-6          # rad or m, and their rates: states off the constraints by more are refused
+CLOSED = 1e-6, 1e-6          # rad or lengths of the loop, and their rates: states off the constraints by more are refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +124,7 @@ class Given:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
         self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
         self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
+        self.singular: dict[int, float] = {}                            # when those passed a singular configuration
         for name, x in (("tau", self.tau), ("a", self.a)):
             self._check_steps(name, x)
         self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
@@ -145,12 +147,13 @@ class Given:
         with self.each_robot():
             open_q, open_v = constraint_residual(model, self.q), constraint_velocity(model, self.q, self.v)
         for name, x, at, mend in (("q0", open_q, 0, "project_configuration, or assemble"), ("v0", open_v, 1, "project_velocity")):
-            worst = np.abs(x).max(axis=1, initial=0.0)
+            off = np.abs(x) * row_scale(model)
+            worst = off.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))
             if worst[k] > CLOSED[at]:
-                row = model.row_names[int(np.argmax(np.abs(x[k])))]
+                row = model.row_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
-                                         f"{CLOSED[at]:g}; use ld.{mend}")
+                                         f"{CLOSED[at]:g} rad or lengths of the loop; use ld.{mend}")
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
             begins.setdefault(mask.tobytes(), (first, mask))

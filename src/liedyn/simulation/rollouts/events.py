@@ -12,8 +12,8 @@ import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array
 from liedyn.dynamics.calling.calls import scratch
-from liedyn.dynamics.kinematics import jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
@@ -21,7 +21,7 @@ from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
-from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps
+from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps, point_rows
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import find
 from liedyn.simulation.rollouts.arguments import Given, scenario_key
@@ -375,11 +375,11 @@ class _MidStep:
                 row[:, model.v_names.index(action.coordinate)] = 1.0
                 prescribed[model.v_names.index(action.coordinate)] = False
             else:
-                row = self._row(model.open_tree(), action, self.q[k])
+                row = point_rows(model.open_tree(), self.q[k], action.link, action.point, action.normal)
             come = (row * self.v[k]).sum(axis=1)
             kept = np.broadcast_to(np.eye(model.nv)[prescribed], (len(k), int(prescribed.sum()), model.nv))
             if model.nc:
-                kept = np.concatenate([kept, constraint_jacobian(model, self.q[k])], axis=1)
+                kept = np.concatenate([kept, without_rounding(model, constraint_jacobian(model, self.q[k]))], axis=1)
             rows = np.concatenate([row[:, None], kept], axis=1)
             b = (rows @ self.v[k][..., None])[..., 0]
             b[:, 0] = -action.restitution * come
@@ -387,14 +387,6 @@ class _MidStep:
         hits = np.full(len(k), True) if action.coordinate else come < 0.0
         self.v[k[hits]] = found.v[hits]
         self.codes[k[hits & found.contradicted]] = CONTRADICTED
-
-    def _row(self, model, action: Impact, q) -> np.ndarray:
-        """(n, nv): the velocity of a point of a link along the normal."""
-        J = jacobian(model, q, action.link, frame="local_world_aligned")
-        R = link_poses(model, q)[:, model.link_names.index(action.link), :3, :3]
-        normal = np.array(action.normal)
-        wrench = np.concatenate([np.cross(R @ np.array(action.point), normal), np.tile(normal, (len(q), 1))], axis=1)
-        return (wrench[:, None] @ J)[:, 0]
 
 
 _DO = {Stop: _MidStep._stop, Note: _MidStep._go_by, Set: _MidStep._put, Impact: _MidStep._hit}

@@ -117,8 +117,8 @@ class Rollout(Immutable):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What is doubtful, one line each: events after the end; a step too long for stiff forces, by the first run. Computed
-        when it is asked for."""
+        """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
+        mechanisms, by the first run. Computed when it is asked for."""
         if not self.ended_at.size:
             return ()
         first = np.unravel_index(0, self.ended_at.shape)

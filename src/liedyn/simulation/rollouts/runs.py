@@ -10,6 +10,8 @@ import numpy as np
 from liedyn.codegen.lines import recent, wanted
 from liedyn.codegen.steps.whole_step import DEPENDENT_ROWS, WholeStep
 from liedyn.dynamics.calling.arguments import as_array
+from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.rank import scaled_equations, significant
 from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_of
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
@@ -24,6 +26,7 @@ from liedyn.simulation.rollouts.events import EventHandler, Events, without_held
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
+_TURNED = 0.5            # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
@@ -130,7 +133,39 @@ def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: b
 
 def notes_of(events: Events | None, *first_run) -> tuple[str, ...]:
     """What is doubtful about a rollout. first_run: the other arguments of `stiff_notes`."""
-    return (*(events.notes if events else ()), *stiff_notes(*first_run))
+    problem, runs, _, _, t, q, _ = first_run
+    return (*(events.notes if events else ()), *stiff_notes(*first_run), *singular_notes(problem, runs, t, q))
+
+
+def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:
+    """A note where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some outputs
+    t (R,), q (R, nq) lie before it and some behind."""
+    passed = dict(runs.singular)
+    first = None if 0 in passed or not runs.rows else _singular_time(problem, runs, t, q)
+    if first is not None:
+        passed[0] = first
+    if not passed:
+        return ()
+    k = min(passed, key=lambda k: (passed[k], k))
+    others = f" (and those of {len(passed) - 1} more runs)" if len(passed) > 1 else ""
+    return (f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{others}: constraints became "
+            "dependent there, where the motion may branch; it was continued straight through",)
+
+
+def _singular_time(problem: Problem, runs: Given, t, q) -> float | None:
+    """When the equations that the first run rests on became dependent: at an output, or between two, where their orientation
+    turns round: there the determinant of A(t1) A(t2)^T is negative, as it is not for small motions otherwise."""
+    model, whole = robot_of(runs, 0), np.isfinite(q).all(axis=1)
+    rows = np.array(next(iter(runs.rows.values()))[2], dtype=int)
+    if not len(rows) or not whole.any():
+        return None
+    A = np.where(problem.prescribed, 0.0, scaled_equations(model, constraint_jacobian(model, q[whole])))[:, rows]
+    singular, t = ~significant(np.linalg.svd(A, compute_uv=False)).all(axis=1), t[whole]
+    if singular.any():
+        return float(t[np.argmax(singular)])
+    size = np.linalg.det(A @ np.swapaxes(A, 1, 2))
+    turned = np.linalg.det(A[:-1] @ np.swapaxes(A[1:], 1, 2)) < -_TURNED * np.sqrt(size[:-1] * size[1:])
+    return float(0.5 * (t[:-1] + t[1:])[np.argmax(turned)]) if turned.any() else None
 
 
 def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
@@ -226,7 +261,11 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
         own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
-            solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(driving[k], dt), keeper=kept)
+            stretch = solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(driving[k], dt),
+                                    keeper=kept)
+            loops = stretch.statistics.loops
+            if loops is not None and loops.singular:
+                runs.singular[k] = loops.singular_time
         except ComputationError as error:
             moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
