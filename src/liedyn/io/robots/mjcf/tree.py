@@ -6,14 +6,11 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.xml_reader import XmlReader
-from liedyn.io.text_file import read_bytes
 
 DEEPEST = 200                        # levels of nesting: a chain of bodies is one level a body
 MOST_FILES = 100
@@ -124,15 +121,6 @@ class Element:
                 raise self.problem("not a finite number" if _NUMBER.match(word) else "wrong value", attribute, found=word,
                                    expected="finite numbers with blanks between")
         return tuple(map(float, words))
-
-
-def root_tag(path: str | os.PathLike) -> str | None:
-    """The tag of a file's first element; None where there is none."""
-    try:
-        _, root = next(ElementTree.iterparse(BytesIO(read_bytes(path, ModelError)), ["start"]))
-    except (ElementTree.ParseError, StopIteration, LookupError):
-        return None
-    return root.tag.rpartition("}")[2]
 
 
 def read_mjcf_tree(path: str | os.PathLike) -> Element:
