@@ -59,4 +59,5 @@ class _Reader(XmlReader):
             what, expected = "not a URDF file", "<robot>"
             if self.file.lower().endswith(".xml"):
                 what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
-            raise ModelError(what, place=self.place(), found=f"<{tag}>", expected=expected, hint=_OTHER_FORMATS.get(tag))
+            raise ModelError(what, place=self.place(), found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
+                             hint=_OTHER_FORMATS.get(tag))

@@ -128,7 +128,7 @@ def read_mjcf_tree(path: str | os.PathLike) -> Element:
     file = os.fspath(path)
     root = _Reader(file).read()
     if root.tag != "mujoco":
-        raise ModelError("not a MuJoCo file", place=Place(file, root.line), found=f"<{root.tag}>", expected="<mujoco>")
+        raise ModelError("not a MuJoCo file", place=Place(file, root.line), expected="<mujoco>")
     _include(root, Path(file).parent, [os.path.realpath(file)])
     return root
 
