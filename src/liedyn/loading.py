@@ -137,5 +137,5 @@ def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
 
 
 def _is_mjcf(path: Path) -> bool:
-    from liedyn.io.robots.mjcf.tree import root_tag
+    from liedyn.io.robots.xml_reader import root_tag
     return root_tag(path) == "mujoco"

@@ -50,7 +50,7 @@ BAD = [
     (ONE + "outputs: {initial.q.elbow: final(t)}\n", "two columns of the table have the same name; found 'initial.q.elbow'"),
     (vary("list: [a], scale: relative"), "relative values must be numbers"),
     (vary("csv: {file: no.csv, column: a}"), "file: no such CSV file; found .*no.csv"),
-    (vary("csv: {file: values.csv, column: c}"), "column: no such column; found 'c'; expected one of a, b of"),
+    (vary("csv: {file: values.csv, column: c}"), "column: no such column; found 'c'; expected a name in line 1 of"),
     (vary("csv: {file: values.csv, column: b}"), r"values.csv:3: b: not a number; found 'x'"),
     (vary("csv: {file: others.csv, column: a}"), "others.csv:1: a: two columns have the same name"),
     (vary("csv: {file: others.csv, column: b}"), "others.csv:2: b: not a number; found '1_000'"),

@@ -52,7 +52,7 @@ SCENARIOS = {
     "alias bomb": (None, BOMB.encode(), ":2: l1[0]: YAML aliases are not supported"),
     "huge nesting": (None, b"a: " + b"[" * 100_000, ":1: too deeply nested"),
     "code": (None, b"robot: !!python/object/apply:os.system [id]", ":1: robot: YAML tags are not supported"),
-    "a list": (None, b"- robot: bar.yaml\n", ":1: wrong value"),
+    "a list": (None, b"- robot: bar.yaml\n", ":1: not a file of this kind"),
     "not YAML": ("{q: {hip: 1}}", b"{q: {hip: 1}", ":5: not valid YAML"),
     "no robot": ("robot: bar.yaml\n", b"", ":1: the key robot is missing"),
     "missing robot": ("bar.yaml", b"none.yaml", ":1: robot: no such robot file; found 'none.yaml'"),

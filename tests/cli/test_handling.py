@@ -99,9 +99,10 @@ def test_a_dry_run_refuses_what_a_run_refuses(folder, arguments, status, text):
     assert (result.exit_code, result.stdout) == (status, "") and text in result.stderr
 
 
-def test_a_dry_run_refuses_an_existing_run(folder):
+def test_a_dry_run_reports_an_existing_run(folder):
     ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.1", "-S", "external_forces=[]")
-    assert "exists already" in run("simulate", "swing.yaml", "--dry-run").stderr
+    found = ok("simulate", "swing.yaml", "--dry-run")
+    assert "note: runs/swing exists already; --force overwrites it" in found.stderr and found.stdout
     ok("simulate", "swing.yaml", "--dry-run", "--force")
 
 

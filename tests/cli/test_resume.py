@@ -111,8 +111,13 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
     with held(place):
         refused("another process is computing runs/swing")
     rows = (place / "rows").read_bytes()
-    (place / "rows").write_bytes(rows[:-8])
-    refused("is damaged: the run cannot be resumed (--force without --resume starts anew)")
+    (place / "rows").unlink()
+    refused("is damaged")
+    flipped = bytes([rows[len(rows) // 3] ^ 0x10])
+    for damaged in (rows[:-8], b"", rows[8:] + rows[:8], rows[:len(rows) // 3] + flipped + rows[len(rows) // 3 + 1:],
+                    b"A" * 64 + rows[64:], rows[:-1] + b"\x7f", b"\0" * 8 + rows):
+        (place / "rows").write_bytes(damaged)
+        refused("is damaged: the run cannot be resumed (--force without --resume starts anew)")
     (place / "rows").write_bytes(rows + b"left by a process that was killed")
     whole = (place / "checkpoint").read_bytes()
     for damaged in (b"", b"PK", whole[:-1], whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:]):

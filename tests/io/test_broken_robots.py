@@ -140,7 +140,7 @@ YAML = {
     "not-utf8": (b"name: r\nlinks: {\xff: }", 2, "this is not a text file; expected text in UTF-8"),
     "syntax": (yaml("axis: [0, 0, 1]", "axis: [0, 0, 1"), 14, "not valid YAML: "),
     "tab": (yaml("    mass: 1\n", "\tmass: 1\n"), 5, "not valid YAML: "),
-    "a-list": (b"- 1\n- 2\n", 1, "wrong value; found [1, 2]; expected a mapping (key: value)"),
+    "a-list": (b"- 1\n- 2\n", 1, "not a file of this kind; expected a mapping (key: value)"),
     "two-documents": (YAML_HEAD.encode() + b"---\nname: s\n", 16, "a second YAML document"),
     "alias-bomb": (b"a: &a [1, 1]\nb: &b [*a, *a]\n", 2, "b[0]: YAML aliases are not supported"),
     "huge-nesting": (b"links: " + b"{a: " * 10_000, 1, "too deeply nested; expected at most 50 levels"),

@@ -70,8 +70,8 @@ TOUCH = "contacts: {links: {tip: {sphere: {radius: 0.1}}}}\n"
 BROKEN = {
     "empty": ("", None, "the file is empty"),
     "comment only": ("# nothing\n", None, "the file is empty"),
-    "a list": ("- 1 #!\n- 2\n", None, "wrong value; found [1, 2]; expected a mapping"),
-    "a word": ("hello #!\n", None, "wrong value; found hello; expected a mapping"),
+    "a list": ("- 1 #!\n- 2\n", None, "not a file of this kind; expected a mapping"),
+    "a word": ("hello #!\n", None, "not a file of this kind; expected a mapping"),
     "not YAML": ("robot: [a\n\n", None, "not valid YAML"),
     "a tab": ("robot:\n\tx: 1 #!\n", None, "not valid YAML"),
     "no robot": ("duration: 2 #!\n", None, "the key robot is missing; expected the path of a robot file"),

@@ -86,7 +86,7 @@ def test_standard_input(monkeypatch):
     (b"\x7fELF\0\0\1\2", ["the file is binary"]),
     (b"\xff\xfet\0,\0", ["UTF-16", "expected UTF-8"]),
     (b"t,q.a\n0,1\n0.5,\xe9\n", [":3:", "not UTF-8 text", "0xe9"]),
-    ("time,q.a\n0,1\n", [":1:", "no column `t`", "time,q.a"]),
+    ("time,q.a\n0,1\n", [":1:", "no column `t`", "column names such as t[s]"]),
     ("0,1\n1,2\n", [":1:", "no column `t`", "column names such as"]),
     ("t;q.a\n0;1\n", ["no column `t`", "commas, not semicolons"]),
     ("t\tq.a\n0\t1\n", ["no column `t`", "commas, not tabs"]),

@@ -139,7 +139,7 @@ def test_broken_constraints(tmp_path, name):
     ("{joint: jx}", "joints.jd.mimic.joint: wrong value; found jx; expected one of ja, jb, jc, jd"),
     ("{multiplier: 2}", "joints.jd.mimic: the key joint is missing; expected the name of the joint to follow"),
     ("{joint: ja, factor: 2}", "joints.jd.mimic.factor: unknown key; expected one of joint, multiplier, offset"),
-    ("{joint: jd}", 'joints.jd.mimic: the coordinate "jd" appears twice'),
+    ("{joint: jd}", 'joints.jd.mimic: the joint mimics itself'),
     ("{joint: jc}", 'joints.jd.mimic: joint "jc" has 2 coordinates')])
 def test_broken_mimics(tmp_path, mimic, expected):
     text = HEAD.replace("joints:", "  d: {mass: 1, inertia: [1, 1, 1]}\njoints:")
@@ -203,7 +203,7 @@ def test_a_file_of_constraints_stands_for_the_robot_that_it_names(tmp_path):
 
 
 def test_a_file_of_constraints_has_no_other_keys(tmp_path):
-    with pytest.raises(ModelError, match=r":1: links: unknown key; expected one of robot, loops, couplings"):
+    with pytest.raises(ModelError, match=r":1: not a file of this kind: it has none of the keys; expected one of robot, loops, couplings"):
         read_loops_file(write(tmp_path, HEAD))
 
 

@@ -324,7 +324,7 @@ def test_mjcf_through_yaml(tmp_path):
 @pytest.mark.parametrize("text, message", [
     ("<mujoco>", "not valid XML: no element found"),
     ('<!DOCTYPE mujoco [<!ENTITY x "y">]><mujoco/>', "robot.mjcf:1: a DOCTYPE is not accepted"),
-    ("<robot/>", "not a MuJoCo file; found '<robot>'; expected <mujoco>"),
+    ("<robot/>", "not a MuJoCo file; expected <mujoco>"),
     ("<mujoco><worldbody/></mujoco>", "no bodies in this file; expected at least one <body> in <worldbody>"),
     ("<mujoco><wordbody/></mujoco>", "unknown element; found '<wordbody>'; expected one of compiler, "),
     (arm(head='<include file="none.xml"/>'), "<include file>: the included file does not exist; found 'none.xml'"),
@@ -402,5 +402,5 @@ def test_the_ending_xml_is_of_both_formats(tmp_path):
         read(tmp_path, "mujoco")
     with pytest.raises(ModelError, match=r"not a URDF file; found '<mujoco>'; .* \(give a MuJoCo file the ending .xml\)"):
         read(tmp_path, arm(), "robot.urdf")
-    with pytest.raises(ModelError, match="neither a URDF nor a MuJoCo file; found '<robots>'; expected <robot> or <mujoco>"):
+    with pytest.raises(ModelError, match="neither a URDF nor a MuJoCo file; expected <robot> or <mujoco>"):
         read(tmp_path, "<robots/>")

@@ -96,7 +96,7 @@ def refused(robot):
     (mimicking(jb={"mimic": Mimic("weld")}), 'joint "jb", mimic: joint "weld" cannot be coupled: a fixed joint'),
     (mimicking(jd={"mimic": Mimic("ja")}), 'joint "jd", mimic: joint "jd" cannot be coupled: a ball joint'),
     (mimicking(ju={"mimic": Mimic("ja")}), 'joint "ju", mimic: joint "ju" has 2 coordinates'),
-    (mimicking(ja={"mimic": Mimic("ja", 2.0)}), 'joint "ja", mimic: the coordinate "ja" appears twice'),
+    (mimicking(ja={"mimic": Mimic("ja", 2.0)}), 'joint "ja", mimic: the joint mimics itself'),
     (replace(mimicking(jb={"mimic": Mimic("ja")}), couplings=(Coupling("jb", (("ja", "", 1.0),)),)),
      'joint "jb", mimic: two constraints are called "jb"'),
 ])

@@ -482,11 +482,11 @@ def test_bad_values_are_told_in_a_line(of, keys, message):
 
 
 @pytest.mark.parametrize(("text", "message"), [("1,2\n3\n", "k.csv:2: a row of another length; found 1; expected 2 cells"),
-                                               ("q,v\n", "k.csv:1: not a number; found 'q'"),
+                                               ("q,v\n", "k.csv:1: cell 1: not a number"),
                                                ("K,q.elbow\ntau.elbow,1,2\n", "k.csv:2: a row of another length; found 3; "),
                                                ("K,q.elbow\n", "the matrix is empty"),
-                                               ("K,q.elbow\nx,y\n", "k.csv:2: not a number"),
-                                               ("1,inf\n", "k.csv:1: not a finite"),
+                                               ("K,q.elbow\nx,y\n", "k.csv:2: cell 2: not a number"),
+                                               ("1,inf\n", "k.csv:1: cell 2: not a finite"),
                                                ("# 1\n", "k.csv: the matrix is empty"), ("", "the file is empty")])
 def test_bad_files_of_gains(of, tmp_path, text, message):
     (tmp_path / "k.csv").write_text(text)

@@ -57,11 +57,18 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
         return
     if resume and not is_unfinished(folder) and _has_ended(scenario, folder, console):
         return
+    blocked = ""                                            # by a result, which a dry run would not replace
     if not resume and not force and is_unfinished(folder):
-        raise UsageError(f"the run in {folder} is not finished; --resume continues it, --force starts anew")
-    check_folder(folder, mark="run.json", force=force or resume)
+        blocked = f"the run in {folder} is not finished; --resume continues it, --force starts anew"
+    elif not force and not resume and (folder / "run.json").is_file():
+        blocked = f"{folder} exists already; --force overwrites it"
+    if blocked and not dry_run:
+        raise UsageError(blocked)
+    check_folder(folder, mark="run.json", force=force or resume or dry_run)
 
     if dry_run:
+        if blocked:
+            console.note(blocked)
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
         return
 

@@ -40,6 +40,7 @@ _COLUMN = re.compile(r"\s*(?P<name>.*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*", re.DO
 _ESCAPE = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _IN_CELL = re.compile(r"^(?:[=+\-@]|\s+)|\s+$")          # the begin of a formula, blanks that readers strip
 _IN_COMMENT = re.compile(r"^\s+|\s+$|(?<=[,;])\s*[=+\-@]")      # which a spreadsheet cuts at commas and semicolons
+_NAMES = "column names such as t[s],q.elbow[rad]"
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -283,29 +284,29 @@ def _column_names(lines: list[str], first: int, source: str) -> tuple[list[str],
     try:
         fields = next(csv.reader([lines[first]], skipinitialspace=True, strict=True))
     except csv.Error as error:
-        raise TrajectoryError(f"the column names cannot be read: {error}", place=place, found=lines[first]) from error
+        raise TrajectoryError(f"the column names cannot be read: {error}", place=place, expected=_NAMES) from error
+    _check_time_column(fields, lines[first], place)
     units: dict[str, str] = {}
     for k, text in enumerate(fields):
         match = _COLUMN.fullmatch(text)
         name, unit = name_in_cell(match["name"]), (match["unit"] or "").strip()
         if not name:
-            raise TrajectoryError(f"column {k + 1} has no name", place=place, found=text)
+            raise TrajectoryError(f"column {k + 1} has no name", place=place, found=text or None)
         if name in units:
             raise TrajectoryError("two columns have the same name", place=Place(source, first + 1, name))
         units[name] = unit
-    _check_time_column(units, lines[first], place)
-    return list(units), units
-
-
-def _check_time_column(units: dict[str, str], line: str, place: Place) -> None:
-    if "t" not in units:
-        others = [name for name, sign in (("semicolons", ";"), ("tabs", "\t")) if line.count(sign) > line.count(",")]
-        raise TrajectoryError("there is no column `t`", place=place, found=line.strip(),
-                              expected="column names such as t[s],q.elbow[rad]",
-                              hint=f"columns are separated by commas, not {others[0]}" if others else None)
     if units["t"] not in ("", "s"):
         raise TrajectoryError("time is not in seconds", place=Place(place.file, place.line, "t"), found=units["t"],
                               expected="t[s]")
+    return list(units), units
+
+
+def _check_time_column(fields: list[str], line: str, place: Place) -> None:
+    """What a file without a time holds is not shown: it may be any file that a scenario names."""
+    if all(_COLUMN.fullmatch(text)["name"] != "t" for text in fields):
+        others = [name for name, sign in (("semicolons", ";"), ("tabs", "\t")) if line.count(sign) > line.count(",")]
+        raise TrajectoryError("there is no column `t`", place=place, expected=_NAMES,
+                              hint=f"columns are separated by commas, not {others[0]}" if others else None)
 
 
 def _table(rows: list[str], numbers: np.ndarray, columns: list[str], source: str) -> np.ndarray:

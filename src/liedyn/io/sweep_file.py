@@ -96,8 +96,8 @@ def _column(file: str, column: str, place: Place) -> tuple[float, ...]:
     if names.count(column) > 1:
         raise ScenarioError("two columns have the same name", place=Place(file, table[0][0], column))
     if column not in names:
-        raise ScenarioError("no such column", place=place, found=column, expected=f"one of {', '.join(names)} of {file}",
-                            hint=nearest(column, names))
+        raise ScenarioError("no such column", place=place, found=column, expected=f"a name in line {table[0][0]} of {file}",
+                            hint=nearest(column, names))     # other names are not shown: it may be any file
     if len(table) == 1:
         raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
     at, found = names.index(column), []

@@ -2,7 +2,7 @@
 
     rows          a row after the other, float64, as `Rows` lays them out
     checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is,
-                  how many rows count
+                  how many rows count, and the SHA-256 digest of these rows
 
 Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
 checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.
@@ -24,9 +24,10 @@ from liedyn.errors import UsageError
 from liedyn.io.output import CHECKPOINT, hold, part_name, remove, told, unfinished_of
 
 _ROWS, _NEW = "rows", "checkpoint.new"
-_ABOUT = "about"
-_VERSION = f"{__version__}, 2"     # of liedyn, and of the layout of checkpoints
+_ABOUT, _DIGEST_OF_ROWS = "about", "rows_sha256"
+_VERSION = f"{__version__}, 3"     # of liedyn, and of the layout of checkpoints
 _DIGEST = hashlib.sha256().digest_size
+_BLOCK = 1 << 20                   # bytes that are read at once
 
 
 class Unfinished:
@@ -41,6 +42,7 @@ class Unfinished:
         self.folder, self.command, self.stop = Path(folder), dict(command or {}), 0
         self.path, self.is_open, self.listening = unfinished_of(folder), False, False
         self._lock, self._file, self._rooms = None, None, []
+        self._hash = hashlib.sha256()                      # of all rows in the file
 
     def begin(self) -> None:
         """Make the folder, in the place of an older one. UsageError where another process is at work in it."""
@@ -52,6 +54,7 @@ class Unfinished:
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._hold()
             self._file = open(self.path / _ROWS, "wb")  # noqa: SIM115 - it is open as long as the run
+            self._hash = hashlib.sha256()
 
     def _hold(self) -> None:
         self._lock = hold(self.path)
@@ -76,13 +79,16 @@ class Unfinished:
     def append(self, rows: np.ndarray) -> None:
         """rows (n, width)"""
         with told(self.folder):
-            rows.tofile(self._file)
+            rows = np.ascontiguousarray(rows)
+            self._file.write(rows)
+            self._hash.update(rows)
 
     def save(self, numbers: Mapping[str, np.ndarray], about: Mapping) -> None:
         """A checkpoint, in the place of the one before. about: plain values."""
         with told(self.folder):
             self._sync(self._file)
-            content, about = io.BytesIO(), about | {"version": _VERSION, "command": self.command}
+            content = io.BytesIO()
+            about = about | {"version": _VERSION, "command": self.command, _DIGEST_OF_ROWS: self._hash.hexdigest()}
             np.savez(content, **numbers, **{_ABOUT: np.array(json.dumps(about))})
             with open(self.path / _NEW, "wb") as file:
                 file.write(hashlib.sha256(content.getvalue()).digest())
@@ -103,8 +109,12 @@ class Unfinished:
             self._hold()
             numbers, about = read_checkpoint(self.path)
             size = about["rows"] * about["width"] * 8
-            self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
-            if self._file.seek(0, os.SEEK_END) < size:
+            try:
+                self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
+            except FileNotFoundError:
+                raise _damaged(self.path) from None
+            self._hash = _hash_of_start(self._file, size)
+            if self._hash.hexdigest() != about[_DIGEST_OF_ROWS]:
                 raise _damaged(self.path)
             self._file.truncate(size)
             self._file.seek(size)
@@ -137,6 +147,15 @@ class Unfinished:
         for path in self._rooms:
             path.unlink(missing_ok=True)
         self._release()
+
+
+def _hash_of_start(file, size: int):
+    """SHA-256 of the first `size` bytes; of fewer where the file is shorter."""
+    found = hashlib.sha256()
+    while size > 0 and (block := file.read(min(size, _BLOCK))):
+        found.update(block)
+        size -= len(block)
+    return found
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict]:

@@ -62,6 +62,8 @@ class Node:
             return self.problem("no value", expected=expected, hint=hint)
         if self.kind == "mapping" and not self.value:
             return self.problem("empty value", expected=expected, hint=hint)
+        if not self.key:                                       # the whole file is not shown: it may be of another kind
+            return self.problem("not a file of this kind", expected=expected, hint=hint)
         return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
 
     def plain(self) -> Any:
@@ -91,10 +93,12 @@ class Node:
         return self.value
 
     def refuse_unknown_keys(self, known: Iterable[str]) -> None:
-        names = tuple(known)
-        for key, child in self.mapping().items():
+        names, below = tuple(known), getattr(known, "below", {})         # below: of `keys.Keys`, where else a key stands
+        children = self.mapping()
+        if not self.key and children and not any(key in names or key in below or nearest(key, names) for key in children):
+            raise self.problem("not a file of this kind: it has none of the keys", expected="one of " + ", ".join(names))
+        for key, child in children.items():
             if key not in names:
-                below = getattr(known, "below", {})            # of `keys.Keys`: where else a key stands
                 hint = nearest(key, names) or (f"did you mean {below[key]}?" if key in below else None)
                 raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
 
@@ -274,7 +278,7 @@ class _TreeBuilder:
             raise self.refuse(event, mapping.key, "YAML merge keys are not supported", expected="the keys written out")
         kind, name = _resolve(event)
         if kind != "text" or not name:
-            more = {"found": _Written(event.value), "hint": f'write "{event.value}"'} if event.value else {}
+            more = {"hint": "write it in quotes"} if event.value else {}
             what = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
             raise self.refuse(event, mapping.key, what, expected="a name", **more)
         if name in mapping.value:
@@ -284,10 +288,9 @@ class _TreeBuilder:
     def refuse_more(self, event: yaml.Event, key: str) -> None:
         """What YAML has more than mappings, lists and scalars."""
         if isinstance(event, yaml.AliasEvent):
-            raise self.refuse(event, key, "YAML aliases are not supported", found=_Written("*" + event.anchor),
-                              expected="the value written out")
+            raise self.refuse(event, key, "YAML aliases are not supported", expected="the value written out")
         if event.tag is not None:
-            raise self.refuse(event, key, "YAML tags are not supported", found=_Written(event.tag), expected="a plain value")
+            raise self.refuse(event, key, "YAML tags are not supported", expected="a plain value")
 
     def refuse(self, event: yaml.Event, key: str, message: str, **more) -> InputError:
         return self.error(message, place=Place(self.file, event.start_mark.line + 1, key or None), **more)

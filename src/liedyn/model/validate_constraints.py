@@ -25,6 +25,7 @@ def checked_constraints(robot: Robot, tree: Tree) -> tuple[tuple[Loop, ...], tup
     loops = tuple(_checked_loop(loop, tree, body_of) for loop in robot.loops)
     couplings = tuple(_checked_coupling(coupling, coordinates, robot.joints, place_of(coupling, "terms"))
                       for coupling in robot.couplings)
+    _refuse_mimic_cycles(robot)
     for mimic in mimic_couplings(robot):
         _checked_coupling(mimic, coordinates, robot.joints, mimic.place)
     return loops, couplings
@@ -37,6 +38,24 @@ def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
     return tuple(Coupling(joint.name, ((joint.name, "", 1.0), (joint.mimic.joint, "", -joint.mimic.multiplier)),
                           joint.mimic.offset, place_of(joint, "mimic"))
                  for joint in robot.joints if joint.mimic and joint.type != "fixed" and joint.mimic.joint in names)
+
+
+def _refuse_mimic_cycles(robot: Robot) -> None:
+    """Joints that follow each other in a cycle have no driver: they would lock."""
+    driver = {joint.name: joint.mimic.joint for joint in robot.joints if joint.mimic and joint.type != "fixed"}
+    acyclic: set[str] = set()
+    for joint in robot.joints:
+        name, path = joint.name, []
+        while name in driver and name not in acyclic:
+            if name in path:
+                cycle = path[path.index(name):]
+                message = "the joint mimics itself" if len(cycle) == 1 else "the joints mimic each other in a cycle"
+                first = next(one for one in robot.joints if one.name == name)
+                raise ModelError(message, place=place_of(first, "mimic"), found=" -> ".join([*cycle, name]),
+                                 expected="a joint that does not depend on this one")
+            path.append(name)
+            name = driver[name]
+        acyclic.update(path)
 
 
 # loops --------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
+from liedyn.simulation.coupled_start import coupled_position, coupled_velocity
 from liedyn.simulation.names import bind
 from liedyn.simulation.prescribed_poses import motion_signals
 from liedyn.simulation.signals.signal_table import SignalTable
@@ -85,9 +86,11 @@ def closed_state(scenario: Scenario, problem: Problem, given_q, given_v) -> tupl
     held = fixed | (problem.schedule.level == VELOCITY)
     if not scenario.assemble:
         return problem.q, problem.v, _open_note(model, problem, drive)
-    q = _closed_position(model, problem.q, fixed, given_q | fixed, drive, place)
+    q = coupled_position(model, problem.q, (given_q | fixed, fixed), drive)
+    q = _closed_position(model, q, fixed, given_q | fixed, drive, place)
     _refuse_rank_loss(model, q, drive, place)
-    v = _closed_velocity(model, q, problem.v, held, given_v | held, drive, place)
+    v = coupled_velocity(model, q, problem.v, (given_v | held, held), drive)
+    v = _closed_velocity(model, q, v, held, given_v | held, drive, place)
     return q, v, _moved_notes(model, difference(model, problem.q, q), v - problem.v)
 
 
@@ -176,11 +179,10 @@ def _closed_velocity(model, q, v, held, given, drive, place: Place):
 
 
 def _moved_notes(model, dq, dv) -> list[str]:
+    """Every coordinate that moved, and by how much."""
     notes = []
     for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
-        if not model.nv or np.abs(x).max() <= _ROUNDING:
-            continue
-        k = int(np.argmax(np.abs(x)))
-        notes.append(f"the initial {what} was projected onto the constraints; largest change: {model.v_names[k]}, by {x[k]:.3g} "
-                     f"{model.v_units[k]}{per}")
+        moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
+        if moved:
+            notes.append(f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
     return notes

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
-from liedyn.io.robots.link_shapes import Colour, Materials, colour_of, materials_of, numbers_of, pose_of
+from liedyn.io.robots.link_shapes import Colour, Materials, colour_of, materials_of, numbers_of, pose_of, urdf_root
+from liedyn.io.robots.urdf_tree import Element
 from liedyn.model.description import Pose
 
 _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
@@ -33,9 +33,9 @@ def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()
     `package://robot/part.stl` is robot/part.stl in one of the `roots` or in a folder above the file, or part.stl in one that is
     itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
     """
-    if Path(path).suffix.lower() in (".yaml", ".yml"):
+    robot = urdf_root(path)
+    if robot is None:
         return {}
-    robot = ElementTree.parse(path).getroot()
     materials = materials_of(robot)
     folders = [*map(Path, roots), *Path(path).absolute().parents, *_of_ros()]
     found = {}
@@ -46,7 +46,7 @@ def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()
     return found
 
 
-def _mesh(visual: ElementTree.Element, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
+def _mesh(visual: Element, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
     """What cannot be read is passed over: it is decoration."""
     mesh, pose = visual.find("geometry/mesh"), pose_of(visual)
     if mesh is None or not mesh.get("filename") or not pose:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 from liedyn.errors import ModelError
 from liedyn.io.robots.robot_keys import LINK
 from liedyn.io.robots.shapes import SHAPES
+from liedyn.io.robots.urdf_tree import Element, read_urdf_tree
+from liedyn.io.robots.xml_reader import root_tag
 from liedyn.io.yaml_text import read_yaml
 from liedyn.model.description import Pose
 
@@ -38,8 +39,8 @@ def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[s
     """
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return _of_yaml(path)
-    root, found = ElementTree.parse(path).getroot(), {}
-    if root.tag == "mujoco":
+    root, found = urdf_root(path), {}
+    if root is None:
         from liedyn.io.robots.mjcf.read import mjcf_shapes
         return mjcf_shapes(path)
     materials = materials_of(root)
@@ -55,9 +56,18 @@ def count_shaped(path: str | os.PathLike) -> int:
     """How many links of a robot file that has been loaded without an error have shapes, meshes included."""
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return len(_of_yaml(path))
-    root = ElementTree.parse(path).getroot()
-    parts = [[part.tag for part in link] for link in root.iter("body" if root.tag == "mujoco" else "link")]
-    return sum(any(tag in ("visual", "collision", "geom") for tag in tags) for tags in parts)
+    root = urdf_root(path)
+    if root is None:
+        from liedyn.io.robots.mjcf.read import count_mjcf_shaped
+        return count_mjcf_shaped(path)
+    return sum(any(part.tag in ("visual", "collision") for part in link) for link in root.iterfind("link"))
+
+
+def urdf_root(path: str | os.PathLike) -> Element | None:
+    """The <robot> of a URDF file; None for files of other formats. Raises ModelError as loading does."""
+    if Path(path).suffix.lower() in (".yaml", ".yml") or root_tag(path) == "mujoco":
+        return None
+    return read_urdf_tree(path)
 
 
 def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
@@ -70,7 +80,7 @@ def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
     return found
 
 
-def _primitives(link: ElementTree.Element, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
+def _primitives(link: Element, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
     """What cannot be read is passed over: it is decoration."""
     shapes = []
     for part in link.iterfind(tag):
@@ -84,7 +94,7 @@ def _primitives(link: ElementTree.Element, tag: str, materials: Materials) -> tu
     return tuple(shapes)
 
 
-def pose_of(visual: ElementTree.Element) -> Pose | None:
+def pose_of(visual: Element) -> Pose | None:
     """Of a URDF's <visual> or <collision> in the link; None of one that cannot be read."""
     origin = visual.find("origin")
     origin = {} if origin is None else origin
@@ -101,19 +111,19 @@ def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
     return found if len(found) == count and all(map(math.isfinite, found)) else None
 
 
-def materials_of(robot: ElementTree.Element) -> Materials:
+def materials_of(robot: Element) -> Materials:
     """Of the <robot>, by name; visuals of any link may use those that one of them defines."""
     every = [*robot.iterfind("material"), *robot.iterfind("link/visual/material")]
     return {material.get("name"): colour for material in reversed(every) if (colour := _colour(material))}
 
 
-def colour_of(visual: ElementTree.Element, materials: Materials) -> Colour | None:
+def colour_of(visual: Element, materials: Materials) -> Colour | None:
     """None of a visual without a material, or with one that has no colour."""
     material = visual.find("material")
     return None if material is None else _colour(material) or materials.get(material.get("name"))
 
 
-def _colour(material: ElementTree.Element) -> Colour | None:
+def _colour(material: Element) -> Colour | None:
     colour = material.find("color")
     try:
         red, green, blue, *_ = (min(1.0, max(0.0, float(x))) for x in ({} if colour is None else colour).get("rgba", "").split())

@@ -56,8 +56,8 @@ def read_urdf(path: str | os.PathLike) -> Robot:
         raise ModelError("a xacro file, not a URDF", place=Place(file), hint=XACRO_HINT)
     root = read_urdf_tree(path)
     reader = _Checker(file)
-    links, joints = ([reader.check(element) for element in root.children if element.tag == tag] for tag in ("link", "joint"))
-    parsed = _parse(root.attributes.get("name") or Path(file).stem, [tree for tree, _ in links + joints])
+    links, joints = ([reader.check(element) for element in root if element.tag == tag] for tag in ("link", "joint"))
+    parsed = _parse(root.attrib.get("name") or Path(file).stem, [tree for tree, _ in links + joints])
     return Robot(name=parsed.name,
                  links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
                  joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
@@ -82,7 +82,7 @@ class _Checker:
 
     def check(self, element: Element) -> tuple[ElementTree.Element, ElementPlace]:
         """The checked copy of a <link> or <joint> and its place."""
-        name = element.attributes.get("name")
+        name = element.attrib.get("name")
         if not name:
             raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
         shown = name if name.isprintable() else repr(name)[1:-1]
@@ -95,13 +95,13 @@ class _Checker:
             copy.extend([self.attributes(part, name, place) for part in parts.values()])
         elif "inertial" in parts:
             copy.append(self.inertial(parts["inertial"], name, place))
-            parts = {part.tag: part for part in reversed(parts["inertial"].children)}
+            parts = {part.tag: part for part in reversed(parts["inertial"])}
         return copy, _element_place(place, element.tag, parts)
 
     def known_children(self, element: Element, name: str) -> list[Element]:
         """The first child of each known tag; the rest are findings."""
         known, first = _KNOWN_TAGS[element.tag], {}
-        for child in element.children:
+        for child in element:
             if child.tag not in known:
                 self.note("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF", child)
             elif child.tag in first and child.tag not in ("visual", "collision"):
@@ -111,7 +111,7 @@ class _Checker:
         return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
 
     def joint_type(self, element: Element, place: Place) -> str:
-        kind = element.attributes.get("type")
+        kind = element.attrib.get("type")
         if kind not in _TYPES:
             raise ModelError("unknown joint type" if kind else "the joint has no type", place=place, found=kind or None,
                              expected="one of " + ", ".join(_TYPES), hint=nearest((kind or "").strip().lower(), _TYPES))
@@ -139,7 +139,7 @@ class _Checker:
         known = _ATTRIBUTES[element.tag]
         copy = ElementTree.Element(element.tag)
         for key, (default, count) in known.items():
-            text = element.attributes.get(key)
+            text = element.attrib.get(key)
             here = Place(self.file, element.line, f"{place.key}, <{element.tag} {key}>")
             if text is None:
                 if default is None:
@@ -153,7 +153,7 @@ class _Checker:
             elif not text:
                 raise ModelError("an empty name", place=here)
             copy.set(key, text)
-        unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
+        unknown = [key for key in element.attrib if key not in known and ":" not in key and key != "xmlns"]
         if unknown:
             self.note("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
         return copy

@@ -56,3 +56,20 @@ class XmlReader:
         if not self.open:
             self.root = element
         self.open.append(element)
+
+
+def root_tag(path: str | os.PathLike) -> str | None:
+    """The tag of a file's first element; None where there is none. What follows it is not checked."""
+    reader = _FirstTag(path)
+    try:
+        reader.read()
+    except ModelError:
+        pass
+    return reader.root
+
+
+class _FirstTag(XmlReader):
+    deepest = 1
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> str:
+        return tag

@@ -65,11 +65,13 @@ def _matrix_file(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, .
     body = lines[1:] if named else lines
     if not body:
         raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
+    # cells are not shown: a file without names of columns may be any file
     for place, cells in body:
         if len(cells) != len(lines[0][1]):
             raise ScenarioError("a row of another length", place=place, found=len(cells),
                                 expected=f"{len(lines[0][1])} cells, as in the first")
-    gain = tuple(tuple(_finite(cell, place) for cell in cells[named:]) for place, cells in body)
+    gain = tuple(tuple(_finite(cell, Place(file, place.line, f"cell {k}")) for k, cell in enumerate(cells[named:], 1 + named))
+                 for place, cells in body)
     if not named:
         return gain, (), ()
     return gain, tuple(_bare(cells[0]) for _, cells in body), tuple(map(_bare, lines[0][1][1:]))
@@ -88,9 +90,9 @@ def _finite(cell: str, place: Place) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise ScenarioError("not a number", place=place, found=cell, expected=_ROW) from None
+        raise ScenarioError("not a number", place=place, expected=_ROW) from None
     if not math.isfinite(value):
-        raise ScenarioError("not a finite number", place=place, found=cell, expected=_ROW)
+        raise ScenarioError("not a finite number", place=place, expected=_ROW)
     return value
 
 

@@ -108,6 +108,6 @@ def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:
         try:
             marks.append((float(row[0]), row[1], row[2]))
         except (ValueError, IndexError):
-            raise TrajectoryError("not a row of events", place=Place(str(path), line), found=",".join(row),
+            raise TrajectoryError("not a row of events", place=Place(str(path), line),
                                   expected="a time, an event and a phase, as simulate writes them") from None
     return tuple(marks)

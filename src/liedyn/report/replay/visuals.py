@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, LiedynError, UsageError
 from liedyn.io.robots.link_meshes import LinkMesh, link_meshes
 from liedyn.model.model import Model
 from liedyn.report.replay.body_scene import Placed
@@ -66,7 +66,7 @@ def hint_of_meshes(model: Model) -> tuple[str, ...]:
     """What to say where meshes of a robot could be drawn and are not."""
     try:
         found = link_meshes(model.source) if model.source else {}
-    except (OSError, ValueError, SyntaxError):                  # changed since it was loaded
+    except (LiedynError, OSError, ValueError):                  # changed since it was loaded
         return ()
     count = sum(mesh.file is not None for group in found.values() for mesh in group)
     how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"

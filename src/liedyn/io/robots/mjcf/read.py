@@ -55,6 +55,11 @@ def mjcf_shapes(path: str | os.PathLike) -> dict[str, tuple[LinkShape, ...]]:
     return found
 
 
+def count_mjcf_shaped(path: str | os.PathLike) -> int:
+    """How many links of a file that has been read without an error have geoms, meshes included."""
+    return sum(bool(geoms) for geoms in _bodies(read_mjcf_tree(path)).geoms.values())
+
+
 def _bodies(root: Element) -> Tree:
     return read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
 

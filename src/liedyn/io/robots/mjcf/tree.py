@@ -6,14 +6,11 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.xml_reader import XmlReader
-from liedyn.io.text_file import read_bytes
 
 DEEPEST = 200                        # levels of nesting: a chain of bodies is one level a body
 MOST_FILES = 100
@@ -126,21 +123,12 @@ class Element:
         return tuple(map(float, words))
 
 
-def root_tag(path: str | os.PathLike) -> str | None:
-    """The tag of a file's first element; None where there is none."""
-    try:
-        _, root = next(ElementTree.iterparse(BytesIO(read_bytes(path, ModelError)), ["start"]))
-    except (ElementTree.ParseError, StopIteration, LookupError):
-        return None
-    return root.tag.rpartition("}")[2]
-
-
 def read_mjcf_tree(path: str | os.PathLike) -> Element:
     """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
     file = os.fspath(path)
     root = _Reader(file).read()
     if root.tag != "mujoco":
-        raise ModelError("not a MuJoCo file", place=Place(file, root.line), found=f"<{root.tag}>", expected="<mujoco>")
+        raise ModelError("not a MuJoCo file", place=Place(file, root.line), expected="<mujoco>")
     _include(root, Path(file).parent, [os.path.realpath(file)])
     return root
 

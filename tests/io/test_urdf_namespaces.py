@@ -1,0 +1,51 @@
+"""Namespaces in URDF files: prefixes, declared or not, and default namespaces change neither dynamics nor shapes."""
+import pytest
+
+import liedyn as ld
+from command_line import ok
+from liedyn.io.robots.link_meshes import link_meshes
+from liedyn.io.robots.link_shapes import count_shaped, link_shapes
+
+ROBOT = """<robot name="r"{declared}>
+  <material name="red"><color rgba="1 0 0 1"/></material>
+  <link name="base"><visual><geometry><mesh filename="base.stl"/></geometry>{within}</visual></link>
+  <link name="arm">
+    <inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
+      <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial>
+    <visual><origin xyz="0 0 -0.5"/><geometry>{within}<box size="0.1 0.1 1"/></geometry><material name="red"/></visual>
+    <collision><geometry><sphere radius="2"/></geometry></collision>{within}
+  </link>
+  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>{outside}
+</robot>"""
+
+
+@pytest.fixture
+def plain(tmp_path):
+    path = tmp_path / "plain.urdf"
+    path.write_text(ROBOT.format(declared="", within="", outside=""))
+    return path
+
+
+@pytest.mark.parametrize(("declared", "within", "outside"), [
+    ("", "", '<sensor:camera name="cam"/>'),
+    ("", '<drake:compliant a:b="1"><box size="9 9 9"/></drake:compliant>', ""),
+    (' xmlns:drake="http://drake.mit.edu"', '<drake:illustration_properties/>', "<drake:joint/>"),
+    (' xmlns="http://www.ros.org"', "", ""),
+    (' xmlns="http://www.ros.org" xmlns:s="urn:s"', "<s:a/>", "<t:b/>")])
+def test_namespaces_change_neither_dynamics_nor_shapes(tmp_path, plain, declared, within, outside):
+    path = tmp_path / "robot.urdf"
+    path.write_text(ROBOT.format(declared=declared, within=within, outside=outside))
+    assert ld.load_description(path) == ld.load_description(plain)
+    shapes = link_shapes(path)
+    assert shapes == link_shapes(plain)
+    assert shapes["arm"][0].sizes == (0.1, 0.1, 1.0) and shapes["arm"][0].colour == (1.0, 0.0, 0.0)
+    assert [mesh.name for group in link_meshes(path).values() for mesh in group] == ["base.stl"]
+    assert count_shaped(path) == 2
+    ok("convert", path, "-o", tmp_path / "out.urdf")
+    assert link_shapes(tmp_path / "out.urdf")["arm"][0].sizes == (0.1, 0.1, 1.0)
+
+
+def test_prefixes_that_are_not_declared_do_not_hide_a_mujoco_file(tmp_path):
+    from liedyn.io.robots.xml_reader import root_tag
+    (tmp_path / "a.xml").write_text("<mujoco><s:camera/></mujoco>")
+    assert root_tag(tmp_path / "a.xml") == "mujoco"
