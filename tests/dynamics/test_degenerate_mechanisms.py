@@ -80,6 +80,18 @@ def test_impulses(name, place):
 
 @PLACE
 @EVERY
+def test_derivatives_of_accelerations_by_joint_forces(name, place):
+    """The inverse mass matrix of the motions that the constraints leave."""
+    case = placed(name, place)
+    d, v = dense(case), projected(case, case.v)
+    W = np.linalg.inv(d.M)
+    W -= W @ d.A.T @ np.linalg.solve(d.A @ W @ d.A.T, d.A @ W)
+    found = ld.constrained_forward_derivatives(case.model, case.q, v, case.tau)
+    close(found.da_dtau * case.unit**2 / np.outer(case.lengths, case.lengths), W, 1.0, 1e-8)
+
+
+@PLACE
+@EVERY
 def test_inverse_dynamics_gives_the_forces_back(name, place):
     """All joints actuated, the least torque: what has no effect on the motion is left out. The derivatives are those at home."""
     case, home = placed(name, place), placed(name, "home")

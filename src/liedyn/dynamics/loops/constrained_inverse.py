@@ -22,6 +22,7 @@ UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actua
 
 _MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1 rad/s^2), of the largest joint force,
                            # in lengths of the loops
+_ZERO = 1e-14              # of the largest weight: columns of U are orthonormal, or zero
 _REST = 1e-11              # rad/s^2, or lengths: forces of slower accelerations need no balance (a turn takes ten days)
 
 
@@ -138,7 +139,7 @@ def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
         _refuse_several(model, rank, case, mask)
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
-        tau[..., mask] -= _times(U, _times(np.linalg.pinv(B, rcond=1e-14), w * tau[..., mask]))
+        tau[..., mask] -= _times(U, _times(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
         x, _, V = _of_passive(G, unit * (tau_r - tau))                            # now every joint force is known
         multipliers = _least_norm(size, V, x)
     return tau, multipliers, case

@@ -44,6 +44,7 @@ OPEN = 20                          # a code beside those of `checks`: the constr
 CONTRADICTS = 1e-7                 # by rounding: of the largest number, and of one rad/s^2 or length of the loop
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 _MOST = 30                # Newton steps; from an integrator's step one or two
+_ACCEPTED = 1e3           # tolerances: where rounding stops a projection, as it does far from the origin, less is closed
 _STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
 
 
@@ -191,7 +192,7 @@ def project_position(d, x, tolerance):
             return FAR
         now = worst_of(d.weight, d.residual)
         d.figures[LEFT] = now
-        if now <= tolerance or (step > 1 and not now < _STALLED * before and now < 1e3 * tolerance):
+        if now <= tolerance or (step > 1 and not now < _STALLED * before and now < _ACCEPTED * tolerance):
             return OK
         if not now < 1e300 or step == _MOST or (step > 4 and not now < before):
             return OPEN

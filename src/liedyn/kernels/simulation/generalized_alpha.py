@@ -31,6 +31,7 @@ from liedyn.lie.rows import load_pose
 ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED = range(7)
 MOST = 20                     # Newton iterations
 SLOW = 0.1                   # of the residual that an iteration leaves, beyond which the matrix is renewed
+NO_FORCE = 1e-12             # N m: less holds nothing, and needs no balance
 TOO_FAR = 1e3                # of the tolerances: what is left where rounding ends the iteration
 
 
@@ -244,7 +245,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
         roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
         state.count[4] += 1
         if renew:
-            size = max(force_size(work, own), 1e-12)
+            size = max(force_size(work, own), NO_FORCE)
         now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]),
                   worst_of(own.weight, own.open_) / own.method[CLOSED])
         if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):
