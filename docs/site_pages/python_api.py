@@ -36,7 +36,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "parameters": ("inertial_parameters", "regressor", "energy_regressor", "momentum_regressor", "base_parameters", "identify",
                    "Identification"),
     "errors": ("LiedynError", "InputError", "ModelError", "ScenarioError", "TrajectoryError", "ShapeError", "ConfigurationError",
-               "NameLookupError", "UsageError", "ComputationError", "CheckFailed"),
+               "NameLookupError", "UsageError", "ArgumentError", "ComputationError", "CheckFailed", "LiedynWarning"),
 }
 
 

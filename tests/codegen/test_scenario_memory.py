@@ -50,6 +50,35 @@ def test_the_last_scenario_stays(run):
     assert all(model._cache["scenarios"][key] is one for key, one in kept.items())
 
 
+def eventful(model, k: int):
+    return ld.simulate(model, duration=0.1, events={"e": {"at": 0.05, "do": "record"}})
+
+
+@pytest.mark.parametrize("run", [stiff, eventful])
+def test_results_are_freed_without_collecting_garbage(run):
+    gc.collect()
+    gc.disable()
+    try:
+        held = weakref.ref(run(ld.build(PENDULUM), 0))
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+def test_the_result_of_a_run_that_diverged_is_freed_without_collecting_garbage():
+    gc.collect()
+    gc.disable()
+    try:
+        held = None
+        try:
+            ld.simulate(ld.build(PENDULUM), duration=1, tau={"hinge": "1e4*exp(3000*t)"})
+        except ld.ComputationError as error:
+            held = weakref.ref(error.result)
+        assert held is not None and held() is None
+    finally:
+        gc.enable()
+
+
 def test_a_model_that_nobody_holds_is_freed():
     model = ld.build(PENDULUM)
     held = weakref.ref(model)

@@ -84,7 +84,7 @@ def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
     ({"initial": 3, "q0": [0, 0]}, ld.ScenarioError, "initial: wrong value; found 3"),
     ({"joints": 3, "tau": {"elbow": 1}}, ld.ScenarioError, "joints: wrong value; found 3"),
     ({"tau": np.zeros((0, 2)), "rate": 10}, ld.ShapeError, r"tau has no rows; found \(0, 2\)"),
-    ({"duraton": 3}, ld.ScenarioError, "duraton"),
+    ({"duraton": 3}, ld.ArgumentError, "duraton"),
     ({"method": "euler"}, ld.ScenarioError, "euler"),
 ])
 def test_what_is_refused(model, arguments, error, message):

@@ -32,7 +32,7 @@ from liedyn.errors import UsageError
 from liedyn.lie.recorded import NotALine
 
 LONGEST = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
-SCENARIOS = 32             # whose code a model keeps: rosenbrock steps of a Panda take 3 MB each
+SCENARIOS = 32             # functions that a model keeps of them: 0.2 to 0.4 MB each for a Panda; a rollout has up to four
 _LOCK = threading.RLock()
 
 
@@ -167,8 +167,8 @@ def kept_batch(model, place: str, name: str, record: Callable[[], Recording | Pr
 
 
 def recent(model, key, make: Callable[[], Any]):
-    """What `make` returns, kept with the model under a key, for the scenarios that it was last asked for. Each of them may leave
-    megabytes of code; the least recently used goes first, and is loaded again from disk where it is needed again."""
+    """What `make` returns, kept with the model under a key, for the scenarios that it was last asked for. The least recently used
+    goes first, and is loaded again from disk where it is needed again."""
     with _LOCK:
         found = model._cache.setdefault("scenarios", {})
         value = found.pop(key) if key in found else make()

@@ -312,7 +312,10 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         if ended is None:
             return _result(prepared, rows, rows.parts(), statistics, timing)
         ended.result = _result_before(ended, prepared, rows, statistics, timing)
-        raise ended
+        try:
+            raise ended
+        finally:
+            ended = None                     # its traceback holds this frame: the result would stay until garbage is collected
 
 
 class OneStretch:
