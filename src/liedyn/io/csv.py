@@ -88,7 +88,7 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a trajectory file, whole or not at all; `read_trajectory` gives the same numbers back. Paths in the comments
-        `robot` and `loops` become relative to its folder. Raises UsageError where the file exists and `force` is not given, and
+        `robot`, `loops` and `model` become relative to its folder. Raises UsageError where the file exists and `force` is not given, and
         ComputationError for a number that is not finite."""
         write_trajectory(os.fspath(path), self.header | self._paths(os.path.dirname(os.path.abspath(path))), self.t, self._named,
                          force=force)
@@ -101,7 +101,7 @@ class Trajectory:
         """Comments that name files, relative to another folder."""
         here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
         return {key: Path(os.path.relpath(os.path.join(here, self.header[key]), folder)).as_posix()
-                for key in ("robot", "loops") if self.header.get(key)}
+                for key in ("robot", "loops", "model") if self.header.get(key)}
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
