@@ -113,7 +113,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
         x[ended] = np.nan
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()))
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), motion.friction, motion.creep)
 
 
 def notes_of(events: Events | None, *first_run) -> tuple[str, ...]:
