@@ -47,7 +47,8 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Columns of finite numbers (the zero-moment point is NaN in flight) over increasing time: strictly, or with two rows at the time of an event, before and after it.
+    """Columns of finite numbers over increasing time: strictly, or with two rows at the time of an event, before and after it.
+    The zero-moment point is NaN in flight.
 
     header   the `# key: value` comments before the column names
     t        (N,) time [s]
@@ -90,8 +91,8 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a trajectory file, whole or not at all; `read_trajectory` gives the same numbers back. Paths in the comments
-        `robot`, `loops` and `model` become relative to its folder. Raises UsageError where the file exists and `force` is not given, and
-        ComputationError for a number that is not finite."""
+        `robot`, `loops` and `model` become relative to its folder. Raises UsageError where the file exists and `force` is not
+        given, and ComputationError for a number that is not finite."""
         write_trajectory(os.fspath(path), self.header | self._paths(os.path.dirname(os.path.abspath(path))), self.t, self._named,
                          force=force)
 

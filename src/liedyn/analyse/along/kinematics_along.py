@@ -94,7 +94,8 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     doubts = error_notes(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
                          None if model.nc else "liedyn inverse --smooth auto first")
     loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
-    return Along(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *([loops] if model.nc and jacobian and links else [])))
+    missing = [loops] if model.nc and jacobian and links else []
+    return Along(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *missing))
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:
