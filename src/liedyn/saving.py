@@ -172,6 +172,12 @@ def _shapes(source: str | None, format: str):
     return link_shapes(source), (Loss("shapes", message, dynamics=False),)
 
 
+def yaml_of(model: Model) -> str:
+    """The text of a robot YAML from which `load` builds the same model."""
+    from liedyn.io.robots.write_robot_yaml import robot_yaml
+    return robot_yaml(_as_yaml(model.description).robot)
+
+
 def _as_yaml(robot: Robot) -> Subset:
     """A robot YAML says everything but a mimic of what does not exist or does not move."""
     names, out = {joint.name for joint in robot.joints}, Subset(robot)

@@ -6,8 +6,8 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from liedyn.analyse.along.kinematics_along import kinematics_along
-from liedyn.errors import ComputationError, UsageError
-from liedyn.io.csv import Trajectory
+from liedyn.errors import ComputationError, TrajectoryError, UsageError
+from liedyn.io.csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.model.description import Joint, Link, Pose, Robot
 from liedyn.simulation.records.motion_columns import columns_of
 from zoo import model_of, random_robot, state
@@ -163,12 +163,28 @@ def test_zero_moment_point_of_a_cart_on_a_table():
     np.testing.assert_allclose(got["zmp.force"], 2 * 9.81, rtol=1e-14)
 
 
-def test_free_fall_has_no_zero_moment_point():
+def test_free_fall_has_no_zero_moment_point(tmp_path):
     model = ld.build(Robot("stone", (Link("stone", 2.0, inertia=(0.1, 0, 0, 0.1, 0, 0.1)),), (), base="floating"))
     q, a = np.tile(model.neutral(), (2, 1)), np.zeros((2, 6))
     a[1, 5] = -9.81
-    with pytest.raises(ComputationError, match=r"not defined at t = 1\.0: no vertical force acts on the robot"):
+    found = kinematics_along(model, recorded(model, range(2), q=q, v=0 * a, a=a), zmp=True)
+    columns = {name: x for name, _, x in found.columns}
+    assert columns["zmp.x"][0] == columns["zmp.y"][0] == 0 and np.isnan([columns["zmp.x"][1], columns["zmp.y"][1]]).all()
+    assert "is not defined in 1 of 2 rows, the first at t = 1.0, where no vertical force acts" in found.notes[0]
+    write_trajectory(tmp_path / "zmp.csv", found.header, found.t, found.columns)
+    assert (tmp_path / "zmp.csv").read_text().splitlines()[-1].startswith("1.0,,,")
+    again = read_trajectory(tmp_path / "zmp.csv").columns
+    assert all(np.array_equal(again[name], x, equal_nan=True) for name, x in columns.items())
+    a[:, 5] = -9.81
+    with pytest.raises(ComputationError, match=r"not defined: no vertical force acts on the robot at any time"):
         kinematics_along(model, recorded(model, range(2), q=q, v=0 * a, a=a), zmp=True)
+
+
+def test_other_cells_must_have_a_value(tmp_path):
+    for row in ("1,,2,1", "1,nan,2,1", "1,2,nan,", "1,2,,x"):
+        (tmp_path / "zmp.csv").write_text(f"t,q.a,zmp.x,zmp.y\n0,1,2,3\n{row}\n")
+        with pytest.raises(TrajectoryError, match=r"zmp\.csv:3: "):
+            read_trajectory(tmp_path / "zmp.csv")
 
 
 def test_manipulability_of_an_anthropomorphic_arm():

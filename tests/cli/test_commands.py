@@ -55,7 +55,8 @@ def files(folder):
 def test_simulate_writes_a_run_folder_and_names_it(folder):
     result = ok("simulate", "swing.yaml")
     written = files("runs/swing")
-    assert written[0] == "plots/energy.png" and {"trajectory.csv", "run.json", "plots/replay.svg"} <= set(written)
+    assert written[:2] == ["model.yaml", "plots/energy.png"]
+    assert {"trajectory.csv", "run.json", "plots/replay.svg"} <= set(written)
     assert result.stdout == ""
     first, *named = said(result)
     assert first.startswith("bars: 0.2 s in ") and "energy balance" in first
@@ -67,7 +68,7 @@ def test_simulate_writes_a_run_folder_and_names_it(folder):
 def test_simulate_as_json_and_quietly(folder):
     result = ok("simulate", "swing.yaml", "--json", "-q", "--no-plots", "-o", "here")
     assert json.loads(result.stdout) == json.loads(Path("here/run.json").read_text())
-    assert result.stderr == "" and files("here") == ["run.json", "trajectory.csv"]
+    assert result.stderr == "" and files("here") == ["model.yaml", "run.json", "trajectory.csv"]
 
 
 def test_verbose_says_more(folder):
@@ -97,7 +98,7 @@ def test_an_override_that_replaces_another_key_says_so(folder):
 
 def test_simulate_a_robot(folder):
     ok("simulate", "robots/bars.yaml", "--no-plots", "-S", "duration=0.05")
-    assert files("runs/bars") == ["run.json", "trajectory.csv"]
+    assert files("runs/bars") == ["model.yaml", "run.json", "trajectory.csv"]
 
 
 @pytest.mark.parametrize("override, words", [
@@ -180,7 +181,8 @@ def test_over_pipes(swing, folder):
     text = Path("runs/swing/trajectory.csv").read_text()
     result = ok("inverse", "-", "--robot", "robots/bars.yaml", input=text)
     assert result.stdout.startswith("# robot: robots/bars.yaml\n") and said(result) == []
-    assert ok("inverse", "runs/swing/trajectory.csv", "-o", "-").stdout == result.stdout
+    found = ok("inverse", "runs/swing/trajectory.csv", "-o", "-").stdout        # it names the model of the run, too
+    assert [line for line in found.splitlines() if not line.startswith("# model")] == result.stdout.splitlines()
     again = ok("forward", "-", input=result.stdout)
     assert again.stdout.count("\n") == result.stdout.count("\n")
 
@@ -202,7 +204,7 @@ def test_derived_velocities_are_said(folder):
     ("robots/bars.yaml", "robots/none.yaml", "# robot: the robot file does not exist"),
 ])
 def test_a_trajectory_that_does_not_fit(swing, folder, old, new, words):
-    text = Path("runs/swing/trajectory.csv").read_text()
+    text = Path("runs/swing/trajectory.csv").read_text().replace("# model: model.yaml\n", "")
     assert old in text
     (folder / "runs" / "swing" / "other.csv").write_text(text.replace(old, new))
     result = run("inverse", "runs/swing/other.csv")

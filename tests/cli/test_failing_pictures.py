@@ -45,7 +45,7 @@ def test_the_data_of_a_run_stand(folder, monkeypatch, error):
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     assert last(result) == f"liedyn: error: not drawn: pictures ({why}); all other results are written"
     assert "wrote runs/run/trajectory.csv" in result.stderr
-    assert sorted(os.listdir("runs/run")) == ["replay.html", "run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "replay.html", "run.json", "trajectory.csv"]
     assert len(read_trajectory("runs/run/trajectory.csv").t) > 1
 
 
@@ -54,7 +54,7 @@ def test_the_replay_fails(folder, monkeypatch):
     result = run("simulate", "run.yaml")
     assert result.exit_code == 1
     assert last(result) == "liedyn: error: not drawn: replay.html (ArithmeticError: no page today); all other results are written"
-    assert sorted(os.listdir("runs/run")) == ["plots", "run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "plots", "run.json", "trajectory.csv"]
 
 
 def test_one_of_the_pictures_fails(folder, monkeypatch):
@@ -80,11 +80,11 @@ def test_ctrl_c_while_drawing_says_what_stands(folder, monkeypatch):
     result = run("simulate", "run.yaml")
     assert result.exit_code == 130
     assert last(result) == "liedyn: error: interrupted; the data are in runs/run, the pictures are not drawn"
-    assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "run.json", "trajectory.csv"]
 
 
 def test_a_new_run_takes_the_pictures_of_the_old_one_away(folder):
     ok("simulate", "run.yaml")
-    assert sorted(os.listdir("runs/run")) == ["plots", "replay.html", "run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "plots", "replay.html", "run.json", "trajectory.csv"]
     ok("simulate", "run.yaml", "--no-plots", "--force")
-    assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"] and os.listdir("runs") == ["run"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "run.json", "trajectory.csv"] and os.listdir("runs") == ["run"]

@@ -71,7 +71,7 @@ def test_a_run_is_written_whole_where_streams_are_closed(folder, closed):
     """A result must not get the number of the closed stream, and with it what is said to people."""
     done = shell(f"$L simulate run.yaml -v {closed}")
     assert done.returncode == 0, done.stderr
-    assert sorted(os.listdir("runs/run")) == ["plots", "replay.html", "run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "plots", "replay.html", "run.json", "trajectory.csv"]
     assert json.loads((folder / "runs/run/run.json").read_text())["robot"] == "arm"
     assert "liedyn: " not in (folder / "runs/run/trajectory.csv").read_text(encoding="utf-8").replace("# liedyn: ", "")
 
@@ -80,7 +80,7 @@ def test_nobody_reads_what_is_said(folder):
     """The messages have no reader any more (`2>&1 | head -1`): the run is written all the same."""
     done = shell("{ $L simulate run.yaml -v --no-plots 2>&1 1>&3 | true; } 3>/dev/null")
     assert done.returncode == 0, done.stderr
-    assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["model.yaml", "run.json", "trajectory.csv"]
 
 
 def test_a_reader_that_goes_away_early(folder):

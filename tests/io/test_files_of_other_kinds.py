@@ -34,7 +34,8 @@ def scenario(**keys):
 
 def sweep(file):
     with open("sweep.yaml", "w", encoding="utf-8") as out:
-        out.write(f"scenario: bar.yaml\nvary: [{{key: duration, csv: {{file: {file}, column: kp}}}}]\noutputs: {{x: final(q(hip))}}\n")
+        out.write("scenario: bar.yaml\noutputs: {x: final(q(hip))}\n"
+                  f"vary: [{{key: duration, csv: {{file: {file}, column: kp}}}}]\n")
     read_sweep("sweep.yaml")
 
 

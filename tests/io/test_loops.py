@@ -203,7 +203,7 @@ def test_a_file_of_constraints_stands_for_the_robot_that_it_names(tmp_path):
 
 
 def test_a_file_of_constraints_has_no_other_keys(tmp_path):
-    with pytest.raises(ModelError, match=r":1: not a file of this kind: it has none of the keys; expected one of robot, loops, couplings"):
+    with pytest.raises(ModelError, match=r":1: not a file of this kind: .*; expected one of robot, loops, couplings"):
         read_loops_file(write(tmp_path, HEAD))
 
 

@@ -166,7 +166,7 @@ def test_events_and_phases_become_marks(tmp_path):
     assert (data["name"], data["robot"], data["status"], data["reason"]) == ("run", "cart", "diverged", "too fast")
     (tmp_path / "run" / "events.csv").write_text("t[s],event,phase\nsoon,lift,\n")
     result = run("replay", tmp_path / "run", "--force")
-    assert result.exit_code == 3 and "events.csv:2" in result.stderr and "soon,lift," in result.stderr
+    assert result.exit_code == 3 and "events.csv:2" in result.stderr
 
 
 def test_outputs_ghosts_and_refusals(tmp_path, monkeypatch):

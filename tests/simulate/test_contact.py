@@ -108,6 +108,10 @@ def test_a_block_that_sticks_creeps_as_slowly_as_stated(scenario):
     slip = run.contacts.slip[-1][run.contacts.force[-1] > 0]
     assert (slip < e).all()
     assert slip == pytest.approx(np.full(4, e * s / math.sqrt(1 - s * s)), rel=1e-4)
+    columns = {name: x[-1] for name, _, x in run.columns}
+    for k in range(1, 5):
+        force, tangential, used = (columns[f"contact.block.{k}.{what}"] for what in ("force", "tangential", "utilization"))
+        assert used == pytest.approx(s, rel=1e-4) and tangential == pytest.approx(math.tan(angle) * force, rel=1e-4)
 
 
 def test_a_rolling_ball_has_five_sevenths_of_a_sliding_one(scenario):
@@ -156,7 +160,8 @@ def test_energy_balance_of_a_landing(worst):
 def test_columns_of_contacts():
     run = run_scenario(STANDS, {"duration": 0.1})
     units = {name: unit for name, unit, _ in run.columns if name.startswith("contact.FL_foot")}
-    assert units == {"contact.FL_foot.force": "N", "contact.FL_foot.depth": "m", "contact.FL_foot.slip": "m/s"}
+    assert units == {"contact.FL_foot.force": "N", "contact.FL_foot.depth": "m", "contact.FL_foot.slip": "m/s",
+                     "contact.FL_foot.tangential": "N", "contact.FL_foot.utilization": ""}
     columns = {name: x for name, _, x in run.columns}
     assert columns["cop.x"][0] == 0.0 and columns["cop.x"][-1] == run.contacts.centre[-1, 0] != 0.0
     assert np.isnan(run.contacts.centre[0]).all() and np.isfinite(run.contacts.centre[-1]).all()

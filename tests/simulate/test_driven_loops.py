@@ -294,5 +294,7 @@ def test_loops_of_a_file_of_their_own(write, tmp_path):
     model, notes = robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))
     assert model.nc == 5 and notes == ()
     (tmp_path / "closing.yaml").unlink()
+    assert robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))[0].nc == 5          # the folder holds the model
+    (tmp_path / "out" / "model.yaml").unlink()
     with pytest.raises(ld.LiedynError, match=r"# loops: the file of loops does not exist"):
         robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))

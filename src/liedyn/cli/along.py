@@ -38,10 +38,11 @@ def along_command(short_help: str, *options: Callable) -> Callable:
             console.robot(model)
             with console.progress.stage("computing (the first run compiles the kernels)"):
                 result = compute(model, motion, **own, progress=console.progress)
-            write_trajectory(target, comments_for(result.header, model, target), result.t, result.columns, force=force)
-            links = motion.header.get("attached")
-            carried = f"the run of this file had bodies attached to {links}: results are those of the robot without them"
-            notes = [*notes, *([carried] if links else []), *result.notes]
+            comments = comments_for(result.header, model, target, motion if robot is None else None)
+            if motion.header.get("attached"):
+                comments["without"] = f"bodies attached to {motion.header['attached']}"
+            write_trajectory(target, comments, result.t, result.columns, force=force)
+            notes = [*notes, *result.notes]
             console.notes(notes)
             if as_json:
                 console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],

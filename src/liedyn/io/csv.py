@@ -13,6 +13,7 @@ Python writes it: `\\x20` for a blank at the end of a name, `\\x3d` for the sign
 from __future__ import annotations
 
 import csv
+import math
 import os
 import re
 import sys
@@ -40,6 +41,7 @@ _COLUMN = re.compile(r"\s*(?P<name>.*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*", re.DO
 _ESCAPE = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _IN_CELL = re.compile(r"^(?:[=+\-@]|\s+)|\s+$")          # the begin of a formula, blanks that readers strip
 _IN_COMMENT = re.compile(r"^\s+|\s+$|(?<=[,;])\s*[=+\-@]")      # which a spreadsheet cuts at commas and semicolons
+MAY_BE_EMPTY = ("zmp.x", "zmp.y")       # columns that are not defined in some rows: NaN, and an empty cell of the file
 _NAMES = "column names such as t[s],q.elbow[rad]"
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -47,6 +49,7 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 @dataclass(frozen=True, eq=False)
 class Trajectory(Immutable):
     """Columns of finite numbers over increasing time: strictly, or with two rows at the time of an event, before and after it.
+    The zero-moment point is NaN in flight.
 
     header   the `# key: value` comments before the column names
     t        (N,) time [s]
@@ -90,8 +93,8 @@ class Trajectory(Immutable):
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a trajectory file, whole or not at all; `read_trajectory` gives the same numbers back. Paths in the comments
-        `robot` and `loops` become relative to its folder. Raises UsageError where the file exists and `force` is not given, and
-        ComputationError for a number that is not finite."""
+        `robot`, `loops` and `model` become relative to its folder. Raises UsageError where the file exists and `force` is not
+        given, and ComputationError for a number that is not finite."""
         write_trajectory(os.fspath(path), self.header | self._paths(os.path.dirname(os.path.abspath(path))), self.t, self._named,
                          force=force)
 
@@ -103,7 +106,7 @@ class Trajectory(Immutable):
         """Comments that name files, relative to another folder."""
         here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
         return {key: Path(os.path.relpath(os.path.join(here, self.header[key]), folder)).as_posix()
-                for key in ("robot", "loops") if self.header.get(key)}
+                for key in ("robot", "loops", "model") if self.header.get(key)}
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
@@ -167,13 +170,13 @@ def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns:
     names = [column_title("t", "s"), *(column_title(name, unit) for name, unit, _ in columns)]
     titles = [column_title("t", "s"), *(_title(name, unit) for name, unit, _ in columns)]
     for table in _tables(t, columns):                          # before anything is written, also to standard output
-        _check_written(table, names)
+        _check_written(table, names, ["t", *(name for name, _, _ in columns)])
     with open_output(path, force=force) as file:
         for key, value in header.items():
             file.write(f"# {_escaped(key, _IN_COMMENT)}: {_escaped(str(value), _IN_COMMENT)}\n")
         csv.writer(file, lineterminator="\n").writerow(titles)
         for table in _tables(t, columns):
-            file.writelines(repr(row)[1:-1].replace(", ", ",") + "\n" for row in table.tolist())
+            file.writelines(repr(row)[1:-1].replace(", ", ",").replace("nan", "") + "\n" for row in table.tolist())
 
 
 def _tables(t, columns) -> Iterator[np.ndarray]:
@@ -182,8 +185,13 @@ def _tables(t, columns) -> Iterator[np.ndarray]:
         yield np.column_stack([np.asarray(x[i:i + _BLOCK], dtype=float) for x in (t, *(x for _, _, x in columns))])
 
 
-def _check_written(table: np.ndarray, names: list[str]) -> None:
-    bad = np.argwhere(~np.isfinite(table))
+def _undefined(table: np.ndarray, columns: list[str]) -> np.ndarray:
+    """Mask of the cells that have no value and need none."""
+    return np.isnan(table) & [name in MAY_BE_EMPTY for name in columns]
+
+
+def _check_written(table: np.ndarray, names: list[str], columns: list[str]) -> None:
+    bad = np.argwhere(~np.isfinite(table) & ~_undefined(table, columns))
     if bad.size:
         row, column = bad[0]
         raise ComputationError(f"{names[column]} is {table[row, column]} at t = {float(table[row, 0])!r} s: nothing is written")
@@ -312,7 +320,8 @@ def _check_time_column(fields: list[str], line: str, place: Place) -> None:
 def _table(rows: list[str], numbers: np.ndarray, columns: list[str], source: str) -> np.ndarray:
     """(N, columns) numbers. NumPy's reader is quick (10^5 rows of 50 in 1.5 s) but does not say well what is wrong."""
     try:
-        table = np.loadtxt(rows, delimiter=",", comments=None, quotechar='"', ndmin=2)
+        table = np.loadtxt(rows, delimiter=",", comments=None, quotechar='"', ndmin=2, encoding=None,
+                           converters={k: _number_or_empty for k, name in enumerate(columns) if name in MAY_BE_EMPTY} or None)
     except ValueError:
         pass
     else:
@@ -321,6 +330,13 @@ def _table(rows: list[str], numbers: np.ndarray, columns: list[str], source: str
     for row, line in zip(rows, numbers.tolist(), strict=True):
         _refuse_row(row, line, columns, source)
     raise TrajectoryError("the rows cannot be read as numbers", place=Place(source, int(numbers[0])))
+
+
+def _number_or_empty(cell: str) -> float:
+    number = float(cell) if cell.strip() else math.nan
+    if math.isnan(number) and cell.strip():                # NaN is not written as a word
+        raise ValueError
+    return number
 
 
 def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
@@ -335,11 +351,15 @@ def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
         raise TrajectoryError("the row has the wrong number of values", place=Place(source, line),
                               found=f"{len(cells)} values", expected=str(len(columns)), hint=hint)
     for name, cell in zip(columns, cells, strict=True):
-        number_in_cell(cell, Place(source, line, name), TrajectoryError)
+        if cell.strip() or name not in MAY_BE_EMPTY:
+            number = number_in_cell(cell, Place(source, line, name), TrajectoryError)
+            if math.isnan(number):
+                raise TrajectoryError("the value is not finite", place=Place(source, line, name), found=cell,
+                                      expected="a finite number")
 
 
 def _check_finite(table: np.ndarray, numbers: np.ndarray, columns: list[str], source: str) -> None:
-    bad = np.argwhere(~np.isfinite(table))
+    bad = np.argwhere(~np.isfinite(table) & ~_undefined(table, columns))
     if bad.size:
         row, column = bad[0]
         raise TrajectoryError("the value is not finite", place=Place(source, int(numbers[row]), columns[column]),

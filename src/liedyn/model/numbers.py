@@ -12,6 +12,7 @@ from liedyn.model.description import LARGEST, Pose
 _NO_DIRECTION = 1e-9                 # an axis or screw shorter than this has no direction
 _ORTHONORMAL = 1e-6                  # rounding allowed in a rotation
 _PARALLEL = 1e-6                     # rad: two axes closer than this
+_UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized vector: rounding of its three components and of their norm
 
 
 def check_finite(values, count: int, place: Place, what: str) -> None:
@@ -67,5 +68,8 @@ def with_unit_axes(element):
 
 
 def unit(axis) -> tuple[float, ...]:
+    """The axis divided by its length. A unit vector stays as it is, so that a robot that was written reads back bit by bit."""
     length = math.hypot(*axis)
+    if abs(length - 1.0) <= _UNIT_ROUNDING:
+        return tuple(map(float, axis))
     return tuple(float(x) / length for x in axis)

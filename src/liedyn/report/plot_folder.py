@@ -53,6 +53,8 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
         if robot is not None:
             raise
         model, notes = None, (f"limits and the motion itself are not drawn: {error}",)
+    if motion.header.get("without"):
+        title += f"  (without {motion.header['without']})"
     recording = record(motion, model, title)
     if against:
         runs = [motion, *(read_trajectory(trajectory_file(path), events=True) for path in against)]

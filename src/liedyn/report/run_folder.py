@@ -3,6 +3,7 @@ pictures one by one."""
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import os
@@ -26,6 +27,7 @@ from liedyn.report.pictures.motion_data import record
 from liedyn.report.pictures.picture_data import FORMATS, Recording, prescribed_comment
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import shown_result
+from liedyn.saving import yaml_of
 from liedyn.simulation.records.motion_columns import header_of, reaction_comment
 from liedyn.simulation.run import Result
 
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARK = "run.json"                       # what tells a run folder from others
+MODEL = "model.yaml"                    # the robot that moved, which may differ from its file
 _MOST = 100_000                         # rows that are drawn: of longer runs every second, third, … one
 _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
               draughtsman: Draughtsman | None = None) -> Written:
-    """Write a run folder: the CSV, run.json, the pictures, the replay.
+    """Write a run folder: the CSV, run.json, the model as a robot YAML, the pictures, the replay.
 
     The pictures come when the data are safe. One that cannot be drawn does not end the run: the result says why.
 
@@ -74,7 +77,10 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     """
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:
-        header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))
+        model = yaml_of(result.model)
+        (part / MODEL).write_text(model, encoding="utf-8")
+        header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder)) \
+            | {"model": MODEL, "model_sha256": hashlib.sha256(model.encode()).hexdigest()}
         write_trajectory(part / "trajectory.csv", header | _comments(result), result.t, result.columns)
         if result.has_events:
             write_events(part / "events.csv", result)

@@ -15,7 +15,7 @@ from liedyn.immutable import Immutable
 from liedyn.integrators.touch import touch
 from liedyn.io.scenarios.contact_shapes import Contact, Material, Pair, Shape
 from liedyn.io.scenarios.events import Event
-from liedyn.kernels.simulation.contact import GROUND, PLANE, SPHERE, Contacts
+from liedyn.kernels.simulation.contact import CREEP, FRICTION, GROUND, MATERIAL, PLANE, SPHERE, Contacts
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
 from liedyn.simulation.measured import joined, path_to
@@ -34,6 +34,7 @@ class ContactMotion(Immutable):
     depth    (N, m) [m], below zero where nothing touches
     slip     (N, m) [m/s] of the point of contact along the plane
     centre   (N, 3) centre of pressure on all planes of the world, world; NaN where nothing touches
+    friction, creep   (m,) coefficients of friction, and the slip at which friction is regularized [m/s]
     """
 
     names: tuple[str, ...]
@@ -41,12 +42,28 @@ class ContactMotion(Immutable):
     depth: Array
     slip: Array
     centre: Array
+    friction: Array
+    creep: Array
+
+    @property
+    def utilization(self) -> Array:
+        """(N, m) tangential force relative to the friction that the normal force allows, from 0 to 1; 0 where nothing touches."""
+        with np.errstate(invalid="ignore"):
+            used = np.where(self.slip > 0.0, self.slip / np.hypot(self.slip, self.creep), 0.0)
+        return np.where((self.force > 0.0) & (self.friction > 0.0), used, 0.0 * self.force)
+
+    @property
+    def tangential(self) -> Array:
+        """(N, m) size of the tangential force [N]."""
+        return self.friction * self.force * self.utilization
 
     @property
     def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array); the centre is 0 where nothing touches: files hold finite numbers."""
+        quantities = (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip),
+                      ("tangential", "N", self.tangential), ("utilization", "", self.utilization))
         of_each = [(f"contact.{name}.{what}", unit, x[:, k]) for k, name in enumerate(self.names)
-                   for what, unit, x in (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip))]
+                   for what, unit, x in quantities]
         return of_each + [(f"cop.{axis}", "m", np.nan_to_num(self.centre[:, k])) for k, axis in enumerate("xyz")]
 
 
@@ -252,4 +269,6 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
     force = np.where(problem.contacts.kind == GROUND, found.force, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (force[:, :, None] * found.point_world).sum(axis=1) / force.sum(axis=1, keepdims=True)
-    return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre)
+    material = problem.contacts.material.reshape(-1, MATERIAL)
+    return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre, material[:, FRICTION],
+                         material[:, CREEP])

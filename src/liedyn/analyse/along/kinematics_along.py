@@ -14,7 +14,7 @@ from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobia
 from liedyn.dynamics.link_loads import link_loads, moving_links
 from liedyn.dynamics.orientations import quaternions_over_time
 from liedyn.errors import ComputationError, UsageError, nearest
-from liedyn.io.csv import LONGEST_LINE
+from liedyn.io.csv import LONGEST_LINE, MAY_BE_EMPTY
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed, named
 
@@ -63,7 +63,8 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     ------
     UsageError, TrajectoryError
     ComputationError
-        The zero-moment point is not defined: no vertical force acts.
+        The zero-moment point is not defined at any time: no vertical force acts. Where it is defined in some rows, it is NaN in
+        the others, and a note says so.
 
     Notes
     -----
@@ -74,8 +75,8 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     asked = _question(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
     motion = motion_of(model, trajectory, derive_a=True)
     columns = _columns(model, asked, motion)
-    if zmp:
-        _refuse_free_fall(model, trajectory.t, columns)
+    flight = _flight_notes(trajectory.t, columns) if zmp else []
+    undefined = np.isnan(np.column_stack([x for *_, x in columns])).any(axis=1)
     header = header_along(model, trajectory, motion.passive)
     header.pop("reaction", None)
     if asked.links:
@@ -86,13 +87,15 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
         return [one for one in found if not one[0].startswith(fixed)]
 
     def values(found: Columns) -> np.ndarray:
-        return np.column_stack([x for *_, x in derived(found)])
+        x = np.column_stack([x for *_, x in derived(found)])
+        return np.where(undefined[:, None] & [name in MAY_BE_EMPTY for name, *_ in derived(found)], 0.0, x)
 
     names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
     doubts = error_notes(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
                          None if model.nc else "liedyn inverse --smooth auto first")
     loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
-    return Along(header, trajectory.t, columns, (*motion.notes, *doubts, *([loops] if model.nc and jacobian and links else [])))
+    missing = [loops] if model.nc and jacobian and links else []
+    return Along(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *missing))
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:
@@ -184,18 +187,23 @@ def _whole_columns(model: Model, asked: Question, motion: Motion) -> Columns:
     if asked.zmp:
         weight = mass * np.asarray(model.gravity)
         m, f = rate[:, :3] - np.cross(c, weight), rate[:, 3:] - weight
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out += [("zmp.x", "m", -m[:, 1] / f[:, 2]), ("zmp.y", "m", m[:, 0] / f[:, 2]), ("zmp.force", "N", f[:, 2])]
+        every = sum(link.mass for link in model.description.links)
+        least = _FEWEST_NEWTONS * every * max(float(np.linalg.norm(model.gravity)), 1.0)
+        vertical = np.where(np.abs(f[:, 2]) > least, f[:, 2], np.nan)         # in free flight the point is not defined
+        out += [("zmp.x", "m", -m[:, 1] / vertical), ("zmp.y", "m", m[:, 0] / vertical), ("zmp.force", "N", f[:, 2])]
     return out
 
 
-def _refuse_free_fall(model: Model, t, columns: Columns) -> None:
-    force = next(x for name, _, x in columns if name == "zmp.force")
-    weight = sum(link.mass for link in model.description.links) * max(float(np.linalg.norm(model.gravity)), 1.0)
-    bad = np.flatnonzero(np.abs(force) <= _FEWEST_NEWTONS * weight)
-    if len(bad):
-        raise ComputationError(f"the zero-moment point is not defined at t = {float(t[bad[0]])!r}: no vertical force acts on "
-                               "the robot (free fall, or no gravity); omit --zmp, or cut the file")
+def _flight_notes(t, columns: Columns) -> list[str]:
+    """Raises ComputationError where the zero-moment point is defined at no time."""
+    flight = np.isnan(next(x for name, _, x in columns if name == "zmp.x"))
+    if flight.all():
+        raise ComputationError("the zero-moment point is not defined: no vertical force acts on the robot at any time (free "
+                               "fall, or no gravity); omit --zmp")
+    if not flight.any():
+        return []
+    return [f"the zero-moment point is not defined in {flight.sum()} of {len(t)} rows, the first at t = "
+            f"{float(t[np.argmax(flight)])!r}, where no vertical force acts on the robot: these cells are empty"]
 
 
 def _named(kind: str, parts: Sequence[str], units: Sequence[str], x) -> Columns:

@@ -13,6 +13,7 @@ from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
 from liedyn.loading import load_description, read_model
 from liedyn.model.build import build
+from liedyn.model.description import Robot
 from liedyn.model.model import Model
 from liedyn.simulation.control_laws.motors import with_armatures
 from liedyn.simulation.records.motion_columns import header_of, passed_over
@@ -28,7 +29,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     Parameters
     ----------
     robot : path, optional
-        Robot file; default: the comment `# robot:`, relative to the folder of the trajectory.
+        Robot file; default: the comment `# model:`, the model that a run was computed with, else the comment `# robot:`. Both are
+        relative to the folder of the trajectory.
     base : "fixed" or "floating", optional
         Default: the comment `# base:`, else as the robot file says.
     strict : bool
@@ -45,12 +47,15 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     ModelError, CheckFailed
         As `loading.load`.
     """
-    header = trajectory.header
-    path = Path(robot) if robot is not None else _named_robot(trajectory)
+    header, notes = trajectory.header, []
+    recorded = _recorded_model(trajectory) if robot is None and header.get("model") else None
+    path = Path(robot) if robot is not None else recorded or _named_robot(trajectory)
+    if robot is None and recorded is None and header.get("model"):
+        notes.append(f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
     if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
         raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
                               expected="fixed or floating")
-    loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") else None
+    loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
     base, gravity = base or header.get("base"), _gravity(trajectory)
     if edits:
         described = load_description(path, base, loops, edits)
@@ -59,9 +64,15 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
         model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
     if "armatures" in header:
         model = _with_rotors(model, trajectory)
-    notes = []
-    if "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]:
-        notes.append(f"{path} differs from the robot file that {trajectory.source} was recorded with")
+    source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
+    if source != path and source.is_file():                # shapes and meshes are in the robot file
+        model = build(_described_in(model.description, os.fspath(source)))
+    if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
+        notes.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
+                     + ("; the model of the run is used" if recorded else ""))
+    if header.get("attached"):
+        notes.append(f"the run of this file had bodies attached to {header['attached']}: results are those of the robot without "
+                     "them")
     unknown = passed_over(model, trajectory)
     if unknown:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
@@ -70,12 +81,48 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     return model, tuple(notes)
 
 
-def comments_for(header: dict[str, str], model: Model, output: str) -> dict[str, str]:
-    """The comments, with the paths of the robot and of its file of loops relative to the folder of the file `output` in which
-    they will stand."""
+def _described_in(robot: Robot, source: str) -> Robot:
+    """The robot with the file `source` as its own."""
+    loops, couplings = (tuple(replace(one, place=Place(source)) for one in part) for part in (robot.loops, robot.couplings))
+    return replace(robot, loops=loops, couplings=couplings, source=source)
+
+
+def comments_for(header: dict[str, str], model: Model, output: str,
+                 recorded: Trajectory | None = None) -> dict[str, str]:
+    """The comments, with the paths of the robot, of its file of loops and of the model of the run relative to the folder of the
+    file `output` in which they will stand.
+
+    recorded: the trajectory that names the robot; None where the results are those of another one, so that the model of the run
+    is not named."""
     folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
+    if recorded is not None and recorded.header.get("model"):
+        paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
+                 for key in ("robot", "loops", "model") if recorded.header.get(key)}
+        kept = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
+        return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | kept
     named = {key: value for key, value in header_of(model, folder=folder).items() if key in ("robot", "loops")}
-    return named | {key: value for key, value in header.items() if key not in ("robot", "loops")}
+    return named | {key: value for key, value in header.items() if key not in ("robot", "loops", "model", "model_sha256")}
+
+
+def _recorded_model(trajectory: Trajectory) -> Path | None:
+    """The model that a run was computed with; None where it is missing. Raises TrajectoryError where the file was changed."""
+    path = _path_of(trajectory, "model")
+    if not path.is_file():
+        return None
+    if _sha256(path) != trajectory.header.get("model_sha256"):
+        raise TrajectoryError(f"{path} is not the model that the run was computed with",
+                              place=Place(trajectory.source, key="# model"), expected="the file that the run has written",
+                              hint="or use --robot")
+    return path
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _path_of(trajectory: Trajectory, key: str) -> Path:
+    folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
+    return Path(os.path.normpath(folder / trajectory.header[key]))
 
 
 def _named_robot(trajectory: Trajectory) -> Path:
@@ -87,8 +134,7 @@ def _named_robot(trajectory: Trajectory) -> Path:
 
 def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = None) -> Path:
     named = trajectory.header[key]
-    folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
-    path = Path(os.path.normpath(folder / named))
+    path = _path_of(trajectory, key)
     if not path.is_file():
         raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
                               expected="a file relative to the folder of the trajectory", hint=hint)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 from xml.parsers import expat
 
@@ -61,10 +62,8 @@ class XmlReader:
 def root_tag(path: str | os.PathLike) -> str | None:
     """The tag of a file's first element; None where there is none. What follows it is not checked."""
     reader = _FirstTag(path)
-    try:
+    with suppress(ModelError):
         reader.read()
-    except ModelError:
-        pass
     return reader.root
 
 

@@ -45,12 +45,13 @@ def read_mesh(file: Path) -> list[Part]:
             if len(getattr(mesh, "faces", ())):
                 points = metres * (np.asarray(mesh.vertices) @ pose[:3, :3].T + pose[:3, 3])
                 parts.setdefault(_colour(mesh), []).append((points, np.asarray(mesh.faces)))
-    except Exception as problem:       # of many readers of many formats; their texts may quote the file, which may be any file
+    except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
         raise ComputationError(f"{file} cannot be read as a mesh: {type(problem).__name__}; expected an STL, OBJ, DAE, PLY or "
                                "glTF file") from None
     found = [_joined(group, colour) for colour, group in parts.items()]
     if not found or not all(np.isfinite(part.points).all() for part in found):
-        raise ComputationError(f"{file} cannot be read as a mesh: it has " + ("numbers that are not finite" if found else "no triangles"))
+        what = "numbers that are not finite" if found else "no triangles"
+        raise ComputationError(f"{file} cannot be read as a mesh: it has {what}")
     return found
 
 

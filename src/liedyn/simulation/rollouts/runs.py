@@ -116,7 +116,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
         x[ended] = np.nan
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()))
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), motion.friction, motion.creep)
 
 
 def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: bool = False) -> bool:

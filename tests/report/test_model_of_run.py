@@ -1,0 +1,106 @@
+"""A run folder holds the model that was used; commands that read the run use it."""
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+from liedyn.analyse.along.robot_of_file import robot_of
+from liedyn.model.build import build
+
+TWO = """\
+links:
+  one: {mass: 1.5, com: [0.1, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  two: {mass: 0.7, com: [0, 0.3, -0.1], inertia: [0.01, 0.02, 0.02]}
+joints:
+  hip: {type: continuous, parent: world, child: one, axis: [0, 1, 0], damping: 0.1}
+  knee: {type: continuous, parent: one, child: two, axis: [0, 1, 0.3], origin: {xyz: [0, 0, -0.4]}}
+couplings:
+  gear: {terms: {hip: 1, knee: 0.5}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.yaml").write_text(TWO)
+    return tmp_path
+
+
+def tree_of(model):
+    return model.open_tree()
+
+
+def heavier(model):
+    links = tuple(replace(link, mass=3.0) if link.name == "two" else link for link in model.description.links)
+    return build(replace(model.description, links=links))
+
+
+def otherwise(model):
+    return ld.load("two.yaml", gravity=[0.5, 0, -1.6]).open_tree()
+
+
+def without_file(model):
+    return build(replace(model.description, source=None))
+
+
+@pytest.mark.parametrize("change", [tree_of, heavier, otherwise, without_file])
+def test_a_run_is_read_with_the_model_that_moved(folder, change):
+    """Inverse dynamics of the recorded motion are the recorded torques, which another model would not give."""
+    model = change(ld.load("two.yaml"))
+    result = ld.simulate(model, duration=0.05, v0=[0.4, -0.8] if model.nc else [0.3, 0.9])
+    result.save("run")
+    motion = ld.read_trajectory("run/trajectory.csv")
+    read, notes = robot_of(motion)
+    assert notes == ()
+    for name in ("index", "constants", "loop_index", "loop_constants", "gravity"):
+        assert np.array_equal(getattr(read, name), getattr(model, name)), name
+    assert (read.v_names, read.base) == (model.v_names, model.base)
+    assert read.source == ("run/model.yaml" if model.source is None else "two.yaml")
+    if not model.nc:
+        ok("inverse", "run/trajectory.csv", "-o", "run/again.csv")
+        again = ld.read_trajectory("run/again.csv")
+        for name in model.v_names:
+            assert again.columns[f"tau.{name}"] == pytest.approx(motion.columns[f"tau.{name}"], abs=1e-12)
+        assert robot_of(again)[1] == ()                            # a file beside the run names the model, too
+
+
+def test_a_changed_robot_file_does_not_change_results_of_a_run(folder):
+    ok("simulate", "two.yaml", "-S", "duration=0.05", "-o", "run", "--no-plots")
+    assert ld.load("run/model.yaml").loop_constants.tolist() == ld.load("two.yaml").loop_constants.tolist()
+    (folder / "two.yaml").write_text(TWO.replace("mass: 0.7", "mass: 7"))
+    found = ok("inverse", "run/trajectory.csv", "--actuated", "hip", "-o", "-")
+    assert "two.yaml differs from the robot file that run/trajectory.csv was recorded with; the model of the run is used" in \
+        found.stderr
+    (folder / "two.yaml").unlink()
+    assert ok("inverse", "run/trajectory.csv", "--actuated", "hip", "-o", "-").stdout == found.stdout
+
+
+def test_a_changed_or_missing_model_is_reported(folder):
+    ok("simulate", "two.yaml", "-S", "duration=0.05", "-o", "run", "--no-plots")
+    shutil.copy("run/trajectory.csv", "motion.csv")
+    Path("motion.csv").write_text(Path("motion.csv").read_text().replace("../two.yaml", "two.yaml"))
+    found = ok("inverse", "motion.csv", "--actuated", "hip", "-o", "-")
+    assert "model.yaml, the model that motion.csv was recorded with, is missing: two.yaml is used" in found.stderr
+    with open("run/model.yaml", "a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    found = run("inverse", "run/trajectory.csv", "-o", "-")
+    assert found.exit_code == 3 and "is not the model that the run was computed with" in found.stderr
+    ok("inverse", "run/trajectory.csv", "--robot", "two.yaml", "--actuated", "hip", "-o", "-")
+
+
+def test_results_without_an_attached_body_are_reported(folder):
+    (folder / "two.yaml").write_text(TWO.partition("couplings")[0])
+    body = {"attach": {"link": "two", "mass": 0.5, "com": [0, 0, -0.1], "inertia": [0.001, 0.001, 0.001]}}
+    result = ld.run_scenario({"robot": "two.yaml", "duration": 0.05, "events": {"grasp": {"at": 0.02, "do": body}}})
+    result.save("run")
+    text = "had bodies attached to two: results are those of the robot without them"
+    assert text in ok("inverse", "run/trajectory.csv", "-o", "again.csv").stderr
+    assert ld.read_trajectory("again.csv", events=True).header["attached"] == "two"
+    assert text in ok("plot", "again.csv", "-o", "pictures", "-f", "svg").stderr
+    assert "(without bodies attached to two)" in Path("pictures/torques.svg").read_text()
+    ok("plot", "run/trajectory.csv", "-o", "own", "-f", "svg")          # the torques of the run itself have the body
+    assert "without bodies" not in Path("own/torques.svg").read_text()
