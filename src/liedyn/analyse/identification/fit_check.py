@@ -1,0 +1,129 @@
+"""Whether a fitted model explains the measured joint torques, and what it may lack where it does not.
+
+The residual of each joint is compared with torques that the regression may lack: a constant, friction, damping, a spring, a wrong
+scale, a shift in time. What the columns of the regression explain is removed from such a candidate first. Without misfit, its
+coefficient relative to its standard deviation is a standard normal number (score test).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.analyse.identification.weighted_fit import Solution
+from liedyn.joints.kinds import FRICTION_SPEED, SCREW
+
+SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
+_INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
+_CORRELATED = 2.0        # autocorrelations within 2 / sqrt(n) are those of white noise (95%)
+_LAGS = 0.25             # longest lag of autocorrelation relative to the number of equations
+_COLOURED = 1.5          # variance inflation from which a residual is reported as coloured; white noise stays below 1.2
+_MATERIAL = 1e-3        # of a joint's torque: a smaller torque that is not explained is no misfit of the model
+_CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "damping": "damping (viscous friction)",
+           "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
+           "stiffness": "a spring", "gain": "a wrong scale of the torque", "shift": "a time shift between q and tau"}
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """Test of the residual of one joint.
+
+    joint       name of the coordinate
+    residual    root mean square of the residual, after the low-pass filter [N m | N]
+    noise       white noise of the measured torque, from its high differences [N m | N]
+    inflation   variance of an estimate relative to that for a white residual: n / (effective number of samples)
+    candidate   what the residual resembles most, in words; empty if nothing is significant
+    deviations  coefficient of that candidate in standard deviations
+    size        root mean square of the torque that the candidate explains [N m | N]
+    force       root mean square of the fitted torque [N m | N]
+    """
+
+    joint: str
+    residual: float
+    noise: float
+    inflation: float
+    candidate: str
+    deviations: float
+    size: float
+    force: float
+
+    @property
+    def explained(self) -> bool:
+        return not self.candidate or self.size <= _MATERIAL * self.force
+
+    @property
+    def material(self) -> bool:
+        """Whether the residual is more than a thousandth of the torque."""
+        return self.residual > _MATERIAL * self.force
+
+    @property
+    def white(self) -> bool:
+        return self.inflation < _COLOURED
+
+
+def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: Solution,
+               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray, least: float) -> tuple[JointFit, ...]:
+    """Tests of the residual of each joint.
+
+    q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
+    measured torque; least: what is rounding, of torques [N m | N]."""
+    A = W[:, :, :-1] / found.noise[:, None]
+    residual = (W[:, :, -1] - W[:, :, :-1] @ found.x) / found.noise
+    q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
+              for k in range(joint.v.start, joint.v.stop)}
+    rates = np.gradient(fitted, t, axis=0)
+    out = []
+    for k, name in enumerate(model.v_names):
+        x = v[:, k]
+        signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
+                   "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
+        if k in q_of_v:
+            signals["stiffness"] = q[:, q_of_v[k]]
+        C = low_pass(np.stack(list(signals.values()), axis=1)) / found.noise[k]
+        scores, moments, inflation = _scores(A, found.root, residual[:, k], k, C, least / found.noise[k])
+        most = int(np.argmax(np.abs(scores)))
+        score = float(abs(scores[most]))
+        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(len(W)))
+        significant = score > SIGNIFICANT
+        out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
+                            _CAUSES[list(signals)[most]] if significant else "", score if significant else 0.0, size if significant else 0.0,
+                            float(np.sqrt(np.mean(fitted[:, k] ** 2)))))
+    return tuple(out)
+
+
+def _scores(A, root, r, k: int, C, least: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of candidates C (n, c) for joint k: coefficients in standard deviations, norms of what they explain of the
+    residual r (n,), and the variance inflation of r.
+
+    A (n, nv, b): weighted equations. The candidates act on joint k only, so that their inner products with residuals need its
+    rows only. The noise is judged by what all candidates together leave of the residual."""
+    size = np.linalg.norm(C, axis=0)
+    safe = np.where(size > 0.0, size, 1.0)
+    C = C / safe
+    part = root.T @ (A[:, k].T @ C)                                # (directions, c): what the columns of A explain
+    gram = C.T @ C - part.T @ part                                 # of the candidates without it
+    left = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    clear = (size > 0.0) & (left > _INDEPENDENT)
+    moment = C.T @ r                                               # r is orthogonal to the columns of A
+    own = C - A[:, k] @ (root @ part)                              # rows of joint k
+    remaining = r - own[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
+    inflation = variance_inflation(remaining)
+    scale = max(float(np.sqrt(np.mean(remaining ** 2))), least) * np.sqrt(inflation)
+    explained = np.where(clear, moment / np.where(clear, left, 1.0), 0.0)
+    return explained / scale, explained, variance_inflation(r)
+
+
+def variance_inflation(r: np.ndarray) -> float:
+    """Variance of the mean of a stationary series relative to that for white noise, at least 1: 1 + 2 (sum of autocorrelations),
+    up to the first that is not significant."""
+    n = len(r)
+    power = float(r @ r)
+    if n < 8 or power == 0.0:
+        return 1.0
+    spectrum = np.abs(np.fft.rfft(r, 2 * n)) ** 2
+    correlation = np.fft.irfft(spectrum)[:n] / power
+    last = max(2, int(_LAGS * n))
+    small = np.flatnonzero(correlation[1:last] < _CORRELATED / np.sqrt(n))
+    stop = int(small[0]) + 1 if len(small) else last
+    return max(1.0, 1.0 + 2.0 * float(correlation[1:stop].sum()))
