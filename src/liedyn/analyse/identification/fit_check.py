@@ -17,6 +17,7 @@ from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
 _INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
 _CORRELATED = 2.0        # autocorrelations within 2 / sqrt(n) are those of white noise (95%)
+_NOISE_RATIO = 2.0       # a coloured residual of more than this times the white noise is a misfit
 _LAGS = 0.25             # longest lag of autocorrelation relative to the number of equations
 _COLOURED = 1.5          # variance inflation from which a residual is reported as coloured; white noise stays below 1.2
 _MATERIAL = 1e-3        # of a joint's torque: a smaller torque that is not explained is no misfit of the model
@@ -37,6 +38,7 @@ class JointFit:
     deviations  coefficient of that candidate in standard deviations
     size        root mean square of the torque that the candidate explains [N m | N]
     force       root mean square of the fitted torque [N m | N]
+    scale       standard deviation of the scale of the measured torque, as far as the fit determines it; infinite if it does not
     """
 
     joint: str
@@ -47,10 +49,14 @@ class JointFit:
     deviations: float
     size: float
     force: float
+    scale: float
 
     @property
     def explained(self) -> bool:
-        return not self.candidate or self.size <= _MATERIAL * self.force
+        """Whether the model explains the torque up to noise, or up to a thousandth."""
+        known = self.candidate and self.size > _MATERIAL * self.force
+        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.noise
+        return not (known or unknown)
 
     @property
     def material(self) -> bool:
@@ -63,8 +69,8 @@ class JointFit:
 
 
 def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: Solution,
-               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray, least: float) -> tuple[JointFit, ...]:
-    """Tests of the residual of each joint.
+               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray, least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+    """Tests of the residual of each joint, and (nv, b) by how much a significant candidate of the joint changes the solution.
 
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
     measured torque; least: what is rounding, of torques [N m | N]."""
@@ -73,7 +79,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, t, axis=0)
-    out = []
+    out, shifts = [], np.zeros((model.nv, len(found.x)))
     for k, name in enumerate(model.v_names):
         x = v[:, k]
         signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
@@ -81,20 +87,33 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         if k in q_of_v:
             signals["stiffness"] = q[:, q_of_v[k]]
         C = low_pass(np.stack(list(signals.values()), axis=1)) / found.noise[k]
-        scores, moments, inflation = _scores(A, found.root, residual[:, k], k, C, least / found.noise[k])
+        names, test = list(signals), _scores(A, found.root, residual[:, k], k, C, least / found.noise[k])
+        scores, moments, inflation = test.scores, test.explained, test.inflation
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
         size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(len(W)))
         significant = score > SIGNIFICANT
+        shifts[k] = test.shifts[:, most] * significant
         out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
-                            _CAUSES[list(signals)[most]] if significant else "", score if significant else 0.0, size if significant else 0.0,
-                            float(np.sqrt(np.mean(fitted[:, k] ** 2)))))
-    return tuple(out)
+                            _CAUSES[names[most]] if significant else "", score if significant else 0.0, size if significant else 0.0,
+                            float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")])))
+    return tuple(out), shifts
 
 
-def _scores(A, root, r, k: int, C, least: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Of candidates C (n, c) for joint k: coefficients in standard deviations, norms of what they explain of the
-    residual r (n,), and the variance inflation of r.
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """Of candidates of one joint, each alone: coefficients in standard deviations (c,), standard deviations of the coefficients,
+    norms of what they explain of the residual, changes of the solution (b, c); and the variance inflation of the residual."""
+
+    scores: np.ndarray
+    deviations: np.ndarray
+    explained: np.ndarray
+    shifts: np.ndarray
+    inflation: float
+
+
+def _scores(A, root, r, k: int, C, least: float) -> _Test:
+    """Test candidates C (n, c) for joint k against its residual r (n,).
 
     A (n, nv, b): weighted equations. The candidates act on joint k only, so that their inner products with residuals need its
     rows only. The noise is judged by what all candidates together leave of the residual."""
@@ -109,9 +128,19 @@ def _scores(A, root, r, k: int, C, least: float) -> tuple[np.ndarray, np.ndarray
     own = C - A[:, k] @ (root @ part)                              # rows of joint k
     remaining = r - own[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
     inflation = variance_inflation(remaining)
-    scale = max(float(np.sqrt(np.mean(remaining ** 2))), least) * np.sqrt(inflation)
-    explained = np.where(clear, moment / np.where(clear, left, 1.0), 0.0)
-    return explained / scale, explained, variance_inflation(r)
+    freedom = len(r) - np.count_nonzero(clear) - np.linalg.norm(A[:, k] @ root) ** 2       # less the joint's share of the parameters
+    scale = max(float(np.sqrt(remaining @ remaining / max(freedom, 1.0))), least) * np.sqrt(inflation)
+    length = np.where(clear, left, 1.0)
+    explained = np.where(clear, moment / length, 0.0)
+    deviations = np.where(clear, scale / (length * safe), np.inf)
+    return _Test(_normal_scores(explained / scale, freedom / inflation), deviations, explained, root @ part * (explained / length), variance_inflation(r))
+
+
+def _normal_scores(scores: np.ndarray, freedom: float) -> np.ndarray:
+    """Scores of the normal distribution that are as improbable as these of Student's, with so many degrees of freedom."""
+    from scipy.special import ndtri, stdtr
+    tail = stdtr(max(freedom, 1.0), -np.abs(scores))
+    return np.sign(scores) * np.where(tail > 0.0, -ndtri(np.maximum(tail, np.finfo(float).tiny)), np.abs(scores))
 
 
 def variance_inflation(r: np.ndarray) -> float:

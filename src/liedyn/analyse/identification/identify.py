@@ -205,16 +205,16 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     rows = _Rows(model, base, motion, samples, chosen)
     raw = rows.equations()
     W = rows.filtered(raw)
-    if W.shape[0] * W.shape[1] < len(base):
+    if raw.shape[0] * raw.shape[1] < len(base):
         raise TrajectoryError("the trajectory is too short for so many parameters",
-                              found=f"{W.shape[0] * W.shape[1]} equations", expected=f"at least {len(base)}")
+                              found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
     least = _LEAST_NOISE * (np.abs(motion.tau).max(initial=0.0) or 1.0)
     found = fit(W, least)
     values = base.values + found.x
     left = raw @ np.r_[found.x, -1.0]
-    tested = rows.tested(W, found, left, least)
+    tested, shifts = rows.tested(W, found, left, least)
     sizes = _sizes(raw, values, motion.tau[samples.inner])
-    deviations, trusted = _doubts(rows, W, found, tested, sizes)
+    deviations, trusted = _doubts(rows, W, found, tested, shifts, sizes)
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
     verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
                      for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
@@ -250,8 +250,8 @@ class _Rows:
         """(n, nv, b + 1)"""
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
-    def tested(self, W: np.ndarray, found: Solution, left: np.ndarray, least: float) -> tuple[JointFit, ...]:
-        """Tests of the fit. left (N inner, nv): modelled minus measured torque."""
+    def tested(self, W: np.ndarray, found: Solution, left: np.ndarray, least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+        """As `joint_fits`. left (N inner, nv): modelled minus measured torque."""
         inner, t = self.samples.inner, self.samples.t
         q, v, _ = self.samples.states()
         tau = self.motion.tau
@@ -265,7 +265,8 @@ class _Rows:
             yield tuple(self.filtered(self.equations(more=[None if x is None else sign * x for x in draw])) for sign in (1, -1))
 
 
-def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointFit], sizes) -> tuple[np.ndarray, np.ndarray]:
+def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointFit], shifts: np.ndarray,
+            sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviations, and whether they and the values can be relied on.
 
     A deviation is that by the noise of the forces and of the states and, beside it, what is systematic: the bias by the noise,
@@ -276,12 +277,14 @@ def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointF
     own = variance_by_force(W, found, found.noise) * inflation             # as if all that is left over were noise of the forces
     deviation = np.sqrt(np.maximum(own.sum(axis=0), (variance_by_force(W, found, of_force) * inflation).sum(axis=0)
                                    + effect.variance))
-    systematic = np.hypot(np.abs(effect.bias), np.sqrt((own * misfit**2).sum(axis=0)))      # by Cauchy and Schwarz
+    unknown = np.sqrt((own * misfit**2).sum(axis=0))                       # of a torque as large as what is visible, by Cauchy-Schwarz
+    systematic = np.hypot(np.hypot(effect.bias, unknown), np.abs(shifts).sum(axis=0))
     if rows.samples.derives:
         other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise).x
         systematic = np.hypot(systematic, np.maximum(np.abs(other - found.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
-    trusted = (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
+    tells = W.shape[0] * W.shape[1] > len(found.x)                         # otherwise nothing is left over to judge noise by
+    trusted = tells & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
     return np.where(found.blind, np.inf, total), trusted
 
 
@@ -292,13 +295,18 @@ def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(values), np.divide(_MATERIAL, strongest, out=np.zeros_like(strongest), where=strongest > 0.0))
 
 
+def _resembles(joint: JointFit) -> str:
+    if joint.candidate:
+        return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
+    return f"coloured, {joint.residual / joint.noise:.2g} times the noise"
+
+
 def _fit_notes(tested: Sequence[JointFit]) -> list[str]:
     misfit = [joint for joint in tested if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     notes = []
     if misfit:
-        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, like {joint.candidate} "
-                         f"({joint.deviations:.3g} deviations)" for joint in misfit[:6])
+        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, {_resembles(joint)}" for joint in misfit[:6])
         notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
                      "estimated parameters, or check the recording")
     if coloured:
@@ -316,7 +324,7 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], mend: str, explained: 
     if biased:
         cause = "noise of the motion or its smoothing" if explained else "torques that the model lacks, noise or smoothing"
         notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): {cause} may bias them by "
-                     f"more than their deviation{f'; {mend}' if explained else ''}")
+                     f"more than their deviation; {mend}")
     return notes
 
 
