@@ -16,6 +16,8 @@ from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 
 SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
 _INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
+_FREEDOM = 20            # least degrees of freedom left by all candidates together from which they judge the noise
+_FEWEST = 8              # degrees of freedom from which a residual is tested
 _CORRELATED = 2.0        # autocorrelations within 2 / sqrt(n) are those of white noise (95%)
 _NOISE_RATIO = 2.0       # a coloured residual of more than this times the white noise is a misfit
 _LAGS = 0.25             # longest lag of autocorrelation relative to the number of equations
@@ -128,12 +130,20 @@ def _scores(A, root, r, k: int, C, least: float) -> _Test:
     own = C - A[:, k] @ (root @ part)                              # rows of joint k
     remaining = r - own[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
     inflation = variance_inflation(remaining)
-    freedom = len(r) - np.count_nonzero(clear) - np.linalg.norm(A[:, k] @ root) ** 2       # less the joint's share of the parameters
-    scale = max(float(np.sqrt(remaining @ remaining / max(freedom, 1.0))), least) * np.sqrt(inflation)
     length = np.where(clear, left, 1.0)
     explained = np.where(clear, moment / length, 0.0)
+    free = len(r) - np.linalg.norm(A[:, k] @ root) ** 2            # less the joint's share of the parameters
+    if free - np.count_nonzero(clear) >= _FREEDOM:
+        power, freedom = remaining @ remaining, free - np.count_nonzero(clear)
+    elif free - 1.0 < _FEWEST:                                     # no test
+        zero = np.zeros(len(size))
+        return _Test(zero, np.full(len(size), np.inf), zero, np.zeros((A.shape[2], len(size))), variance_inflation(r))
+    else:                                                          # too few to remove all candidates: each one alone
+        power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(free - 1.0, 1.0), variance_inflation(r)
+    scale = np.maximum(np.sqrt(power / freedom), least) * np.sqrt(inflation)
     deviations = np.where(clear, scale / (length * safe), np.inf)
-    return _Test(_normal_scores(explained / scale, freedom / inflation), deviations, explained, root @ part * (explained / length), variance_inflation(r))
+    return _Test(_normal_scores(explained / scale, freedom / inflation), deviations, explained, root @ part * (explained / length),
+                 variance_inflation(r))
 
 
 def _normal_scores(scores: np.ndarray, freedom: float) -> np.ndarray:

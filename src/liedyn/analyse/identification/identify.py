@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.analyse.along.manifold_spline import noise as noise_of
+from liedyn.analyse.along.recorded_checks import unwrapped
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
 from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.analyse.identification.fit_check import JointFit, joint_fits
@@ -201,6 +202,9 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     kinds = joint_kinds(model, motion.passive, joints)
     chosen = {"passive": motion.passive, "joints": (*kinds, "offset") if offset and "offset" not in kinds else kinds}
     base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
+    if motion.v is None:
+        q, unwrapping = unwrapped(model, motion.q)
+        motion = replace(motion, q=q, notes=(*motion.notes, *unwrapping))
     samples, notes = noisy_samples(model, t, motion, smooth)
     rows = _Rows(model, base, motion, samples, chosen)
     raw = rows.equations()
