@@ -278,7 +278,7 @@ DISTURBED = {
     "friction left out, damping estimated": (lambda arm: arm[4] + FRICTION * (arm[3] + np.sign(arm[3])),
                                              {"joints": ("damping",)}, "Coulomb friction"),
     "damping by direction": (lambda arm: arm[4] + FRICTION * np.maximum(arm[3], 0), {"joints": ("damping",)}, "direction"),
-    "payload taken up": (lambda arm: np.where((arm[1] > 6)[:, None], 1.3 * ld.gravity_force(arm[0], arm[2]) + arm[4], arm[4]), {}, ""),
+    "payload taken up": (lambda arm: arm[4] + 1.3 * (arm[1] > 6)[:, None] * ld.gravity_force(arm[0], arm[2]), {}, ""),
     "wrong scale": (lambda arm: scaled(arm[4], 1, 1.05), {}, "wrong scale"),
     "torques 20 ms early": (lambda arm: np.concatenate([arm[4][2:], arm[4][-1:], arm[4][-1:]]), {}, "time shift"),
 }

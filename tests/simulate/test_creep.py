@@ -13,7 +13,7 @@ joints:
 """
 
 
-def run(tmp_path, friction, angle=math.radians(20), **options):
+def run(tmp_path, friction, angle=0.349065850398866, **options):
     path = tmp_path / "block.yaml"
     path.write_text(BLOCK.format(angle=angle, friction=friction))
     return ld.simulate(ld.load(path), duration=2, output_step=0.1, **options)

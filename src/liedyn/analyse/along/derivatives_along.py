@@ -62,7 +62,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
                          names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     notes = [*motion.notes, *doubts, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
     tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
-    notes += recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
+    notes[len(motion.notes):0] = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
     if verify:
         from liedyn.simulation.run import Silent
         notes.append(verify_rows(model, asked, motion, progress or Silent()))

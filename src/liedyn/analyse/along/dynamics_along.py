@@ -124,7 +124,7 @@ def _along(model: Model, trajectory, setting: Setting, axes: str | None = None) 
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
     limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau)
-    return Along(header, trajectory.t, columns, (*motion.notes, *_doubts(model, setting, motion), *limits))
+    return Along(header, trajectory.t, columns, (*motion.notes, *limits, *_doubts(model, setting, motion)))
 
 
 def _doubts(model: Model, setting: Setting, found: Motion) -> list[str]:

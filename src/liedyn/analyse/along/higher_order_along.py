@@ -115,8 +115,10 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
             columns = _columns(model, asked, state, *results[0])
             limits = recorded_limit_notes(model, t, state.q, state.v[:, 0], results[0][1][:, 0])
     if derived:
-        notes = [*derived, *notes, *_errors(model, asked, chains, t, rows, results, smooth)]
-    return Along(header, t, columns, (*unwrapping, *notes, *limits))
+        notes = [*derived, *notes, *unwrapping, *limits, *_errors(model, asked, chains, t, rows, results, smooth)]
+    else:
+        notes = [*notes, *unwrapping, *limits]
+    return Along(header, t, columns, tuple(notes))
 
 
 def _chains(model: Model, trajectory, asked: Question, q) -> list[Chain]:
@@ -211,5 +213,6 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, re
 
 def _mend(noisy: bool, rows: int, smooth) -> str:
     if noisy and smooth == "auto":
-        return "no smoothing of these rows is better; give measured derivatives as columns"
+        return ("the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give "
+                "measured derivatives as columns")
     return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

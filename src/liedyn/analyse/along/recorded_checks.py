@@ -26,7 +26,8 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
         x = q[:, i] - turn * np.r_[0.0, np.cumsum(turns)]
         row = int(np.flatnonzero(turns)[0]) + 1
         if model.lower[k] < model.upper[k] and (x.min() < model.lower[k] or x.max() > model.upper[k]):
-            raise TrajectoryError(f"{model.v_names[k]} jumps by a full turn at row {row + 1}, and its limits exclude further turns",
+            name = model.v_names[k]
+            raise TrajectoryError(f"{name} jumps by a full turn at row {row + 1}, and its limits exclude further turns",
                                   found=f"{q[row - 1, i]:.6g} rad, then {q[row, i]:.6g} rad",
                                   expected=f"a continuous angle within [{model.lower[k]:.4g}, {model.upper[k]:.4g}] rad",
                                   hint="velocities cannot be derived from an angle that jumps; give v and a as columns")

@@ -71,7 +71,8 @@ class JointFit:
 
 
 def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: Solution,
-               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray, least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray,
+               least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
     """Tests of the residual of each joint, and (nv, b) by how much a significant candidate of the joint changes the solution.
 
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
@@ -97,7 +98,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         significant = score > SIGNIFICANT
         shifts[k] = test.shifts[:, most] * significant
         out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
-                            _CAUSES[names[most]] if significant else "", score if significant else 0.0, size if significant else 0.0,
+                            _CAUSES[names[most]] if significant else "", score * significant, size * significant,
                             float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")])))
     return tuple(out), shifts
 
@@ -142,7 +143,8 @@ def _scores(A, root, r, k: int, C, least: float) -> _Test:
         power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(free - 1.0, 1.0), variance_inflation(r)
     scale = np.maximum(np.sqrt(power / freedom), least) * np.sqrt(inflation)
     deviations = np.where(clear, scale / (length * safe), np.inf)
-    return _Test(_normal_scores(explained / scale, freedom / inflation), deviations, explained, root @ part * (explained / length),
+    scores = _normal_scores(explained / scale, freedom / inflation)
+    return _Test(scores, deviations, explained, root @ part * (explained / length),
                  variance_inflation(r))
 
 

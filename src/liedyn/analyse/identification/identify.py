@@ -42,8 +42,8 @@ class Identification:
 
     values       (b,) estimates: weighted least squares; in directions that the motion does not excite, the robot file's
     deviations   (b,) standard deviations; infinite where the motion does not excite the parameter
-    relative     (b,) deviations relative to the values. A value whose effect is below 1% of each joint's torque is replaced by the
-                 value with an effect of 1%
+    relative     (b,) deviations relative to the values. A value whose effect is below 1% of each joint's torque is replaced by
+                 the value with an effect of 1%
     verdicts     (b,) of "reliable"; "imprecise": the deviation is right, but more than 30% of the value; "not reliable": noise,
                  smoothing or a torque that the model lacks biases the value by more than its deviation; "not excited"
     base         the base parameters: what they stand for; those of the robot file are `base.values`
@@ -105,7 +105,8 @@ class Identification:
                  f"{self.condition:.3g}; {self.verdict}"]
         wide = max(map(len, self.names), default=0)
         for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts, strict=True):
-            lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{'' if verdict == RELIABLE else f'  {verdict.upper()}'}")
+            mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
+            lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join(lines)
 
 
@@ -227,8 +228,8 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     else:
         mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
     notes = [*motion.notes, *notes, *_fit_notes(tested), *_notes(base, verdicts, mend, all(joint.explained for joint in tested))]
-    return Identification(values, deviations, relative, verdicts, base, found.condition, tested, np.sqrt(np.mean(left**2, axis=0)),
-                          np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
+    return Identification(values, deviations, relative, verdicts, base, found.condition, tested,
+                          np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +282,7 @@ def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointF
     own = variance_by_force(W, found, found.noise) * inflation             # as if all that is left over were noise of the forces
     deviation = np.sqrt(np.maximum(own.sum(axis=0), (variance_by_force(W, found, of_force) * inflation).sum(axis=0)
                                    + effect.variance))
-    unknown = np.sqrt((own * misfit**2).sum(axis=0))                       # of a torque as large as what is visible, by Cauchy-Schwarz
+    unknown = np.sqrt((own * misfit**2).sum(axis=0))    # of a torque as large as what is visible (Cauchy-Schwarz)
     systematic = np.hypot(np.hypot(effect.bias, unknown), np.abs(shifts).sum(axis=0))
     if rows.samples.derives:
         other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise).x
@@ -310,7 +311,8 @@ def _fit_notes(tested: Sequence[JointFit]) -> list[str]:
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     notes = []
     if misfit:
-        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, {_resembles(joint)}" for joint in misfit[:6])
+        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, {_resembles(joint)}"
+                         for joint in misfit[:6])
         notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
                      "estimated parameters, or check the recording")
     if coloured:
@@ -327,8 +329,8 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], mend: str, explained: 
                      "their values are those of the robot file")
     if biased:
         cause = "noise of the motion or its smoothing" if explained else "torques that the model lacks, noise or smoothing"
-        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): {cause} may bias them by "
-                     f"more than their deviation; {mend}")
+        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): {cause} may bias them "
+                     f"by more than their deviation; {mend}")
     return notes
 
 

@@ -78,7 +78,7 @@ def regressor(tree, plan, q, v, a, Y, work):
 
 @primitive
 def joint_columns(tree, plan, q, v, a, Y):
-    """Columns of armature, damping, smoothed friction, springs (`joints.passive`) and offsets, as forces that motors must give."""
+    """Columns of armature, damping, smoothed friction, springs (`joints.passive`) and offsets, as motor forces."""
     nv, one = tree.armature.shape[0], number_like(q, 1.0)
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):

@@ -64,11 +64,13 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, verdict,) stands_for; `-` is standard output. The
+    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, verdict,) stands_for; `-` is standard
+    output. The
     deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     with open_output(path, force=force) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["name", "unit", "value", *(["estimate", "deviation", "relative_deviation", "verdict"] if fit else []), "stands_for"])
+        of_fit = ["estimate", "deviation", "relative_deviation", "verdict"] if fit else []
+        writer.writerow(["name", "unit", "value", *of_fit, "stands_for"])
         for k, name in enumerate(base.names):
             found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), _cell(fit.relative[k]),
                      fit.verdicts[k]] if fit else []
@@ -78,7 +80,8 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
     if fit is None:
         return [[f"{x:.6g}"] for x in base.values]
-    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "", f"{100 * ratio:.2g} %" if math.isfinite(ratio) else "",
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "",
+             f"{100 * ratio:.2g} %" if math.isfinite(ratio) else "",
              verdict if verdict == RELIABLE else verdict.upper()]
             for x, y, s, ratio, verdict in zip(base.values, fit.values, fit.deviations, fit.relative, fit.verdicts, strict=True)]
 
@@ -89,8 +92,8 @@ def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
     rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g}", f"{1 / joint.inflation:.2g}",
              f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no", "" if joint.explained else joint.candidate or "unknown"]
             for name, r, f, joint in zip(model.v_names, fit.residual, fit.force, fit.joints, strict=True)]
-    lines += table([["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"], *rows], (0, 6),
-                   _WIDEST)
+    head = ["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"]
+    lines += table([head, *rows], (0, 6), _WIDEST)
     lines.append(fit.verdict)
     doubtful = [name for name, verdict in zip(fit.names, fit.verdicts, strict=True) if verdict == UNRELIABLE]
     if doubtful:

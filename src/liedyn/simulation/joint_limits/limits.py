@@ -83,7 +83,8 @@ def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -
 
 def limit_notes(exceeded, stopped=(), *, recorded: bool = False) -> list[str]:
     """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
-    stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion and its torques, also at the start."""
+    stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at
+    the start."""
     notes = []
     for kind in KINDS:
         group = [one for one in exceeded if one.kind == kind

@@ -23,8 +23,8 @@ class Creep:
         if not self.level.any() or len(record.t) < 2:
             return
         speed = np.abs(record.v)
-        creeps = ((speed < FRICTION_SPEED) & (speed > _LEAST_SPEED * FRICTION_SPEED) & (np.abs(record.a) < FRICTION_SPEED / _STEADY)
-                  & (self.level > 0.0))
+        steady = np.abs(record.a) < FRICTION_SPEED / _STEADY
+        creeps = (steady & (speed < FRICTION_SPEED) & (speed > _LEAST_SPEED * FRICTION_SPEED) & (self.level > 0.0))
         creeps = creeps[1:] & creeps[:-1]
         steps = np.diff(record.t)[:, None] * creeps
         self.time += steps.sum(axis=0)
@@ -33,7 +33,8 @@ class Creep:
 
     def notes(self) -> list[str]:
         found = [f"{name} ({self.speed[k]:.2g} {unit}/s, {self.distance[k]:.2g} {unit} in {self.time[k]:.3g} s)"
-                 for k, (name, unit) in enumerate(zip(self.model.v_names, self.model.v_units, strict=True)) if self.time[k] > _LEAST_TIME]
+                 for k, (name, unit) in enumerate(zip(self.model.v_names, self.model.v_units, strict=True))
+                 if self.time[k] > _LEAST_TIME]
         if not found:
             return []
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
