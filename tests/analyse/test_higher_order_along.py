@@ -59,7 +59,7 @@ def test_given_derivatives_are_taken_as_they_are(model, tmp_path):
     link = model.link_names[-1]
     file = read(tmp_path / "motion.csv", model, T, load_on(link, T, ORDER + 1), **given(model, q, v, ORDER + 1))
     along = dynamics_along(model, file, "inverse", order=ORDER)
-    assert along.notes == () and "derived" not in along.header
+    assert not [note for note in along.notes if "limits are exceeded" not in note] and "derived" not in along.header
     tau = table(model, columns(along), "tau", ORDER + 1)
     force = np.stack([x for _, _, x in load_on(link, T, ORDER + 1)], axis=1)
     for row in (0, 40, 79):
@@ -81,7 +81,7 @@ def test_inverse_then_forward_returns_the_motion(model, tmp_path):
     for along in (dynamics_along(model, forces, "forward", order=ORDER),
                   dynamics_along(model, forces, "hybrid", [model.joint_names[1]], order=ORDER),
                   dynamics_along(model, forces, "hybrid", ["*"], order=ORDER)):
-        assert along.notes == () and [name for name, _, _ in along.columns] == [name for name, _, _ in made.columns]
+        assert not [note for note in along.notes if "limits are exceeded" not in note] and [name for name, _, _ in along.columns] == [name for name, _, _ in made.columns]
         found = columns(along)
         for kind, expected in (("a", v[:, 1:]), ("tau", tau)):
             error = np.abs(table(model, found, kind, ORDER + 1) - expected).max(axis=(0, 2))
@@ -256,7 +256,7 @@ def test_one_row_is_enough_where_nothing_is_derived(hexarotor, tmp_path):
     q, v = motion(hexarotor, T[:1], 4)
     file = read(tmp_path / "one.csv", hexarotor, T[:1], **given(hexarotor, q, v, 3))
     along = dynamics_along(hexarotor, file, "inverse", order=2)
-    assert along.notes == () and len(along.t) == 1
+    assert not [note for note in along.notes if "limits are exceeded" not in note] and len(along.t) == 1
 
 
 def test_orders_that_no_samples_give(hexarotor, tmp_path):

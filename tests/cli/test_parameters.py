@@ -97,12 +97,13 @@ def test_a_floating_base(folder):
 def test_from_a_motion_the_true_robot_comes_out(motion):
     result = ok("parameters", "guess.yaml", "--from", motion, "--json", "-o", "fit.csv")
     report = json.loads(result.stdout)
-    np.testing.assert_allclose([one["estimate"] for one in report["base_parameters"]], VALUES, atol=1e-9)
+    np.testing.assert_allclose([one["estimate"] for one in report["base_parameters"]], [*VALUES, 0, 0], atol=1e-9)
+    assert [one["verdict"] for one in report["base_parameters"]] == 10 * ["reliable"]
     assert all(0 <= one["deviation"] < 1e-8 for one in report["base_parameters"])
     fit = report["fit"]
     assert fit["rows"] == 301 and 1 < fit["condition"] < 1e3 and set(fit["residual"]) == {"hip", "knee"}
     with open("fit.csv", newline="") as file:
-        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "reliable", "stands_for"]
+        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "relative_deviation", "verdict", "stands_for"]
     text = ok("parameters", "guess.yaml", "--from", motion).stdout
     assert "estimate" in text and "fitted to 301 rows, condition " in text and "of its force" in text
 
@@ -122,7 +123,7 @@ def test_a_motion_that_excites_nothing(folder):
     report = json.loads(result.stdout)
     assert None in [one["deviation"] for one in report["base_parameters"]] and report["fit"]["condition"] is None
     text = ok("parameters", "bars.yaml", "--from", "still.csv", "-q")
-    assert "not excited" in text.stdout and "which do not excite all parameters" in text.stdout and text.stderr == ""
+    assert "NOT EXCITED" in text.stdout and "which do not excite all parameters" in text.stdout and text.stderr == ""
 
 
 def test_angles_that_are_rounded_are_told(folder):
@@ -149,12 +150,12 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     result = ok("parameters", ROOT / "robots/ur5.yaml", "--from", "runs/ur5_excite/trajectory.csv", "--with", "friction",
                 "--with", "damping", "--json")
     report = json.loads(result.stdout)
-    true = ld.base_parameters(ld.load(ROOT / "robots/ur5_gripper.yaml"), passive=True, joints=("friction", "damping"))
+    true = ld.base_parameters(ld.load(ROOT / "robots/ur5_gripper.yaml"), passive=True, joints=("friction", "damping", "offset"))
     assert tuple(one["name"] for one in report["base_parameters"]) == true.names
     np.testing.assert_allclose([one["estimate"] for one in report["base_parameters"]], true.values, atol=1e-9)
     found = {one["name"]: one for one in report["base_parameters"]}
     assert found["friction.wrist_1_joint"]["value"] == 0 and found["friction.wrist_1_joint"]["estimate"] == pytest.approx(1.2)
-    assert report["fit"]["condition"] < 50 and not report["fit"]["poor"]
+    assert report["fit"]["condition"] < 50 and {one["verdict"] for one in found.values()} == {"reliable"}
 
 
 @pytest.mark.parametrize("args, status, words", [
@@ -210,21 +211,21 @@ def noisy(motion):
 
 
 def test_noisy_positions_are_smoothed_by_default_and_otherwise_marked(noisy):
-    smooth, rough = (ok("parameters", "guess.yaml", "--from", noisy, "--json", *options)
+    smooth, rough = (ok("parameters", "guess.yaml", "--from", noisy, "--no-offset", "--json", *options)
                      for options in ([], ["--smooth", "none"]))
     assert "v and a are derived from q by splines of degree 7 with a knot every " in smooth.stderr
     assert "noise found in the positions: 0.00" in smooth.stderr and "NOT RELIABLE" not in smooth.stderr
     found = json.loads(smooth.stdout)["base_parameters"]
-    assert all(one["reliable"] for one in found)
+    assert not any(one["verdict"] == "not reliable" for one in found)
     off = [abs(one["estimate"] - true) / one["deviation"] for one, true in zip(found, VALUES, strict=True)]
     assert max(off) < 5                                                # of 8 numbers
     assert "NOT RELIABLE: " in rough.stderr and "through every row" in rough.stderr
-    marked = {one["name"] for one in json.loads(rough.stdout)["base_parameters"] if not one["reliable"]}
+    marked = {one["name"] for one in json.loads(rough.stdout)["base_parameters"] if one["verdict"] == "not reliable"}
     assert {"Iyy.upper", "Iyy.lower"} <= marked
-    text = ok("parameters", "guess.yaml", "--from", noisy, "--smooth", "none", "-q", "-o", "fit.csv").stdout
-    assert "\nNOT RELIABLE: " in text and "reliable" in text.splitlines()[1]
+    text = ok("parameters", "guess.yaml", "--from", noisy, "--no-offset", "--smooth", "none", "-q", "-o", "fit.csv").stdout
+    assert "\nNOT RELIABLE: " in text and "verdict" in text.splitlines()[1]
     with open("fit.csv", newline="") as file:
-        assert {row["name"] for row in csv.DictReader(file) if row["reliable"] == "no"} == marked
+        assert {row["name"] for row in csv.DictReader(file) if row["verdict"] == "not reliable"} == marked
 
 
 def test_a_smoothing_length(noisy):

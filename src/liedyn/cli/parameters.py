@@ -15,12 +15,14 @@ from liedyn.cli.options import FILE_OR_STDIN, Smooth, base_option, force_option,
                    "default: the one with the smallest estimated error), or with splines through every row (none).")
 @click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
               help="Joint parameters to include; may be repeated. Default: those that the robot file has.")
+@click.option("--offset/--no-offset", default=True, show_default=True,
+              help="Also estimate a constant torque of each joint (with --from).")
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
 @click.option("-o", "--output", type=click.Path(),
               help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
 @with_console(base_option, strict_option, force_option, json_option)
-def parameters(robot, trajectory, smooth, joints, tolerance, output, base, strict, force, as_json, console):
+def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, base, strict, force, as_json, console):
     """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
     moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
@@ -45,7 +47,7 @@ def parameters(robot, trajectory, smooth, joints, tolerance, output, base, stric
     from liedyn.report.texts.parameter_text import parameter_text, plain_parameters, weak_notes, write_parameters
 
     with console.progress.stage("computing (the first run compiles the kernels)"):
-        found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints,
+        found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
                               smooth=smooth or "auto", tolerance=tolerance)
     console.robot(found.model)
     console.notes([*found.notes, *weak_notes(found.base)])

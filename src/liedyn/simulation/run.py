@@ -378,6 +378,7 @@ def _result(prepared, rows, parts, statistics, timing, status: str = "complete",
     fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
     notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
              *fastest[:1], *_doubts(check, scenario.integrator),
+             *found.creep.notes(),
              *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
              *saturation_notes(parts, model, found.stops), *task_notes(parts),
              *motor_notes(bind_motors(scenario, model), parts, found.stops)]

@@ -91,7 +91,7 @@ def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
     """Rows per knot for the least error of the worst coordinate, each of the size that it has where its error is least."""
     tried, error, size, rows = [], [], [], 1
     while rows < len(t):
-        if rows > 1 and any(_missed(t, chain, given, last, rows) for chain, given, last in gaps):
+        if rows > 1 and any(_missed(t, chain, given, last, rows, alike=True) for chain, given, last in gaps):
             break
         doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
         tried.append(rows)
@@ -104,9 +104,11 @@ def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
     return tried[int((error / sizes_to_judge_by(size, units)).max(axis=1).argmin())]
 
 
-def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int) -> bool:
+def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
+    """alike: a coordinate without noise beside noisy ones may lose as much as their noise."""
     check_rows(t, last - given, rows)
-    return bool(misses(t, chain.samples(given), last - given, rows).any())
+    units = (chain.model.q_units if chain.names[given] == "q" else chain.units) if alike else None
+    return bool(misses(t, chain.samples(given), last - given, rows, units).any())
 
 
 def derivations(t: np.ndarray, chains: list[Chain], rows: int) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.analyse.along.derivative_columns import column_names, jacobian, question, rows_of
 from liedyn.analyse.along.derive import POINTS
 from liedyn.analyse.along.derived_error import error_notes
+from liedyn.analyse.along.recorded_checks import recorded_limit_notes
 from liedyn.analyse.along.recorded_motion import Along, header_along, motion_for
 from liedyn.analyse.along.verify_derivatives import verify_rows
 from liedyn.errors import UsageError
@@ -60,6 +61,8 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     doubts = error_notes(motion, table[some], lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1),
                          names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     notes = [*motion.notes, *doubts, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
+    tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
+    notes[len(motion.notes):0] = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
     if verify:
         from liedyn.simulation.run import Silent
         notes.append(verify_rows(model, asked, motion, progress or Silent()))

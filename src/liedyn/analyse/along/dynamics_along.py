@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.analyse.along.derived_error import error_notes
 from liedyn.analyse.along.higher_order_along import higher_order_along
 from liedyn.analyse.along.mechanisms_along import inverse_of_mechanism, motors_of, refuse_open_rows
+from liedyn.analyse.along.recorded_checks import recorded_limit_notes
 from liedyn.analyse.along.recorded_motion import (
     Along,
     Motion,
@@ -122,7 +123,8 @@ def _along(model: Model, trajectory, setting: Setting, axes: str | None = None) 
     if axes:
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
-    return Along(header, trajectory.t, columns, (*motion.notes, *_doubts(model, setting, motion)))
+    limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau)
+    return Along(header, trajectory.t, columns, (*motion.notes, *limits, *_doubts(model, setting, motion)))
 
 
 def _doubts(model: Model, setting: Setting, found: Motion) -> list[str]:

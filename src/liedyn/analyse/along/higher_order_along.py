@@ -12,6 +12,7 @@ import numpy as np
 from liedyn.analyse.along.chains import Chain, derivations, rows_per_knot
 from liedyn.analyse.along.derived_error import UNRELIABLE, mend, percent
 from liedyn.analyse.along.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
+from liedyn.analyse.along.recorded_checks import recorded_limit_notes, unwrapped
 from liedyn.analyse.along.recorded_motion import Along, header_along, naming, positions_of, prescribed_of, require_forces
 from liedyn.dynamics.series.higher_order import (
     higher_order_forward_dynamics,
@@ -89,7 +90,10 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         from liedyn.simulation.run import Silent
         progress = Silent()
     refuse_events(trajectory, "time derivatives")
-    t, q = trajectory.t, positions_of(model, trajectory)
+    t, q, unwrapping = trajectory.t, positions_of(model, trajectory), []
+    if bind(model, trajectory, "v") is None:
+        with naming(trajectory):
+            q, unwrapping = unwrapped(model, q)
     passive = trajectory.header.get("passive", "true") != "false"
     asked = Question(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
@@ -109,8 +113,11 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
             results.append(_compute(model, asked, state, progress))
         if fit is fits[0]:
             columns = _columns(model, asked, state, *results[0])
+            limits = recorded_limit_notes(model, t, state.q, state.v[:, 0], results[0][1][:, 0])
     if derived:
-        notes = [*derived, *notes, *_errors(model, asked, chains, t, rows, results, smooth)]
+        notes = [*derived, *notes, *unwrapping, *limits, *_errors(model, asked, chains, t, rows, results, smooth)]
+    else:
+        notes = [*notes, *unwrapping, *limits]
     return Along(header, t, columns, tuple(notes))
 
 
@@ -206,5 +213,6 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, re
 
 def _mend(noisy: bool, rows: int, smooth) -> str:
     if noisy and smooth == "auto":
-        return "no smoothing of these rows is better; give measured derivatives as columns"
+        return ("the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give "
+                "measured derivatives as columns")
     return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

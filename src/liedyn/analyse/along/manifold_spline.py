@@ -24,6 +24,7 @@ from liedyn.joints.kinds import FREE, SCREW
 HIGHEST = 20                            # derivative; splines of degree 27 and more have no digits left in a double
 UNEVEN = 1e10                           # longest over shortest time step: what a spline still stands
 _DIFFERENCES = (2, 4, 8, 16, 24)        # orders; the smallest noise that one of them shows is taken
+_ROUNDING = 1e-13                       # of a spline through samples, relative to the largest of them
 _WINDOWS = 4000                         # samples of a long motion at which its noise is measured
 _QUIET, _QUIET_SIZE = 0.9, 0.789        # the part without outliers (kinks, say), and its size if normal numbers are of size 1
 
@@ -144,13 +145,17 @@ def _knots(count: int, degree: int, samples: int) -> range:
     return range(end, count - end, samples)
 
 
-def misses(t: np.ndarray, x: np.ndarray, highest: int, samples: int) -> np.ndarray:
+def misses(t: np.ndarray, x: np.ndarray, highest: int, samples: int, units=None) -> np.ndarray:
     """(n,) bool: whether a least-squares fit leaves out more of x than its noise, and a higher degree does not mend it: then
-    the knots are too far apart for the motion."""
+    the knots are too far apart for the motion. units (n,): a coordinate counts as noisy as the noisiest of its unit."""
     degree, ends = degree_for(highest), one_sided(len(t), highest, samples)
     left = ((_spline(t, x, degree + more, samples)(t) - x)[ends:len(t) - ends] for more in (0, 2))
     lower, higher = (np.sqrt(np.mean(each**2, axis=0)) for each in left)
-    return (higher > 3.0 * noise(t, x)) & (higher > 0.8 * lower)
+    rounding = _ROUNDING * np.abs(x).max(axis=0)                        # of a coordinate that stands still
+    size = noise(t, x)
+    if units is not None:
+        size = np.array([max(s for s, other in zip(size, units, strict=True) if other == unit) for unit in units])
+    return (higher > np.maximum(3.0 * size, rounding)) & (higher > 0.8 * lower)
 
 
 def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:

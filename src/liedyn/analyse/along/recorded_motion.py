@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.analyse.along.derive import POINTS, derivatives, other_points, rates
 from liedyn.analyse.along.manifold_spline import continued, of_unit_norm, with_noise
+from liedyn.analyse.along.recorded_checks import unwrapped
 from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
 from liedyn.io.csv import refuse_events
@@ -80,9 +81,12 @@ def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
     source = "velocities" if given.v is not None else "positions"
     note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
     with naming(trajectory):
+        if given.v is None:
+            q, unwrapping = unwrapped(model, given.q)
+            given = replace(given, q=q, notes=(*given.notes, *unwrapping))
         derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
             {}, {"points": other_points(len(given.q))}, {"noisy": True}))
-    return replace(derived, notes=(note,), variants=tuple(others))
+    return replace(derived, notes=(*given.notes, note), variants=tuple(others))
 
 
 def columns_of_motion(model: Model, motion: Motion) -> list[tuple[str, str, np.ndarray]]:

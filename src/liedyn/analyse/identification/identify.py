@@ -9,15 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.analyse.along.manifold_spline import noise as noise_of
+from liedyn.analyse.along.recorded_checks import unwrapped
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
 from liedyn.analyse.along.robot_of_file import robot_of
+from liedyn.analyse.identification.fit_check import JointFit, joint_fits
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
 from liedyn.arrays import Mask
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.parameters.base_parameters import BaseParameters, base_parameters
-from liedyn.dynamics.parameters.regressor import regressor
+from liedyn.dynamics.parameters.regressor import joint_kinds, regressor
 from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.csv import Trajectory, read_trajectory
@@ -25,7 +28,9 @@ from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed
 
-POOR = 0.3            # a parameter is poorly excited where its standard deviation is this part of its value
+RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN = VERDICTS = "reliable", "imprecise", "not reliable", "not excited"
+_IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
+_MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
 _LEAST_NOISE = 1e-12  # of the largest force: exact data are weighted as if they had rounding only
 _DRAWS = 8            # pairs of draws of noise
 _NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
@@ -38,11 +43,13 @@ class Identification(Immutable):
 
     values       (b,) estimates: weighted least squares; in directions that the motion does not excite, the robot file's
     deviations   (b,) standard deviations; infinite where the motion does not excite the parameter
-    reliable     (b,) bool: whether value and deviation can be relied on; False where noise of the positions or their smoothing
-                 biases the value by more than its deviation, and where the motion does not excite the parameter
-    poor         names of those whose deviation is more than 30% of the value
+    relative     (b,) deviations relative to the values. A value whose effect is below 1% of each joint's torque is replaced by
+                 the value with an effect of 1%
+    verdicts     (b,) of "reliable"; "imprecise": the deviation is right, but more than 30% of the value; "not reliable": noise,
+                 smoothing or a torque that the model lacks biases the value by more than its deviation; "not excited"
     base         the base parameters: what they stand for; those of the robot file are `base.values`
     condition    of the weighted regressor along the motion, its columns normalized
+    joints       (nv,) test of each joint's residual: noise, autocorrelation, and what torque the model may lack (`JointFit`)
     residual     (nv,) root mean square of what force is left over [N m | N]
     force        (nv,) root mean square of the force
     rows         how many rows of the trajectory were used
@@ -55,16 +62,17 @@ class Identification(Immutable):
     >>> q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
     >>> m = ld.motion_of(model, ld.trajectory_of(model, t, q))
     >>> fit = ld.identify(model, t, q, ld.inverse_dynamics(model, *m[1:4]), v=m.v, a=m.a)
-    >>> fit.names[1], fit.units[1], bool(fit.reliable.all())
-    ('hz.upper', 'kg m', True)
+    >>> fit.names[1], fit.units[1], fit.verdicts[1], fit.verdict
+    ('hz.upper', 'kg m', 'reliable', 'the model explains the torques')
     """
 
     values: Array
     deviations: Array
-    reliable: Mask
-    poor: tuple[str, ...]
+    relative: Array
+    verdicts: tuple[str, ...]
     base: BaseParameters
     condition: float
+    joints: tuple[JointFit, ...]
     residual: Array
     force: Array
     rows: int
@@ -78,23 +86,35 @@ class Identification(Immutable):
     def units(self) -> tuple[str, ...]:
         return self.base.units
 
+    @property
+    def reliable(self) -> Mask:
+        """(b,) bool: the verdict is "reliable"."""
+        return np.array([verdict == RELIABLE for verdict in self.verdicts], dtype=bool)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the model explains the torques; otherwise the joints with a misfit."""
+        misfit = [joint.joint for joint in self.joints if not joint.explained]
+        return f"the model does not explain the torques of {listed(misfit, 6)}" if misfit else "the model explains the torques"
+
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        sure = int(np.sum(self.reliable))
+        sure = self.verdicts.count(RELIABLE)
         lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {sure} reliable, condition "
-                 f"{self.condition:.3g}"]
+                 f"{self.condition:.3g}; {self.verdict}"]
         wide = max(map(len, self.names), default=0)
-        for name, x, s, unit, good in zip(self.names, self.values, self.deviations, self.units, self.reliable, strict=True):
-            lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{'' if good else '  NOT RELIABLE'}")
+        for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts, strict=True):
+            mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
+            lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
         return "\n".join(lines)
 
 
 def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
              tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
              f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
-             smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
+             offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its joint forces.
 
         fit = ld.identify(model, t, q, tau)                  # arrays
@@ -118,6 +138,8 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
         Whether springs, damping and friction acted. Default: as the file says, else True.
     joints : sequence of "armature", "damping", "friction", "stiffness", optional
         Joint parameters to estimate; default: those that the model has.
+    offset : bool
+        Whether a constant torque of each joint is estimated, too (parameters offset.<coordinate>).
     smooth : "auto", float or None
         How v and a are derived where they are missing: by least-squares splines with knots so many seconds apart, or "auto":
         where the estimated error of a is least. None: by splines through every row, which magnify noise.
@@ -141,6 +163,11 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the change of
     the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
 
+    The residual of each joint is tested for autocorrelation, which widens the deviations (effective number of samples), and for
+    torques that the model lacks: offset, friction, damping, spring, scale of the torque, time shift (score tests). If one is
+    significant, estimates that depend on this joint are not reliable. A wrong scale common to all torques, or of a joint whose
+    parameters no other joint's torque depends on, cannot be found.
+
     Examples
     --------
     >>> model = ld.load("robots/double_pendulum.yaml")
@@ -149,12 +176,13 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     >>> motion = ld.motion_of(model, ld.trajectory_of(model, t, q))
     >>> tau = ld.inverse_dynamics(model, motion.q, motion.v, motion.a)
     >>> ld.identify(model, t, q, tau, v=motion.v, a=motion.a).values.round(3)
-    array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333])
+    array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
     smooth = _checked(smooth)
     source = read_trajectory(t) if isinstance(t, (str, PathLike)) else t
     if not isinstance(source, Trajectory):
-        return _warned(_identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, smooth, tolerance))
+        return _warned(_identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, offset, smooth,
+                                 tolerance))
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
     motion = given_motion(model, source)
@@ -162,7 +190,7 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     if passive is not None:
         motion = replace(motion, passive=passive)
     with naming(source):
-        found = _identify(model, source.t, motion, joints, smooth, tolerance)
+        found = _identify(model, source.t, motion, joints, offset, smooth, tolerance)
     return _warned(found)
 
 
@@ -179,27 +207,37 @@ def _checked(smooth) -> float | str | None:
     raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
 
 
-def _identify(model: Model, t, motion: Motion, joints, smooth, tolerance: float | None) -> Identification:
-    chosen = {"passive": motion.passive, "joints": joints}
+def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
+    kinds = joint_kinds(model, motion.passive, joints)
+    chosen = {"passive": motion.passive, "joints": (*kinds, "offset") if offset and "offset" not in kinds else kinds}
     base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
+    if motion.v is None:
+        q, unwrapping = unwrapped(model, motion.q)
+        motion = replace(motion, q=q, notes=(*motion.notes, *unwrapping))
     samples, notes = noisy_samples(model, t, motion, smooth)
     rows = _Rows(model, base, motion, samples, chosen)
     raw = rows.equations()
     W = rows.filtered(raw)
-    if W.shape[0] * W.shape[1] < len(base):
+    if raw.shape[0] * raw.shape[1] < len(base):
         raise TrajectoryError("the trajectory is too short for so many parameters",
-                              found=f"{W.shape[0] * W.shape[1]} equations", expected=f"at least {len(base)}")
-    found = fit(W, _LEAST_NOISE * (np.abs(motion.tau).max(initial=0.0) or 1.0))
-    deviations, reliable = _doubts(rows, W, found)
+                              found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
+    least = _LEAST_NOISE * (np.abs(motion.tau).max(initial=0.0) or 1.0)
+    found = fit(W, least)
     values = base.values + found.x
-    residual = np.sqrt(np.mean((raw @ np.r_[found.x, -1.0]) ** 2, axis=0))
+    left = raw @ np.r_[found.x, -1.0]
+    tested, shifts = rows.tested(W, found, left, least)
+    sizes = _sizes(raw, values, motion.tau[samples.inner])
+    deviations, trusted = _doubts(rows, W, found, tested, shifts, sizes)
+    relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
+    verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
+                     for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
     if motion.v is not None or motion.a is not None:
         mend = "omit the given v and a, so that they are derived from smoothed positions"
     else:
         mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
-    notes = [*motion.notes, *notes, *_notes(base, deviations, reliable, mend)]
-    return Identification(values, deviations, reliable, _poor(base, values, deviations), base, found.condition, residual,
-                          np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
+    notes = [*motion.notes, *notes, *_fit_notes(tested), *_notes(base, verdicts, mend, all(joint.explained for joint in tested))]
+    return Identification(values, deviations, relative, verdicts, base, found.condition, tested,
+                          np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +263,13 @@ class _Rows:
         """(n, nv, b + 1)"""
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
+    def tested(self, W: np.ndarray, found: Solution, left: np.ndarray, least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+        """As `joint_fits`. left (N inner, nv): modelled minus measured torque."""
+        inner, t = self.samples.inner, self.samples.t
+        q, v, _ = self.samples.states()
+        tau = self.motion.tau
+        return joint_fits(self.model, t[inner], q, v, tau[inner] + left, W, found, self.samples.filter, noise_of(t, tau), least)
+
     def noisier(self):
         """Pairs of equations of states with noise added and subtracted."""
         rng = np.random.default_rng(0)
@@ -233,46 +278,67 @@ class _Rows:
             yield tuple(self.filtered(self.equations(more=[None if x is None else sign * x for x in draw])) for sign in (1, -1))
 
 
-def _doubts(rows: _Rows, W: np.ndarray, found: Solution) -> tuple[np.ndarray, np.ndarray]:
+def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointFit], shifts: np.ndarray,
+            sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviations, and whether they and the values can be relied on.
 
     A deviation is that by the noise of the forces and of the states and, beside it, what is systematic: the bias by the noise,
-    and by how much more than chance a spline of another degree changes the value."""
+    by how much more than chance a spline of another degree changes the value, and what a torque that the model lacks may do."""
     effect = effect_of_noise(found, rows.noisier())
     of_force = np.maximum(np.sqrt(np.maximum(found.noise**2 - effect.force**2, 0.0)), 0.3 * found.noise)
-    own = np.diag(found.root @ found.root.T)                               # as if all that is left over were noise of the forces
-    deviation = np.sqrt(np.maximum(own, variance_by_force(W, found, of_force) + effect.variance))
-    systematic = np.abs(effect.bias)
+    inflation, misfit = (np.array([getattr(joint, name) for joint in tested])[:, None] for name in ("inflation", "deviations"))
+    own = variance_by_force(W, found, found.noise) * inflation             # as if all that is left over were noise of the forces
+    deviation = np.sqrt(np.maximum(own.sum(axis=0), (variance_by_force(W, found, of_force) * inflation).sum(axis=0)
+                                   + effect.variance))
+    unknown = np.sqrt((own * misfit**2).sum(axis=0))    # of a torque as large as what is visible (Cauchy-Schwarz)
+    systematic = np.hypot(np.hypot(effect.bias, unknown), np.abs(shifts).sum(axis=0))
     if rows.samples.derives:
         other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise).x
         systematic = np.hypot(systematic, np.maximum(np.abs(other - found.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
-    matters = total > _SLIGHT * _sizes(rows.base, rows.base.values + found.x)
-    reliable = ~found.blind & (effect.share <= _NOISE) & ~((systematic > deviation) & matters)
-    return np.where(found.blind, np.inf, total), reliable
+    tells = W.shape[0] * W.shape[1] > len(found.x)                         # otherwise nothing is left over to judge noise by
+    trusted = tells & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
+    return np.where(found.blind, np.inf, total), trusted
 
 
-def _sizes(base: BaseParameters, values: np.ndarray) -> np.ndarray:
-    """(b,) of the values; what is nothing beside all parameters of its unit is not judged by itself."""
-    least = {unit: 1e-6 * max(abs(x) for x, u in zip(values, base.units, strict=True) if u == unit) for unit in set(base.units)}
-    return np.array([max(abs(x), least[unit]) for x, unit in zip(values, base.units, strict=True)])
+def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """(b,) of the values, at least that which makes 1% of the torque of a joint."""
+    effect, force = np.sqrt(np.mean(raw[:, :, :-1] ** 2, axis=0)), np.sqrt(np.mean(tau**2, axis=0))
+    strongest = np.divide(effect, force[:, None], out=np.zeros_like(effect), where=force[:, None] > 0.0).max(axis=0)
+    return np.maximum(np.abs(values), np.divide(_MATERIAL, strongest, out=np.zeros_like(strongest), where=strongest > 0.0))
 
 
-def _poor(base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> tuple[str, ...]:
-    """Names of the poorly known."""
-    return tuple(name for name, size, s in zip(base.names, _sizes(base, values), deviations, strict=True) if not s <= POOR * size)
+def _resembles(joint: JointFit) -> str:
+    if joint.candidate:
+        return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
+    return f"coloured, {joint.residual / joint.noise:.2g} times the noise"
 
 
-def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray, mend: str) -> list[str]:
-    unseen, biased = ([name for name, chosen in zip(base.names, mask, strict=True) if chosen]
-                      for mask in (~np.isfinite(deviations), np.isfinite(deviations) & ~reliable))
+def _fit_notes(tested: Sequence[JointFit]) -> list[str]:
+    misfit = [joint for joint in tested if not joint.explained]
+    coloured = [joint.joint for joint in tested if not joint.white and joint.material]
+    notes = []
+    if misfit:
+        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, {_resembles(joint)}"
+                         for joint in misfit[:6])
+        notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
+                     "estimated parameters, or check the recording")
+    if coloured:
+        notes.append(f"the residuals of {listed(coloured, 6)} are not white: the deviations count fewer independent samples")
+    return notes
+
+
+def _notes(base: BaseParameters, verdicts: Sequence[str], mend: str, explained: bool) -> list[str]:
+    unseen, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
+                      for which in (UNSEEN, UNRELIABLE))
     notes = []
     if unseen:
         notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({listed(unseen, 6)}): "
                      "their values are those of the robot file")
     if biased:
-        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): noise of the motion "
-                     f"or its smoothing biases them by more than their deviation; {mend}")
+        cause = "noise of the motion or its smoothing" if explained else "torques that the model lacks, noise or smoothing"
+        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): {cause} may bias them "
+                     f"by more than their deviation; {mend}")
     return notes
 
 
@@ -285,10 +351,11 @@ class Found(NamedTuple):
 
 
 def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bool = False, joints: Sequence[str] = (),
-                  smooth: float | str | None = "auto", tolerance: float | None = None) -> Found:
+                  offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Found:
     """Base parameters of a robot file, fitted to a trajectory file where there is one (with its base and gravity).
 
-    joints: as in `base_parameters`; none: those that the robot has; "none": none of them. smooth: as in `identify`."""
+    joints: as in `base_parameters`; none: those that the robot has; "none": none of them. offset, smooth: as in
+    `identify`."""
     kinds = None if not joints else tuple(what for what in joints if what != "none")
     if trajectory is None:
         model = read_model(robot, base=base, strict=strict)
@@ -298,5 +365,5 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
         return Found(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
     motion = read_trajectory(trajectory)
     model, notes = robot_of(motion, robot, base=base, strict=strict)
-    found = identify(model, motion, joints=kinds, smooth=smooth, tolerance=tolerance)
+    found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return Found(model, found.base, found, (*notes, *found.notes))

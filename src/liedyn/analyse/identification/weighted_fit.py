@@ -81,10 +81,10 @@ def solve(R: np.ndarray, noise: np.ndarray) -> Solution:
 
 
 def variance_by_force(W: np.ndarray, found: Solution, noise: np.ndarray) -> np.ndarray:
-    """(b,) variance of the solution from noise (nv,) of the forces, which may be less than the weights suppose."""
+    """(nv, b) variance of the solution from noise (nv,) of each joint's force, which may differ from what the weights suppose."""
     R = compressed(W)[:, :, :-1] / found.noise[:, None, None]
-    return sum(((row @ found.root @ found.root.T) ** 2).sum(axis=0) * ratio**2
-               for row, ratio in zip(R, noise / found.noise, strict=True))
+    return np.array([((row @ found.root @ found.root.T) ** 2).sum(axis=0) * ratio**2
+                     for row, ratio in zip(R, noise / found.noise, strict=True)])
 
 
 def effect_of_noise(found: Solution, noisier: Iterable[tuple[np.ndarray, np.ndarray]]) -> Effect:

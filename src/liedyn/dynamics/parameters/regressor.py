@@ -17,10 +17,11 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import rigid_from_link
 
 OF_A_LINK = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-OF_A_JOINT = ("armature", "damping", "friction", "stiffness")
+OF_A_JOINT = ("armature", "damping", "friction", "stiffness", "offset")
+_OF_COORDINATES = ("armature", "damping", "friction", "stiffness", "preload", "offset")    # in the order of the kernel's plan
 _LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
 _JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"), "friction": ("N m", "N"),
-                "stiffness": ("N m/rad", "N/m"), "preload": ("N m", "N")}
+                "stiffness": ("N m/rad", "N/m"), "preload": ("N m", "N"), "offset": ("N m", "N")}
 
 
 class InertialParameters(NamedTuple):
@@ -62,7 +63,7 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
     InertialParameters
         values (P,), names, units. Ten numbers of each link that moves (frames welded to one, without mass and inertia, are
         left out), then those of the joints: of a spring stiffness.<coordinate> and preload.<coordinate>, which is
-        stiffness times rest.
+        stiffness times rest. offset.<coordinate> is a constant joint torque, zero in every model.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
         values += list(rigid_from_link(link))
         names += [f"{number}.{link.name}" for number in OF_A_LINK]
         units += _LINK_UNITS
-    for what, k, value in _joint_parameters(model, _kinds(model, passive, joints)):
+    for what, k, value in _joint_parameters(model, joint_kinds(model, passive, joints)):
         values.append(value)
         names.append(f"{what}.{model.v_names[k]}")
         units.append(_JOINT_UNITS[what][model.v_units[k] == "m"])
@@ -104,7 +105,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
         Joint velocity [rad/s | m/s] and acceleration.
     passive : bool
         As in `inverse_dynamics`: whether joint springs, damping and friction act, if the model has them.
-    joints : sequence of "armature", "damping", "friction", "stiffness", optional
+    joints : sequence of "armature", "damping", "friction", "stiffness", "offset", optional
         Which joint parameters have columns, whatever the model has; default: those that the model has (armature, and the
         others if `passive`).
     on_error
@@ -198,7 +199,7 @@ def _links(model) -> list[int]:
             and (link.name in children or link.mass or any(link.inertia))]
 
 
-def _kinds(model, passive, joints) -> tuple[str, ...]:
+def joint_kinds(model, passive, joints) -> tuple[str, ...]:
     """Kinds of joint parameters, in our order."""
     if joints is not None:
         for what in joints:
@@ -212,16 +213,18 @@ def _kinds(model, passive, joints) -> tuple[str, ...]:
 def _parameters_of_joints(model) -> dict[str, np.ndarray]:
     """Of each velocity coordinate, by kind."""
     tree = tree_of.py_func(model.index, model.constants)
-    return {what: getattr(tree, what) for what in OF_A_JOINT} | {"preload": tree.stiffness * tree.rest}
+    return {what: getattr(tree, what) for what in OF_A_JOINT[:-1]} | {"preload": tree.stiffness * tree.rest,
+                                                                      "offset": np.zeros(model.nv)}
 
 
 def _joint_parameters(model, kinds):
-    """(kind, coordinate, value) of each joint parameter, column by column. Springs are for 1-DoF coordinates."""
+    """(kind, coordinate, value) of each joint parameter, column by column. Springs and offsets are for 1-DoF
+    coordinates."""
     parameters = _parameters_of_joints(model)
     straight = [k for joint in model.joints if joint.kind == SCREW for k in range(joint.v.start, joint.v.stop)]
     for what in kinds:
         for name in ("stiffness", "preload") if what == "stiffness" else (what,):
-            for k in straight if what == "stiffness" else range(model.nv):
+            for k in straight if what in ("stiffness", "offset") else range(model.nv):
                 yield name, k, parameters[name][k]
 
 
@@ -239,8 +242,8 @@ def _plan(model, passive, joints) -> tuple[int, np.ndarray]:
 
 
 def _new_plan(model, passive, joints) -> tuple[int, np.ndarray]:
-    links, own = _links(model), list(_joint_parameters(model, _kinds(model, passive, joints)))
-    columns, rows = 10 * len(links) + len(own), np.full((5, model.nv), -1)
+    links, own = _links(model), list(_joint_parameters(model, joint_kinds(model, passive, joints)))
+    columns, rows = 10 * len(links) + len(own), np.full((len(_OF_COORDINATES), model.nv), -1)
     for column, (what, k, _) in enumerate(own, 10 * len(links)):
-        rows[(*OF_A_JOINT, "preload").index(what), k] = column
+        rows[_OF_COORDINATES.index(what), k] = column
     return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)

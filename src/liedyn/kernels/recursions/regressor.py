@@ -21,8 +21,8 @@ from liedyn.lie.vec3 import cross, dot3, plus_cross, rotate_back
 from liedyn.seam.views import carve
 
 # A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
-# coordinate the column of its armature, damping, friction, stiffness and spring load (nv each), or -1.
-ARMATURE, DAMPING, FRICTION, STIFFNESS, LOAD = range(5)
+# coordinate the column of its armature, damping, friction, stiffness, spring load and offset (nv each), or -1.
+ARMATURE, DAMPING, FRICTION, STIFFNESS, LOAD, OFFSET = range(6)
 
 
 @primitive
@@ -78,7 +78,7 @@ def regressor(tree, plan, q, v, a, Y, work):
 
 @primitive
 def joint_columns(tree, plan, q, v, a, Y):
-    """Columns of armature, damping, smoothed friction and springs (`joints.passive`), as forces that motors must give."""
+    """Columns of armature, damping, smoothed friction, springs (`joints.passive`) and offsets, as motor forces."""
     nv, one = tree.armature.shape[0], number_like(q, 1.0)
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
@@ -88,6 +88,7 @@ def joint_columns(tree, plan, q, v, a, Y):
             store_parameter(plan, FRICTION, k, nv, Y, row, x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
             store_parameter(plan, STIFFNESS, k, nv, Y, row, load(q, tree.iq[i]))
             store_parameter(plan, LOAD, k, nv, Y, row, -one)
+            store_parameter(plan, OFFSET, k, nv, Y, row, one)
 
 
 @kernel

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from liedyn.analyse.identification.identify import Identification
+from liedyn.analyse.identification.identify import RELIABLE, UNRELIABLE, Identification
 from liedyn.dynamics.parameters.base_parameters import BaseParameters
 from liedyn.io.csv import cell
 from liedyn.io.output import open_output
@@ -22,7 +22,7 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
 
     whole: however long its lines become."""
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
-    head = ["parameter", "robot file", *(["estimate", "deviation", "reliable"] if fit else []), "unit", "stands for"]
+    head = ["parameter", "robot file", *(["estimate", "deviation", "relative", "verdict"] if fit else []), "unit", "stands for"]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
             for k, figures in enumerate(_figures(base, fit))]
     lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
@@ -49,46 +49,55 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
         one = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
                "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
         if fit:
-            one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]), "reliable": bool(fit.reliable[k])}
+            one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]),
+                    "relative_deviation": _finite(fit.relative[k]), "verdict": fit.verdicts[k]}
         listed.append(one)
     out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
            "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
     if fit:
-        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "poor": list(fit.poor),
+        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "verdict": fit.verdict,
+                      "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
+                                 for joint in fit.joints],
                       "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
                       "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "notes": list(fit.notes)}
     return out
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation, reliable,) stands_for; `-` is standard output. The
+    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, verdict,) stands_for; `-` is standard
+    output. The
     deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     with open_output(path, force=force) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["name", "unit", "value", *(["estimate", "deviation", "reliable"] if fit else []), "stands_for"])
+        of_fit = ["estimate", "deviation", "relative_deviation", "verdict"] if fit else []
+        writer.writerow(["name", "unit", "value", *of_fit, "stands_for"])
         for k, name in enumerate(base.names):
-            found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), "yes" if fit.reliable[k] else "no"] if fit else []
+            found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), _cell(fit.relative[k]),
+                     fit.verdicts[k]] if fit else []
             writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
 
 
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
     if fit is None:
         return [[f"{x:.6g}"] for x in base.values]
-    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "not excited", "yes" if good else "NO"]
-            for x, y, s, good in zip(base.values, fit.values, fit.deviations, fit.reliable, strict=True)]
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "",
+             f"{100 * ratio:.2g} %" if math.isfinite(ratio) else "",
+             verdict if verdict == RELIABLE else verdict.upper()]
+            for x, y, s, ratio, verdict in zip(base.values, fit.values, fit.deviations, fit.relative, fit.verdicts, strict=True)]
 
 
 def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
     lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
              else f"fitted to {fit.rows} rows, which do not excite all parameters"]
-    rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
-            for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
-    lines += table([["joint", "residual force", "of its force"], *rows], (0,), _WIDEST)
-    doubtful = [name for name, good in zip(fit.names, fit.reliable, strict=True) if not good]
+    rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g}", f"{1 / joint.inflation:.2g}",
+             f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no", "" if joint.explained else joint.candidate or "unknown"]
+            for name, r, f, joint in zip(model.v_names, fit.residual, fit.force, fit.joints, strict=True)]
+    head = ["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"]
+    lines += table([head, *rows], (0, 6), _WIDEST)
+    lines.append(fit.verdict)
+    doubtful = [name for name, verdict in zip(fit.names, fit.verdicts, strict=True) if verdict == UNRELIABLE]
     if doubtful:
         lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
-    if fit.poor:
-        lines.append(f"poorly identified (deviation above 30 % of the estimate): {_listed(fit.poor, whole)}")
     return lines
 
 

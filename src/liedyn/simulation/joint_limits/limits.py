@@ -81,17 +81,19 @@ def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -
                   float(upper if x[worst] > upper else lower))
 
 
-def limit_notes(exceeded, stopped=()) -> list[str]:
+def limit_notes(exceeded, stopped=(), *, recorded: bool = False) -> list[str]:
     """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
-    stopped: names of coordinates with stops, which yield a little."""
+    stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at
+    the start."""
     notes = []
     for kind in KINDS:
         group = [one for one in exceeded if one.kind == kind
-                 and not (kind == "position" and (one.at == 0.0 or one.coordinate in stopped))]
+                 and not (kind == "position" and ((one.at == 0.0 and not recorded) or one.coordinate in stopped))]
         if not group:
             continue
         group.sort(key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), 1.0 if kind == "position" else 1e-300))
         more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
         worst = ", ".join(map(str, group[:_NAMED]))
-        notes.append(f"{kind} limits are exceeded (they do not act on the motion{_MEND[kind]}): {worst}{more}")
+        why = "" if recorded else f" (they do not act on the motion{_MEND[kind]})"
+        notes.append(f"{kind} limits are exceeded{why}: {worst}{more}")
     return notes

@@ -17,6 +17,7 @@ from liedyn.simulation.joint_limits.stops import stop_forces
 from liedyn.simulation.records.rows import Rows, blocks
 from liedyn.simulation.run_checks.balance import EnergyBalance
 from liedyn.simulation.run_checks.constraint_check import ConstraintCheck, joint_forces, reactions
+from liedyn.simulation.run_checks.creep import Creep
 
 
 class SelfCheck:
@@ -35,6 +36,7 @@ class SelfCheck:
         self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
         self.limits: tuple[Excess, ...] = ()
         self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
+        self.creep = Creep(model)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
@@ -45,6 +47,8 @@ class SelfCheck:
         record, model = block.record, self.model
         self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v)
         self._balance.add(record, *energies)
+        if self.passive:
+            self.creep.add(record)
         again = _inverse(block, self.passive)
         if self._constraints is not None:
             forces, wrenches = joint_forces(model, record), reactions(model, record)

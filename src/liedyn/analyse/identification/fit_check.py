@@ -1,0 +1,170 @@
+"""Whether a fitted model explains the measured joint torques, and what it may lack where it does not.
+
+The residual of each joint is compared with torques that the regression may lack: a constant, friction, damping, a spring, a wrong
+scale, a shift in time. What the columns of the regression explain is removed from such a candidate first. Without misfit, its
+coefficient relative to its standard deviation is a standard normal number (score test).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.analyse.identification.weighted_fit import Solution
+from liedyn.joints.kinds import FRICTION_SPEED, SCREW
+
+SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
+_INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
+_FREEDOM = 20            # least degrees of freedom left by all candidates together from which they judge the noise
+_FEWEST = 8              # degrees of freedom from which a residual is tested
+_CORRELATED = 2.0        # autocorrelations within 2 / sqrt(n) are those of white noise (95%)
+_NOISE_RATIO = 2.0       # a coloured residual of more than this times the white noise is a misfit
+_LAGS = 0.25             # longest lag of autocorrelation relative to the number of equations
+_COLOURED = 1.5          # variance inflation from which a residual is reported as coloured; white noise stays below 1.2
+_MATERIAL = 1e-3        # of a joint's torque: a smaller torque that is not explained is no misfit of the model
+_CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "damping": "damping (viscous friction)",
+           "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
+           "stiffness": "a spring", "gain": "a wrong scale of the torque", "shift": "a time shift between q and tau"}
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """Test of the residual of one joint.
+
+    joint       name of the coordinate
+    residual    root mean square of the residual, after the low-pass filter [N m | N]
+    noise       white noise of the measured torque, from its high differences [N m | N]
+    inflation   variance of an estimate relative to that for a white residual: n / (effective number of samples)
+    candidate   what the residual resembles most, in words; empty if nothing is significant
+    deviations  coefficient of that candidate in standard deviations
+    size        root mean square of the torque that the candidate explains [N m | N]
+    force       root mean square of the fitted torque [N m | N]
+    scale       standard deviation of the scale of the measured torque, as far as the fit determines it; infinite if it does not
+    """
+
+    joint: str
+    residual: float
+    noise: float
+    inflation: float
+    candidate: str
+    deviations: float
+    size: float
+    force: float
+    scale: float
+
+    @property
+    def explained(self) -> bool:
+        """Whether the model explains the torque up to noise, or up to a thousandth."""
+        known = self.candidate and self.size > _MATERIAL * self.force
+        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.noise
+        return not (known or unknown)
+
+    @property
+    def material(self) -> bool:
+        """Whether the residual is more than a thousandth of the torque."""
+        return self.residual > _MATERIAL * self.force
+
+    @property
+    def white(self) -> bool:
+        return self.inflation < _COLOURED
+
+
+def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: Solution,
+               low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray,
+               least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+    """Tests of the residual of each joint, and (nv, b) by how much a significant candidate of the joint changes the solution.
+
+    q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
+    measured torque; least: what is rounding, of torques [N m | N]."""
+    A = W[:, :, :-1] / found.noise[:, None]
+    residual = (W[:, :, -1] - W[:, :, :-1] @ found.x) / found.noise
+    q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
+              for k in range(joint.v.start, joint.v.stop)}
+    rates = np.gradient(fitted, t, axis=0)
+    out, shifts = [], np.zeros((model.nv, len(found.x)))
+    for k, name in enumerate(model.v_names):
+        x = v[:, k]
+        signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
+                   "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
+        if k in q_of_v:
+            signals["stiffness"] = q[:, q_of_v[k]]
+        C = low_pass(np.stack(list(signals.values()), axis=1)) / found.noise[k]
+        names, test = list(signals), _scores(A, found.root, residual[:, k], k, C, least / found.noise[k])
+        scores, moments, inflation = test.scores, test.explained, test.inflation
+        most = int(np.argmax(np.abs(scores)))
+        score = float(abs(scores[most]))
+        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(len(W)))
+        significant = score > SIGNIFICANT
+        shifts[k] = test.shifts[:, most] * significant
+        out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
+                            _CAUSES[names[most]] if significant else "", score * significant, size * significant,
+                            float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")])))
+    return tuple(out), shifts
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """Of candidates of one joint, each alone: coefficients in standard deviations (c,), standard deviations of the coefficients,
+    norms of what they explain of the residual, changes of the solution (b, c); and the variance inflation of the residual."""
+
+    scores: np.ndarray
+    deviations: np.ndarray
+    explained: np.ndarray
+    shifts: np.ndarray
+    inflation: float
+
+
+def _scores(A, root, r, k: int, C, least: float) -> _Test:
+    """Test candidates C (n, c) for joint k against its residual r (n,).
+
+    A (n, nv, b): weighted equations. The candidates act on joint k only, so that their inner products with residuals need its
+    rows only. The noise is judged by what all candidates together leave of the residual."""
+    size = np.linalg.norm(C, axis=0)
+    safe = np.where(size > 0.0, size, 1.0)
+    C = C / safe
+    part = root.T @ (A[:, k].T @ C)                                # (directions, c): what the columns of A explain
+    gram = C.T @ C - part.T @ part                                 # of the candidates without it
+    left = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    clear = (size > 0.0) & (left > _INDEPENDENT)
+    moment = C.T @ r                                               # r is orthogonal to the columns of A
+    own = C - A[:, k] @ (root @ part)                              # rows of joint k
+    remaining = r - own[:, clear] @ np.linalg.lstsq(gram[np.ix_(clear, clear)], moment[clear], rcond=_INDEPENDENT)[0]
+    inflation = variance_inflation(remaining)
+    length = np.where(clear, left, 1.0)
+    explained = np.where(clear, moment / length, 0.0)
+    free = len(r) - np.linalg.norm(A[:, k] @ root) ** 2            # less the joint's share of the parameters
+    if free - np.count_nonzero(clear) >= _FREEDOM:
+        power, freedom = remaining @ remaining, free - np.count_nonzero(clear)
+    elif free - 1.0 < _FEWEST:                                     # no test
+        zero = np.zeros(len(size))
+        return _Test(zero, np.full(len(size), np.inf), zero, np.zeros((A.shape[2], len(size))), variance_inflation(r))
+    else:                                                          # too few to remove all candidates: each one alone
+        power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(free - 1.0, 1.0), variance_inflation(r)
+    scale = np.maximum(np.sqrt(power / freedom), least) * np.sqrt(inflation)
+    deviations = np.where(clear, scale / (length * safe), np.inf)
+    scores = _normal_scores(explained / scale, freedom / inflation)
+    return _Test(scores, deviations, explained, root @ part * (explained / length),
+                 variance_inflation(r))
+
+
+def _normal_scores(scores: np.ndarray, freedom: float) -> np.ndarray:
+    """Scores of the normal distribution that are as improbable as these of Student's, with so many degrees of freedom."""
+    from scipy.special import ndtri, stdtr
+    tail = stdtr(max(freedom, 1.0), -np.abs(scores))
+    return np.sign(scores) * np.where(tail > 0.0, -ndtri(np.maximum(tail, np.finfo(float).tiny)), np.abs(scores))
+
+
+def variance_inflation(r: np.ndarray) -> float:
+    """Variance of the mean of a stationary series relative to that for white noise, at least 1: 1 + 2 (sum of autocorrelations),
+    up to the first that is not significant."""
+    n = len(r)
+    power = float(r @ r)
+    if n < 8 or power == 0.0:
+        return 1.0
+    spectrum = np.abs(np.fft.rfft(r, 2 * n)) ** 2
+    correlation = np.fft.irfft(spectrum)[:n] / power
+    last = max(2, int(_LAGS * n))
+    small = np.flatnonzero(correlation[1:last] < _CORRELATED / np.sqrt(n))
+    stop = int(small[0]) + 1 if len(small) else last
+    return max(1.0, 1.0 + 2.0 * float(correlation[1:stop].sum()))

@@ -1,0 +1,68 @@
+"""Recorded motions that a command must not take as they are: angles that wrap, in degrees, beyond limits."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.analyse.along.dynamics_along import dynamics_along
+
+ARM = """
+name: two
+links:
+  a: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
+  b: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
+joints:
+  turn: {type: continuous, parent: world, child: a, axis: [0, 1, 0]}
+  bend: {type: revolute, parent: a, child: b, axis: [0, 1, 0], origin: {xyz: [0.4, 0, 0]},
+         limits: {lower: -3.5, upper: 3.5, velocity: 3, effort: 20}}
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("two") / "two.yaml"
+    path.write_text(ARM)
+    return ld.load(path)
+
+
+T = np.arange(301) * 0.01
+
+
+def column(along, name):
+    return next(x for key, _, x in along.columns if key == name)
+
+
+@pytest.mark.parametrize("smooth", [None, "auto"])
+def test_an_angle_that_wraps_gives_the_torques_of_the_continuous_one(model, smooth):
+    q = np.stack([3.0 * T, 0.3 * np.sin(T)], axis=1)
+    wrapped = q.copy()
+    wrapped[:, 0] = (q[:, 0] + np.pi) % (2 * np.pi) - np.pi
+    one, other = (dynamics_along(model, ld.trajectory_of(model, T, x), "inverse", smooth=smooth) for x in (q, wrapped))
+    assert any("unwrapped: turn (1 times)" in note for note in other.notes) and not any("unwrapped" in note for note in one.notes)
+    for name in ("tau.turn", "tau.bend"):
+        np.testing.assert_allclose(column(other, name), column(one, name), rtol=0, atol=1e-6)
+    fits = [ld.identify(model, T, x, np.zeros((len(T), 2))) for x in (q, wrapped)]
+    np.testing.assert_allclose(fits[1].residual, fits[0].residual, rtol=1e-3, atol=1e-6)
+
+
+def test_an_angle_that_wraps_although_limits_exclude_it_is_an_error(model):
+    q = np.stack([0.0 * T, (3.0 * T + np.pi) % (2 * np.pi) - np.pi], axis=1)
+    with pytest.raises(ld.TrajectoryError, match="bend jumps by a full turn at row 106, and its limits exclude further turns"):
+        dynamics_along(model, ld.trajectory_of(model, T, q), "inverse")
+
+
+def test_limits_that_a_recording_exceeds_are_reported_and_degrees_suspected(model):
+    q = np.stack([0.5 * T, 0.8 * np.sin(T)], axis=1)
+    fine = dynamics_along(model, ld.trajectory_of(model, T, q), "inverse")
+    assert not any("limits" in note or "degrees" in note for note in fine.notes)
+    notes = dynamics_along(model, ld.trajectory_of(model, T, np.degrees(q)), "inverse").notes
+    for kind in ("position", "velocity", "effort"):
+        assert any(note.startswith(f"{kind} limits are exceeded: bend from t = ") for note in notes), notes
+    assert any("are the angles in degrees? bend reaches 45.84" in note for note in notes), notes
+
+
+@pytest.mark.parametrize("exact", [0.7 + 0.0 * T, 0.3 * np.sin(1.3 * T)], ids=["at rest", "a logged command"])
+def test_a_coordinate_without_noise_does_not_prevent_smoothing(model, exact):
+    rng = np.random.default_rng(0)
+    q = np.stack([np.sin(2 * T) + 1e-4 * rng.standard_normal(len(T)), exact], axis=1)
+    along = dynamics_along(model, ld.trajectory_of(model, T, q), "inverse", smooth="auto")
+    assert "with a knot every" in along.notes[0] and not any("NOT RELIABLE" in note for note in along.notes)
