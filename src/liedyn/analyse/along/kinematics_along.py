@@ -13,6 +13,7 @@ from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, ch
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
 from liedyn.dynamics.link_loads import link_loads, moving_links
 from liedyn.dynamics.orientations import quaternions_over_time
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
@@ -22,7 +23,7 @@ _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",
          LOCAL_WORLD_ALIGNED: "world axes, about the link's point; the acceleration is the second derivative of its position",
          WORLD: "world axes, about the world's origin"}
-_FEWEST_NEWTONS = 1e-9                   # of the weight: below it the zero-moment point is not defined
+_FEWEST_NEWTONS = 1e-9                   # of the weight: below it the zero-moment point is not defined, rounding leaves 1e-15
 
 Columns = list[tuple[str, str, np.ndarray]]
 
@@ -191,8 +192,7 @@ def _whole_columns(model: Model, asked: Question, motion: Motion) -> Columns:
 
 def _refuse_free_fall(model: Model, t, columns: Columns) -> None:
     force = next(x for name, _, x in columns if name == "zmp.force")
-    weight = sum(link.mass for link in model.description.links) * max(float(np.linalg.norm(model.gravity)), 1.0)
-    bad = np.flatnonzero(np.abs(force) <= _FEWEST_NEWTONS * weight)
+    bad = np.flatnonzero(np.abs(force) <= _FEWEST_NEWTONS * scales_of(model).of("N"))
     if len(bad):
         raise ComputationError(f"the zero-moment point is not defined at t = {float(t[bad[0]])!r}: no vertical force acts on "
                                "the robot (free fall, or no gravity); omit --zmp, or cut the file")
