@@ -9,6 +9,8 @@ import liedyn as ld
 from liedyn.analyse.linearization.equilibrium import find_equilibrium
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ComputationError, UsageError
+from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
+from other_units import in_units
 
 ROOT = Path(__file__).parents[2]
 ARM = """
@@ -27,6 +29,8 @@ base: floating
 links: {body: {mass: 2, inertia: [0.02, 0.03, 0.04]}}
 joints: {}
 """
+
+BALL = (0.01, 0.0, 0.0, 0.01, 0.0, 0.01)
 
 
 @pytest.fixture
@@ -225,3 +229,15 @@ def test_what_is_refused_of_a_model(given, error, words):
 def test_a_file_has_its_own_state_and_forces(given):
     with pytest.raises(UsageError, match="q, tau and passive are for a Model; for a scenario use overrides"):
         find_equilibrium(ROOT / "robots/double_pendulum.yaml", **given)
+
+
+@pytest.mark.parametrize("length, mass, time", [(1e3, 1.0, 1.0), (1e-3, 1.0, 1.0), (1e3, 1e-6, 1e-2), (1.0, 1.0, 1e2)])
+def test_the_same_equilibrium_is_found_in_all_units(length, mass, time):
+    """Steps were at most 0.7 m and guesses 0.2 m away, whatever a metre is: a slide of 400 mm was not found in millimetres."""
+    turn, slide = Coordinate(), Coordinate(stiffness=40.0)
+    robot = Robot("polar", (Link("arm", 0.5, (0.0, 0.0, -0.1), BALL), Link("bob", 2.0, (0.0, 0.0, -0.1), BALL)), (
+        Joint("pivot", "continuous", WORLD, "arm", axes=((0.0, 1.0, 0.0),), coordinates=(turn,)),
+        Joint("slide", "prismatic", "arm", "bob", axes=((0.0, 0.0, -1.0),), coordinates=(slide,))))
+    found = find_equilibrium(ld.build(in_units(robot, length, mass, time)), [0.7, 0.1 * length])
+    np.testing.assert_allclose(found.q / [1.0, length], [0.0, 2.0 * 9.81 / 40.0], atol=1e-9)           # k x = m g, straight down
+    assert found.system.stability == "neutral"

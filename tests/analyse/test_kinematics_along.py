@@ -1,4 +1,6 @@
 """Kinematics along a motion: against single calls of the library, splines of SciPy through what is written, and closed forms."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.interpolate import make_interp_spline
@@ -161,6 +163,15 @@ def test_zero_moment_point_of_a_cart_on_a_table():
     np.testing.assert_allclose(got["zmp.x"], (x - 0.8 * ddx / 9.81)[:, 0], rtol=1e-14)
     np.testing.assert_allclose(got["zmp.y"], 0, atol=1e-15)
     np.testing.assert_allclose(got["zmp.force"], 2 * 9.81, rtol=1e-14)
+
+
+@pytest.mark.parametrize("gravity", [9.81, 9.81e-10])
+def test_a_zero_moment_point_is_defined_in_all_units_of_time(gravity):
+    """The least force was that of 1 m/s^2: in units of 1e-5 s there was none."""
+    model = ld.build(replace(cart().description, gravity=(0.0, 0.0, -gravity)))
+    x = np.array([[0.1], [0.2], [-0.4]])
+    got = found(kinematics_along(model, recorded(model, range(3), q=x, v=0 * x, a=0 * x), zmp=True))
+    np.testing.assert_allclose(got["zmp.x"], x[:, 0], rtol=1e-14)
 
 
 def test_free_fall_has_no_zero_moment_point(tmp_path):

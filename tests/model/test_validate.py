@@ -144,6 +144,7 @@ def test_negative_passive_forces_are_refused(name):
     (with_joint(type="screws", axes=(), coordinates=(), screws=((0, 0, 1, 0, 0, 0), (0, 0, 2, 0, 0, 0))),
      [("singular-at-zero", "k")]),
     (with_joint(type="screws", axes=(), coordinates=(), screws=((0, 0, 1, 0, 0, 0), (0, 0, 1, 0, 1e-3, 0))), []),
+    (with_joint(type="screws", axes=(), coordinates=(), screws=((0, 0, 1, 0, 0, 0), (0, 0, 1, 0, 1e-10, 0))), []),  # large units
     (with_link(inertia=(1, 0, 0, 1, 0, 2.001)), [("triangle-inequality", "c")]),
     (with_link(inertia=(1, 0, 0, 1, 0, 2)), []),                                    # a flat plate
     (with_link(inertia=(0,) * 6), [("point-mass", "c")]),

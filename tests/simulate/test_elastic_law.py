@@ -269,7 +269,10 @@ def test_gains_are_binomial_for_a_bandwidth(scenario):
 
 
 def test_a_motion_with_corners_is_run_with_a_note(scenario):
-    text = "law: feedback_linearization, bandwidth: 20, motion: {m1: {quintic: [[0, 0], [0.5, 1], [1, 0]]}, m2: 0}"
+    text = "law: feedback_linearization, bandwidth: 20, motion: {m1: {quintic: [[0, 0], [0.5, %s], [1, 0]]}, m2: 0}"
+    note, = warnings(scenario(text % 1e-9))                       # judged by the motion, not by 1 rad/s^3
+    assert "the jerk of the motion of m1 jumps" in note
+    text = text % 1
     note, = warnings(scenario(text))
     assert "the jerk of the motion of m1 jumps at t = 0.5 s, and an elastic joint follows no jump" in note
     assert "s.yaml:4: control" in note

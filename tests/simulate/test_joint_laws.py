@@ -25,6 +25,7 @@ from liedyn.simulation.extrapolation import slope
 from liedyn.simulation.names import phase_rules
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
+from other_units import in_units
 
 ARM = (PLAIN_ARM.replace("origin: {xyz: [0, 0, 0.4]}", "origin: {xyz: [0, 0, 0.4]}, stiffness: 2, rest: 0.1")
        .replace("origin: {xyz: [0, 0, 0.3]}", "origin: {xyz: [0, 0, 0.3]}, friction: 0.2"))
@@ -202,6 +203,8 @@ def test_rows_are_those_of_the_joints_that_are_named(of, tmp_path):
     model = ld.load(s.robot)
     warning, = compile_schedule(s, model).warnings
     assert "about is no equilibrium of the law's forces alone: elbow would need" in warning
+    light = ld.build(in_units(model.description, mass=1e-9))             # forces of 1e-8 N m: not compared with 1 N m
+    assert len(compile_schedule(s, light).warnings) == 1
     result = run_scenario(of(control=control))
     gain, hold = np.array([[7.0, 8, 9, 10, 11, 12], [0] * 6, [1, 2, 3, 4, 5, 6]]), np.array([1.0, 0, 1])
     q0, v0 = np.array([0.0, 0.2, 0.0]), np.array([0.0, 0, 0.1])

@@ -49,6 +49,13 @@ def test_a_run_far_beyond_its_limits_is_no_silent_run(run):
                           "worst": one.worst, "limit": 1.0}
 
 
+def test_small_limits_are_judged_by_themselves(run):
+    """They had a slack of 1e-9 rad or m, whatever their size is: that of a slide in large units of length."""
+    swing = {"joints": {"shoulder": {"prescribe": {"position": "0.5e-9*t*t"}}, "elbow": {"prescribe": {"position": 0}}}}
+    one, = run(swing, "{lower: -1e-9, upper: 1e-9, velocity: 99, effort: 99}").limits
+    assert one.kind == "position" and one.first == pytest.approx(1.42)
+
+
 def test_a_motion_up_to_its_limits_is_within_them(run):
     """The last value is the limit but for its rounding."""
     effort = float(np.abs(run(SWING).tau[:, 0]).max())

@@ -35,8 +35,10 @@ CODES: dict[str, str] = {
 }
 
 TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
-NO_INERTIA = 1e-12                   # m^2: inertia of less than a micrometre's radius of gyration is noise
-GYRATION = (1e-4, 10.0)              # m: outside is absurd for a robot's body
+SEMIDEFINITE_ROUNDING = 1e-9         # of the largest principal inertia: a negative one that small is rounding
+NO_INERTIA = 1e-12                   # m^2, in SI since files are: below a micrometre's radius of gyration is noise of CAD programs
+GYRATION = (1e-4, 10.0)              # m, in SI since it looks for wrong units: outside is absurd for a robot's body
+DEPENDENT = 1e-9                     # of screws of unit length: a singular value below it is rounding of a printed number
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
 
 
@@ -59,7 +61,7 @@ def doubts(robot: Robot, tree: Tree, bodies: dict[str, Body]) -> Iterator[Findin
 def not_positive(inertia: np.ndarray, mass: float) -> bool:
     """Whether an inertia about the com is not positive semidefinite beyond rounding (and beyond a micrometre's worth)."""
     values = principal_inertias(inertia)
-    return bool(values[0] < -(1e-9 * np.abs(values).max() + NO_INERTIA * mass + 1e-18))
+    return bool(values[0] < -(SEMIDEFINITE_ROUNDING * np.abs(values).max() + NO_INERTIA * mass))
 
 
 def _finding(code: str, element, message: str, part: str | None = None) -> Finding:
@@ -112,5 +114,10 @@ def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
 
 
 def _dependent(screws) -> bool:
-    columns = np.array([np.array(S) / np.linalg.norm(S) for S in screws])
-    return bool(np.linalg.matrix_rank(columns, tol=1e-9) < len(screws))
+    """Moments are compared with directions in the longest lever arm of the screws."""
+    S = np.array(screws, dtype=float)
+    size = np.linalg.norm(S[:, :3], axis=1)
+    turns = size > 0.0
+    arm = (np.linalg.norm(S[turns, 3:], axis=1) / size[turns]).max(initial=0.0) or 1.0
+    S[turns, 3:] /= arm
+    return bool(np.linalg.matrix_rank(S / np.linalg.norm(S, axis=1, keepdims=True), tol=DEPENDENT) < len(screws))

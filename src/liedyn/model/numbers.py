@@ -9,9 +9,9 @@ import numpy as np
 from liedyn.errors import ModelError, Place
 from liedyn.model.description import LARGEST, Pose
 
-_NO_DIRECTION = 1e-9                 # an axis or screw shorter than this has no direction
-_ORTHONORMAL = 1e-6                  # rounding allowed in a rotation
-_PARALLEL = 1e-6                     # rad: two axes closer than this
+_NO_DIRECTION = 1e-9                 # absolute: an axis is meant to be of unit length, and a screw to be one radian or metre
+_ORTHONORMAL = 1e-6                  # of entries, which are at most 1: rounding allowed in a rotation that people print
+_PARALLEL = 1e-6                     # rad, of unit axes: two closer than this are one, printed with seven digits
 _UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized vector: rounding of its three components and of their norm
 
 

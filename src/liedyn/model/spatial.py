@@ -7,6 +7,7 @@ from liedyn.joints.kinds import NV, SCREW
 from liedyn.model.description import Link, Pose
 
 _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
+_UPSIDE_DOWN = 1e-15      # of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x
 
 
 def skew(x) -> np.ndarray:
@@ -81,7 +82,7 @@ def rotation_of_z(u) -> np.ndarray:
     x, y, z = u
     if z < 0:                                         # 1 + z would cancel: 1/(1 + z) = (1 - z)/(x^2 + y^2)
         s = np.hypot(x, y)
-        c, d = (x / s, y / s) if s > 1e-15 else (0.0, 1.0)
+        c, d = (x / s, y / s) if s > _UPSIDE_DOWN else (0.0, 1.0)
         k = 1.0 - z
     else:
         c, d, k = x, y, 1.0 / (1.0 + z)

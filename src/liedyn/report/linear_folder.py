@@ -14,6 +14,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.analyse.linearization.linear_system import Mode
 from liedyn.analyse.linearization.linearize import Linearization
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import CheckFailed
 from liedyn.io.csv import cell
 from liedyn.io.output import open_folder
@@ -25,6 +26,7 @@ from liedyn.simulation.extrapolation import BOUND
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode
+_MOVING = 1e-6                          # of characteristic velocities and accelerations: less is called at rest
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
@@ -89,7 +91,9 @@ def text(result: Linearization, most: int = 24) -> str:
     """For people: the least stable modes and what they move, ranks, and how well it agrees with differences."""
     s, n = result.system, len(result.system.states)
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    frozen = " (frozen-time linearization)" if np.abs([result.here.v, result.here.a]).max(initial=0.0) > 1e-6 else ""
+    units = scales_of(result.model)
+    moving = np.abs([result.here.v * units.time, result.here.a * units.time**2]) > _MOVING * units.of_all(result.model.v_units)
+    frozen = " (frozen-time linearization)" if moving.any() else ""
     lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{s.stability}{frozen}"]
     if s.modes:

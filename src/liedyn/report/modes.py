@@ -51,8 +51,8 @@ class _Plane:
     """Both axes logarithmic either way from a linear middle, so that slow and fast modes are told apart."""
 
     def __init__(self, values: np.ndarray):
-        parts = np.abs(np.concatenate([values.real, values.imag, [1e-300]]))
-        largest = parts.max() if parts.max() > 1e-9 else 1.0
+        parts = np.abs(np.concatenate([values.real, values.imag]))
+        largest = parts.max(initial=0.0) or 1.0                    # modes at zero are exactly zero
         seen = parts[parts > largest * 10.0**-_DECADES]
         self.top = math.ceil(math.log10(largest * 1.2))
         least = math.floor(math.log10(seen.min() if len(seen) else largest))

@@ -279,7 +279,8 @@ def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:
         if schedule.q_of_v[i] < 0:
             continue
         x, unit = q[schedule.q_of_v[i]], model.v_units[i]
-        if x < model.lower[i] - _AGREE or x > model.upper[i] + _AGREE:
+        slack = _AGREE * max((abs(limit) for limit in (model.lower[i], model.upper[i]) if np.isfinite(limit)), default=0.0)
+        if x < model.lower[i] - slack or x > model.upper[i] + slack:
             side, limit = ("below", model.lower[i]) if x < model.lower[i] else ("above", model.upper[i])
             warnings.append(f"{name} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
     return warnings

@@ -13,6 +13,7 @@ from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, ch
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
 from liedyn.dynamics.link_loads import link_loads, moving_links
 from liedyn.dynamics.orientations import quaternions_over_time
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE, MAY_BE_EMPTY
 from liedyn.model.model import Model
@@ -22,7 +23,7 @@ _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",
          LOCAL_WORLD_ALIGNED: "world axes, about the link's point; the acceleration is the second derivative of its position",
          WORLD: "world axes, about the world's origin"}
-_FEWEST_NEWTONS = 1e-9                   # of the weight: below it the zero-moment point is not defined
+_FEWEST_NEWTONS = 1e-9                   # of the weight: below it the zero-moment point is not defined, rounding leaves 1e-15
 
 Columns = list[tuple[str, str, np.ndarray]]
 
@@ -187,8 +188,7 @@ def _whole_columns(model: Model, asked: Question, motion: Motion) -> Columns:
     if asked.zmp:
         weight = mass * np.asarray(model.gravity)
         m, f = rate[:, :3] - np.cross(c, weight), rate[:, 3:] - weight
-        every = sum(link.mass for link in model.description.links)
-        least = _FEWEST_NEWTONS * every * max(float(np.linalg.norm(model.gravity)), 1.0)
+        least = _FEWEST_NEWTONS * scales_of(model).of("N")
         vertical = np.where(np.abs(f[:, 2]) > least, f[:, 2], np.nan)         # in free flight the point is not defined
         out += [("zmp.x", "m", -m[:, 1] / vertical), ("zmp.y", "m", m[:, 0] / vertical), ("zmp.force", "N", f[:, 2])]
     return out

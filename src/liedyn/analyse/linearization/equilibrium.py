@@ -17,6 +17,7 @@ from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.loops.constraints import project_configuration
 from liedyn.dynamics.manifold import integrate
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.override import Overrides
@@ -28,10 +29,13 @@ from liedyn.simulation.driven_loops import drives_at
 from liedyn.simulation.measured import measured_at
 from liedyn.simulation.names import listed, named
 
-_TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
-_STEPS, _LONGEST = 60, 0.7   # Newton steps; rad or m in one of them
-_STARTS = 12                 # further configurations to start from
-_MOVING = 1e-9
+# In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
+_TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
+_STEPS, _LONGEST = 60, 0.7   # Newton steps; an angle or a slide in one of them: beyond, the linearization is not a guide
+_STARTS, _SPREAD = 24, 0.2   # further configurations to start from; how far they are from the guess at first: fifty times at last
+_UNSEEN = 1e-10              # of the largest singular value: directions that move no acceleration but by rounding
+_MOVING = 1e-9               # velocities, accelerations and, relative to their values, rates of signals that count as rest
+_AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate that is beyond it by less began within it
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +126,16 @@ def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
     rng = np.random.default_rng(0)
     best = search.newton(q)
     for k in range(_STARTS):
-        if best.residual <= search.enough:
+        if best.worst <= _TOLERANCE:
             break
-        spread = 0.2 * 2**(k / 4) * rng.standard_normal(setup.model.nv)
+        spread = _SPREAD * 2**(k / 4) * rng.standard_normal(setup.model.nv) * search.reach
         try:
             start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
         except ComputationError:                                   # beyond what the constraints allow
             continue
         other = search.newton(start)
         best = other if other.size < 0.9 * best.size else best        # the first one where none is better
-    if not best.residual <= search.enough:
+    if not best.worst <= _TOLERANCE:
         raise search.refusal(best)
     return search.result(best, q, v)
 
@@ -144,8 +148,10 @@ def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
 
 
 def _refuse_moving_drives(setup: Setup, t: float) -> None:
+    units = scales_of(setup.model)
+    sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
-        if np.abs([V, dV]).max() > _MOVING:
+        if (np.abs([V, dV]) > _MOVING * sizes).any():
             raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
                                    "(choose another time, or constant drives)")
 
@@ -169,8 +175,16 @@ class _Point:
     u: np.ndarray
     z: np.ndarray
     here: Instant
-    size: float              # of the accelerations of free coordinates and the errors that are summed: together
-    residual: float          # and the largest
+    off: np.ndarray          # accelerations of free coordinates, then the errors that are summed, in characteristic units
+    residual: float          # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
+
+    @property
+    def size(self) -> float:
+        return float(np.linalg.norm(self.off))
+
+    @property
+    def worst(self) -> float:
+        return float(np.abs(self.off).max(initial=0.0))
 
 
 class _Search:
@@ -186,8 +200,14 @@ class _Search:
         self.free = np.asarray(self.problem.schedule.level == TORQUE)
         schedule = setup.problem.schedule
         self.sums, self.ki, self.summed = schedule.integral, schedule.ki, self.free[schedule.integral]
-        self.enough = _TOLERANCE * max(1.0, float(np.linalg.norm(self.model.gravity)))
-        low, high = self.model.lower - 1e-12, self.model.upper + 1e-12
+        units = scales_of(self.model)
+        self.reach = units.of_all(self.model.v_units)                       # of each coordinate
+        self.quickness = self.reach / units.time**2                         # of its acceleration
+        self.off_units = np.concatenate([self.quickness[self.free], self.reach[self.sums[self.summed]]])
+        self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.of("N")),
+                                       units.of_all("N m" if self.model.v_units[k] == "rad" else "N" for k in self.sums)])
+        slack = _AT_LIMIT * self.reach
+        low, high = self.model.lower - slack, self.model.upper + slack
         own = setup.problem.schedule.q_of_v
         x = np.where(own >= 0, q[own], 0.0)
         inside = (own >= 0) & self.free & (x >= low) & (x <= high)
@@ -202,7 +222,7 @@ class _Search:
     def point(self, q, u, z) -> _Point:
         here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
         off = np.concatenate([here.a[self.free], self._errors(here)[self.summed]])
-        return _Point(q, u, z, here, float(np.linalg.norm(off)), float(np.abs(off).max(initial=0.0)))
+        return _Point(q, u, z, here, off / self.off_units, float(np.abs(off).max(initial=0.0)))
 
     def _errors(self, here: Instant) -> np.ndarray:
         """(m,) of pid laws [rad | m]."""
@@ -212,7 +232,7 @@ class _Search:
         """Damped steps of least length while the accelerations fall."""
         now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
-            if now.residual <= 1e-3 * self.enough:
+            if now.worst <= 1e-3 * _TOLERANCE:
                 break
             step = self._step(now)
             after = self._shorter(now, step)
@@ -228,15 +248,17 @@ class _Search:
         system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
         slope, a, A = system.A[f:2 * f, :f], now.here.a[index], system.A
         downhill = np.zeros(nv)
-        downhill[index] = -slope.T @ np.where(free, a, 0.0)
+        downhill[index] = -slope.T @ np.where(free, a / self.quickness[index]**2, 0.0)
         unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts, self.summed])
         J = np.hstack([slope, system.B[f:2 * f, nv:], A[f:2 * f, 2 * f:]])[free]
         errors = np.hstack([A[2 * f:, :f], system.B[2 * f:, nv:], A[2 * f:, 2 * f:]]) / self.ki[:, None]
-        J = np.vstack([J, errors[self.summed]])[:, unknown]
-        x, off = np.zeros(len(unknown)), np.concatenate([a[free], self._errors(now.here)[self.summed]])
-        x[unknown] = np.linalg.lstsq(J, -off, rcond=1e-10)[0]
+        x_units = np.concatenate([self.reach[index], self.x_units[nv:]])[unknown]
+        off_units = np.concatenate([self.quickness[index][free], self.off_units[self.free.sum():]])
+        J = np.vstack([J, errors[self.summed]])[:, unknown] * x_units / off_units[:, None]
+        x, off = np.zeros(len(unknown)), np.concatenate([a[free], self._errors(now.here)[self.summed]]) / off_units
+        x[unknown] = x_units * np.linalg.lstsq(J, -off, rcond=_UNSEEN)[0]
         step = np.concatenate([Z @ x[:f], x[f:]])
-        longest = np.abs(step[:nv]).max(initial=0.0)
+        longest = np.abs(step[:nv] / self.reach).max(initial=0.0)
         return step * min(1.0, _LONGEST / longest) if longest else step
 
     def _blocked(self, now: _Point, downhill) -> np.ndarray:
@@ -277,7 +299,8 @@ class _Search:
 
     def _notes(self, v) -> list[str]:
         notes, prescribed = [], self.setup.prescribed
-        moves = prescribed & ((np.abs(v) > _MOVING) | (np.abs(self.start.a) > _MOVING))
+        time = np.sqrt(self.reach / self.quickness)
+        moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
             notes.append(f"{listed(names, 4)}: the prescribed motion is not at rest at "
@@ -293,19 +316,19 @@ class _Search:
         used |= set() if problem.joint_laws is None else {*problem.joint_laws.signal[problem.joint_laws.driven]}
         rest = np.zeros(self.model.nv)
         signals = measured_at(self.model, problem.signals, self.start.q, rest)
-        rates = (read_signal(signals, int(k), self.t, self.start.q, rest)[1:] for k in used
-                 if problem.signals.kind[k] != CONSTANT)
-        return any(abs(dx) > _MOVING or abs(ddx) > _MOVING for dx, ddx in rates)
+        read = (read_signal(signals, int(k), self.t, self.start.q, rest) for k in used if problem.signals.kind[k] != CONSTANT)
+        time = scales_of(self.model).time
+        return any(max(abs(dx) * time, abs(ddx) * time**2) > _MOVING * abs(x) for x, dx, ddx in read)
 
     def refusal(self, best: _Point) -> ComputationError:
         """Names the coordinate that is held least, and how it could be."""
         off = np.where(self.summed, np.abs(self._errors(best.here)), 0.0)
-        if off.max(initial=0.0) >= best.residual:
+        if off.max(initial=0.0) and (off / self.reach[self.sums]).max() >= best.worst:
             k = int(self.sums[np.argmax(off)])
             return ComputationError(f"no equilibrium was found near the configuration at t = {self.t:g} s: "
                                     f"{self.model.v_names[k]} stays {off.max():.3g} {self.model.v_units[k]} off the target of "
                                     "its pid law")
-        k = int(np.argmax(np.where(self.free, np.abs(best.here.a), -1.0)))
+        k = int(np.argmax(np.where(self.free, np.abs(best.here.a) / self.quickness, -1.0)))
         name, unit = self.model.v_names[k], self.model.v_units[k]
         text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \
                f"acceleration of {best.here.a[k]:.3g} {unit}/s^2"

@@ -10,6 +10,8 @@ from liedyn.errors import ComputationError, ShapeError
 from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, rigid_matrix
 
+_PARALLEL = 1e-14        # of |u|^2 |w|^2 in the metric of M: the square of a parallelogram that is rounding
+
 
 def curvature_tensor(model: Model, q: ArrayLike) -> Array:
     """Riemann tensor (nv, nv, nv, nv) of the kinetic energy's metric M: ``[i, j, k, l]`` is ``R_ijkl``, all indices lowered.
@@ -94,7 +96,7 @@ def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) 
     R, M = _curvature(f), f.mass_matrix
     uu, uw, ww = u @ M @ u, u @ M @ w, w @ M @ w
     area = uu * ww - uw**2
-    if not area > 1e-14 * uu * ww:
+    if not area > _PARALLEL * uu * ww:
         raise ComputationError("u and w do not span a plane: they are parallel, zero or not finite")
     return float(np.einsum("ijkl,i,j,k,l", R, u, w, u, w) / area)
 

@@ -10,18 +10,23 @@ from liedyn.arrays import Integers
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
+from liedyn.dynamics.scales import Scales, scales_of
 from liedyn.errors import ComputationError
 from liedyn.immutable import Immutable
-from liedyn.joints.kinds import SCREW
+from liedyn.joints.kinds import FREE, FRICTION_SPEED, SCREW
 from liedyn.model.model import Model
 
-TOLERANCE = 1e-10     # a parameter whose largest effect is this part of the strongest one's has none but rounding
-WEAK = 1e-4           # … this part: an angle of the robot file that is almost a right one lets it act
-_CLEAR = 1e3          # least ratio between the last pivot of the rank and the first beyond it
-_WELL = 1e-2          # a column that is this far from those kept before it stays without harm to the condition
+# All of these judge the regressor in characteristic units of the robot (`scales`): masses, first moments and moments of inertia, joint
+# torques and joint forces are numbers of one kind there.
+TOLERANCE = 1e-10     # of the strongest parameter's effect: one with less has no effect but rounding
+WEAK = 1e-4           # of the same: a parameter with less acts because an angle of the robot file is not quite a right one
+_CLEAR = 1e3          # minimum ratio between the last pivot of the rank and the first beyond it
+_WELL = 1e-2          # of a normalized column: a distance from the columns already kept that does no harm to the condition
 _ROUNDING = 1e-13     # of normalized columns: eps times the number of operations
-_WHOLE = 1e-12        # a coefficient this near to a whole number is that number
-_TOLD = 1e-5          # a regrouping names no parameter whose coefficient there is this part of its largest one
+_WHOLE = 1e-12        # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
+_TOLD = 1e-5          # of the largest coefficient of a parameter: a regrouping leaves out terms with less
+_FRICTION_SPEEDS = 5.0     # random velocities of joints with friction, in speeds below which friction is smoothed: with less it
+                           # could not be told from damping
 _OFFERED = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
 
 
@@ -37,6 +42,7 @@ class BaseParameters(Immutable):
     unidentifiable    names of the parameters on which no force depends
     weak              names of parameters that act through almost right angles only (less than 1e-4 of the strongest)
     parameters        all parameters (`InertialParameters`)
+    sizes             (P,) of all parameters: what one of their characteristic units is
     """
 
     names: tuple[str, ...]
@@ -48,6 +54,7 @@ class BaseParameters(Immutable):
     unidentifiable: tuple[str, ...]
     weak: tuple[str, ...]
     parameters: InertialParameters
+    sizes: Array
 
     def __len__(self) -> int:
         return len(self.names)
@@ -65,7 +72,8 @@ class BaseParameters(Immutable):
         Terms that are there only because an angle of the robot file is not quite a right one (1e-5 and less) are left out;
         they are in `matrix`."""
         terms = [self.names[k]]
-        for j in np.flatnonzero(np.abs(self.matrix[k]) > _TOLD * np.abs(self.matrix).max(axis=0)):
+        in_sizes = np.abs(self.matrix) / self.sizes[self.columns][:, None]
+        for j in np.flatnonzero(in_sizes[k] > _TOLD * in_sizes.max(axis=0)):
             if j != self.columns[k]:
                 c = self.matrix[k, j]
                 size = "" if abs(c) == 1 else f"{abs(c):.6g} "
@@ -89,7 +97,8 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
         Seed of the random states. It affects the result by rounding only.
     tolerance : float
         A parameter whose effect relative to the strongest one is smaller counts as without effect. 1e-4 ignores effects
-        that exist only because angles in the robot file are rounded (1.5708 for pi/2).
+        that exist only because angles in the robot file are rounded (1.5708 for pi/2). Effects of masses, moments and
+        inertias are compared in units of a characteristic length, mass and time of the robot.
 
     Returns
     -------
@@ -119,11 +128,15 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     if model.nc:
         refuse_constraints(model, "base_parameters")
     pi = inertial_parameters(model, passive=passive, joints=joints)
-    states = _random_states(model, len(pi.names), seed) if states is None else states
+    units = scales_of(model)
+    sizes = units.of_all(pi.units)
+    if states is None:
+        states = _random_states(model, len(pi.names), seed, units, smoothed=_smoothed(pi.names))
     Y = regressor(model, *states, passive=passive, joints=joints)
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
-    R = np.linalg.qr(Y.reshape(-1, len(pi.names)), mode="r")
+    forces = units.of_all("N m" if unit == "rad" else "N" for unit in model.v_units)
+    R = np.linalg.qr((Y * sizes / forces[:, None]).reshape(-1, len(pi.names)), mode="r")
     norms = np.linalg.norm(R, axis=0)
     strongest = norms.max(initial=0.0)
     live = np.flatnonzero(norms > tolerance * strongest)
@@ -132,25 +145,35 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     X = R[:, live] / norms[live]
     kept = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
     matrix = np.zeros((len(kept), len(pi.names)))
-    matrix[:, live] = _regrouping(X, kept, norms[live], strongest)
+    matrix[:, live] = _regrouping(X, kept, norms[live], strongest, sizes[live])
     columns = live[kept]
     gone = [name for name, column in zip(pi.names, matrix.T, strict=True) if not column.any()]
     weak = [name for name, norm in zip(pi.names, norms, strict=True) if norm <= WEAK * strongest and name not in gone]
     return BaseParameters(tuple(pi.names[k] for k in columns), tuple(pi.units[k] for k in columns), columns, matrix @ pi.values,
-                          matrix, float(np.linalg.cond(X[:, kept])), tuple(gone), tuple(weak), pi)
+                          matrix, float(np.linalg.cond(X[:, kept])), tuple(gone), tuple(weak), pi, sizes)
 
 
-def _random_states(model, parameters: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Three times as many equations as parameters; angles all around, slides a metre either way."""
+def _smoothed(names: Sequence[str]) -> set[str]:
+    """Coordinates with a column of friction."""
+    return {owner for number, _, owner in (name.partition(".") for name in names) if number == "friction"}
+
+
+def _random_states(model, parameters: int, seed: int, units: Scales, smoothed: set[str]) -> tuple[np.ndarray, ...]:
+    """Three times as many equations as parameters; angles all around, slides a characteristic length either way."""
     from liedyn.dynamics.manifold import random_configuration
     rng = np.random.default_rng(seed)
     n = 20 + 3 * parameters // max(model.nv, 1)
     q = random_configuration(model, rng, n)
+    reach = units.of_all(model.v_units)
     for joint in model.joints:
         if joint.kind == SCREW:
-            span = np.array([np.pi if unit == "rad" else 1.0 for unit in model.v_units[joint.v]])
+            span = np.where(np.array(model.v_units[joint.v]) == "rad", np.pi, reach[joint.v])
             q[:, joint.q] = rng.uniform(-span, span, (n, len(span)))
-    v, a = rng.standard_normal((2, n, model.nv))
+        elif joint.kind == FREE:
+            q[:, joint.q.start:joint.q.start + 3] *= units.length
+    v, a = rng.standard_normal((2, n, model.nv)) * np.stack([reach / units.time, reach / units.time**2])[:, None]
+    rough = [name in smoothed for name in model.v_names]
+    v[:, rough] *= np.maximum(1.0, _FRICTION_SPEEDS * FRICTION_SPEED * units.time / reach)[rough]
     return q, v, a
 
 
@@ -202,11 +225,13 @@ def _keep(left: np.ndarray, j: int, kept: list[int]) -> None:
     kept.append(j)
 
 
-def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: float) -> np.ndarray:
+def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: float, sizes: np.ndarray) -> np.ndarray:
     """(b, columns): every column of Y from those kept, without what is rounding."""
     C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
     C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # a weak column was scaled up, its rounding too
     C = C * norms / norms[kept][:, None]
+    C[np.abs(C) < _WHOLE] = 0.0
+    C = C * sizes[kept][:, None] / sizes
     C[:, kept] = np.eye(len(kept))
     whole = np.round(C)
-    return np.where(np.abs(C - whole) < _WHOLE, whole, C) + 0.0
+    return np.where(np.abs(C - whole) < _WHOLE * np.abs(whole), whole, C) + 0.0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.codegen.steps.signals import state_on_reference
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
@@ -25,8 +26,9 @@ from liedyn.simulation.names import bind
 from liedyn.simulation.signals.curves import Curve
 from liedyn.simulation.signals.signal_table import SignalTable
 
-_SAME = 1e-9             # of two axes
-_JUMP = 1e-6             # of a jerk, relative to the largest
+_SAME = 1e-9             # rad, and lengths of the robot: two axes that are one, since the numbers of a file are printed
+_JUMP = 1e-6             # of the largest value of a derivative in the motion: a jump that small does no harm
+_JUMP_ROUNDING = 1e-13   # of the motion, over powers of the length of its shortest piece: some hundred roundings
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
         raise refuse(f"its link {link.name} has mass, inertia or an actuator",
                      f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
     if spring.kind != SCREW or spring.v.stop - spring.v.start != 1 or \
-            np.abs(adjoint(spring.home) @ spring.screws[0] - joint.screws[0]).max() > _SAME:
+            not _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], scales_of(model).length):
         raise refuse(f"joint {spring.name} behind it has another axis")
     rotor, own = _figures(model, joint.name), _figures(model, spring.name)
     if not own.stiffness:
@@ -147,6 +149,12 @@ def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) ->
     return _motor_law(control, model, signals, table.stack_size)
 
 
+def _same_axis(one, other, length: float) -> bool:
+    """Whether two screws [w; v] are the same."""
+    apart = np.abs(one - other)
+    return bool(apart[:3].max() <= _SAME and apart[3:].max() <= _SAME * (length if other[:3].any() else 1.0))
+
+
 def _motions(control: Control, joints: tuple[Elastic, ...]):
     motors = tuple(joint.motor for joint in joints)
     for rule in control.motion:
@@ -164,6 +172,7 @@ def _motions(control: Control, joints: tuple[Elastic, ...]):
 
 def _jerks(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
     """A note about the first jump of one of the first three derivatives."""
+    least = _least_jumps(curve, duration)
     for k, t in enumerate(curve.breaks[1:], 1):
         if not 0.0 < t < duration:
             continue
@@ -171,12 +180,23 @@ def _jerks(curve: Curve, duration: float, name: str, place: Place) -> list[str]:
         h = t - curve.breaks[k - 1]
         for order in range(1, 4):
             x, y = before.deriv(order)(h), np.polynomial.Polynomial(curve.coefficients[k]).deriv(order)(0.0)
-            if abs(x - y) > _JUMP * max(1.0, abs(x), abs(y)):
+            if abs(x - y) > least[order]:
                 what = ("velocity", "acceleration", "jerk")[order - 1]
                 return [f"{place}: the {what} of the motion of {name} jumps at t = {t:g} s, and an elastic joint follows no jump "
                         "up to that of the jerk: an error starts there (a sine, a csv of interpolation quintic or a smooth "
                         "expression has none)"]
     return []
+
+
+def _least_jumps(curve: Curve, duration: float) -> np.ndarray:
+    """(4,) jumps of the motion and its first three derivatives that count: more than rounding of the pieces, which divides the
+    motion by powers of their length."""
+    lengths = np.diff(curve.breaks, append=max(duration, curve.breaks[-1]))
+    pieces = [np.polynomial.Polynomial(c) for c in curve.coefficients]
+    size = np.array([max(abs(piece.deriv(order)(h)) for piece, length in zip(pieces, lengths, strict=True) for h in (0.0, length))
+                     for order in range(4)])
+    shortest = lengths[lengths > 0.0].min(initial=duration)
+    return _JUMP * size + _JUMP_ROUNDING * size[0] * np.array([1.0, 1.0, 2.0, 6.0]) / shortest ** np.arange(4)
 
 
 def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stack_size: int) -> MotorLaw:

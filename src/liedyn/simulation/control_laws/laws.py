@@ -11,6 +11,7 @@ import numpy as np
 
 from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.recursions.hybrid import hybrid_memory
@@ -25,8 +26,8 @@ from liedyn.simulation.names import bind_joints, find, phase_rules
 from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
-_BALANCED = 1e-6         # N m, N: an equilibrium, relative to the largest force there
-_AT_LIMIT = 1e-12        # relative
+_BALANCED = 1e-6         # of the largest force there, or of the weight and its moment about the robot's length: rounding of people
+_AT_LIMIT = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
 
 
 def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule],
@@ -250,9 +251,11 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
     row = np.full(model.nv, -1)
     row[rows] = np.arange(len(rows))
-    left = np.where((row >= 0) | laws.given, 0.0, np.abs(force))
+    units = scales_of(model)
+    size = np.abs(force) / units.of_all("N m" if unit == "rad" else "N" for unit in model.v_units)
+    left = np.where((row >= 0) | laws.given, 0.0, size)
     worst = int(np.argmax(left))
-    if left[worst] > _BALANCED * max(1.0, np.abs(force).max()):
+    if left[worst] > _BALANCED * max(1.0, size.max()):
         notes.append(f"{control.place}: about is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
                      f"{force[worst]:.4g}, which the law does not give")
     return laws._replace(row=row, gain=gain.reshape(-1), about_q=q, about_v=v, about_tau=force[rows]), notes

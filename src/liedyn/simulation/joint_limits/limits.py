@@ -8,7 +8,7 @@ import numpy as np
 from liedyn.simulation.joint_values import coordinates
 
 KINDS = "position", "velocity", "effort"
-_ROUNDING = 1e-9         # relative to the limit: a motion prescribed up to its limit does not pass it
+_ROUNDING = 1e-9         # of the limits and the span of the motion: a motion prescribed up to its limit does not pass it
 _MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
 _NAMED = 3               # coordinates in a note; run.json has them all
 
@@ -71,9 +71,8 @@ def merged(one: tuple[Excess, ...], other: tuple[Excess, ...]) -> tuple[Excess, 
 
 def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> Excess | None:
     """How x (N,) leaves [lower, upper]; None where it does not."""
-    slack = [_ROUNDING * max(abs(limit), 1.0 if kind == "position" else 0.0) if np.isfinite(limit) else 0.0
-             for limit in (lower, upper)]
-    beyond = np.maximum(lower - slack[0] - x, x - upper - slack[1])
+    slack = _ROUNDING * max([np.ptp(x), *(abs(limit) for limit in (lower, upper) if np.isfinite(limit))])
+    beyond = np.maximum(lower - slack - x, x - upper - slack)
     if not (beyond > 0.0).any():
         return None
     first, worst = int(np.argmax(beyond > 0.0)), int(np.argmax(beyond))

@@ -1,0 +1,75 @@
+"""Characteristic length, mass and time of a robot: with them, numbers of different units are compared (ranks, norms, tolerances).
+
+They follow from the bodies, the joints and the size of gravity alone. Therefore they change with the units of the robot as a length,
+a mass and a time do, and do not depend on where the robot stands or how the world is oriented.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.tree import tree_of
+from liedyn.model.model import Model
+
+
+class Scales(NamedTuple):
+    """length [m], mass [kg], time [s]: products of their powers are the characteristic size of any other quantity."""
+
+    length: float
+    mass: float
+    time: float
+
+    def of(self, unit: str) -> float:
+        """The size of a quantity with a unit composed of kg, N, m, rad, s: "N m s/rad", "rad/s^2"; an angle has none."""
+        over, _, under = unit.partition("/")
+        return self._product(over) / self._product(under)
+
+    def of_all(self, units) -> Array:
+        return np.array([self.of(unit) for unit in units])
+
+    def _product(self, unit: str) -> float:
+        size = 1.0
+        for factor in unit.split():
+            name, _, power = factor.partition("^")
+            size *= self._base(name)**int(power or 1)
+        return size
+
+    def _base(self, name: str) -> float:
+        if name == "N":
+            return self.mass * self.length / self.time**2
+        return {"kg": self.mass, "m": self.length, "s": self.time, "rad": 1.0, "1": 1.0}[name]
+
+
+def scales_of(model: Model) -> Scales:
+    """The scales of a model, computed once.
+
+    length   longest of: distances between axes that turn on one moving body, distances from such an axis to the centre of mass of its
+             body, and radii of gyration; 1 m for a robot without any
+    mass     of all moving bodies; 1 kg where they have none
+    time     sqrt(length/g): of a pendulum of that length; without gravity that of the stiffest joint spring; 1 s without either
+    """
+    try:
+        return model._cache["scales"]
+    except KeyError:
+        return model._cache.setdefault("scales", _scales(model))
+
+
+def _scales(model: Model) -> Scales:
+    tree = tree_of.py_func(model.index, model.constants)
+    turns = (tree.kind != SCREW) | (tree.S[::2] != 0.0)
+    turns[0] = False                                   # the ground: where the robot stands does not matter
+    I, places = tree.I.reshape(-1, 10)[1:], tree.T0.reshape(-1, 12)[:, 9:]
+    heavy = I[:, 0] > 0.0
+    com = I[heavy, 1:4] / I[heavy, :1]
+    gyration = np.maximum(I[heavy][:, [4, 7, 9]].sum(axis=1) / (2.0 * I[heavy, 0]) - (com**2).sum(axis=1), 0.0)
+    lengths = [*np.linalg.norm(places[turns & turns[tree.parent]], axis=1), *np.linalg.norm(com[turns[1:][heavy]], axis=1),
+               *np.sqrt(gyration)]
+    length, mass = float(max(lengths, default=0.0)) or 1.0, float(I[:, 0].sum()) or 1.0
+    g = float(np.linalg.norm(model.gravity))
+    slides = np.array([unit == "m" for unit in model.v_units], dtype=bool)
+    stiffest = float(np.max(tree.stiffness * np.where(slides, length**2, 1.0), initial=0.0))
+    time = np.sqrt(length / g) if g > 0.0 else np.sqrt(mass * length**2 / stiffest) if stiffest > 0.0 else 1.0
+    return Scales(length, mass, float(time))
