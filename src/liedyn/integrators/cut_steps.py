@@ -10,14 +10,14 @@ from liedyn.kernels.simulation.right_hand_side import EVENT, PASSED, RUNNING
 
 
 class CutSteps:
-    """run: `Underway`. fired: events that have just been."""
+    """run: `Underway`."""
 
-    def __init__(self, run, method, fired=()):
+    def __init__(self, run, method):
         self.problem, self.sides, self.switches, self.torques = run.problem, run.sides, run.switches, run.torques
         self.method, self.state, self.stages, self.record, self.work = method, run.state, run.stages, run.record, run.work
         self.step, self.last = float(method.control[0]), float(run.record.t[-1])
         self.fired: tuple[int, ...] = ()
-        self._begin(fired)
+        self._begin()
 
     def go_on(self, code: int) -> int:
         """After the compiled loop returned PASSED or WALL. Returns a code; EVENT: the run stands at an event."""
@@ -51,8 +51,8 @@ class CutSteps:
             self._begin()
         return RUNNING
 
-    def _begin(self, fired=()) -> None:
-        self.switches.begin(self._glance, fired)
+    def _begin(self) -> None:
+        self.switches.begin(self._glance)
         self.state.count[5] = 0                                # rates are to be computed with the new sides
         self._limit()
 

@@ -27,7 +27,7 @@ def passed_within(held, method, stages):
                 passed = passed or low < side or high >= side + 1.0
             else:
                 low, high = (low, high) if side > 0.0 else (-high, -low)
-                passed = passed or -np.inf < low < 0.0
+                passed = passed or -np.inf < low < 0.0 or (low == 0.0 and held[i + KIND] == EVENT)      # zero is reached
                 if held[i + KIND] == EVENT and low <= 2.0 * (high - low):      # near, as hardly ever
                     passed = passed or may_be_passed_twice(side, n + k, method, stages)
     return passed

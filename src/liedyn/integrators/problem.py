@@ -206,7 +206,11 @@ class Options:
 @dataclass(frozen=True, eq=False)
 class Start:
     """Where a stretch of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
-    one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero."""
+    one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero.
+
+    signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
+                           known), whether reaching zero counts, and their rounding; see `zero_crossings`. None: not known
+    """
 
     t: float
     q: np.ndarray
@@ -215,6 +219,9 @@ class Start:
     fired: tuple[int, ...] = ()
     step: float = 0.0
     integral: np.ndarray | None = None
+    signs: np.ndarray | None = None
+    armed: np.ndarray | None = None
+    bounds: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

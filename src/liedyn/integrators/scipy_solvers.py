@@ -47,7 +47,7 @@ def solve_by_scipy(problem, start, times, options, progress, controller=None, ke
                             loop_figures(run.ties), (*run.switches.notes.values(), *warned))
     record = kept_rows(run.record, int(run.state.count[0]))
     end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
-                integral=run.integral)
+                0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)))
     return Stretch(record, statistics, end)
 
 
@@ -65,7 +65,7 @@ class _Run(Underway):
         self.model, self.options = problem.model, options
         ours = options.method in ROSENBROCK
         self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
-        self.fired, self.just_fired, self.last = (), start.fired, float(times[-1])
+        self.fired, self.last = (), float(times[-1])
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
@@ -174,7 +174,6 @@ class _Run(Underway):
         set_solver(solver, saved)
         text = self.put_back(saved, self._own)
         self.evaluations, self.trouble, self.warned, self.now = text["evaluations"], text["trouble"], text["warned"], solver.t
-        self.just_fired = ()
 
     def move_to(self, t: float, y) -> None:
         """The state y at t, in the chart of the present anchor, becomes the next anchor."""
@@ -195,8 +194,7 @@ class _Run(Underway):
             self.rates(t + h, y)
 
         if len(self.switches) and t < wall:
-            self.switches.begin(glance, self.just_fired)
-            self.just_fired = ()
+            self.switches.begin(glance)
 
     def cut(self, solver, dense) -> bool:
         """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:

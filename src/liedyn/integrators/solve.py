@@ -72,7 +72,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     if torques and keeper.saved is None:
         torques.act(state)
-    cuts = CutSteps(run, method, start.fired) if len(run.switches) else None
+    cuts = CutSteps(run, method) if len(run.switches) else None
     own = {"control": method.control}
     if keeper.saved is not None:
         run.put_back(keeper.saved, own)
@@ -109,7 +109,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(run.switches.notes.values()))
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
-                float(state.clock[1]), integral_of(problem, state.y))
+                float(state.clock[1]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)))
     return Stretch(record, statistics, end)
 
 

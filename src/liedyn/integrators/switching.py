@@ -2,8 +2,10 @@
 
 While a step is computed every switch is held on the side it was on at its beginning, so that the method sees a smooth problem.
 A step in which one was seen beyond its side is made anew, just so long that it ends there, and the next begins on the other side
-(Hairer, Norsett, Wanner, Solving ODEs I, II.6). Where a switch goes to and fro at once (dry friction that sticks), no cut
-helps: it is let loose until the next break of the schedule, and changes sides only between steps.
+(Hairer, Norsett, Wanner, Solving ODEs I, II.6). An event keeps its sign from segment to segment (`Start.signs`), and has happened
+where the sign changes or zero is reached; while it is disarmed, only beyond its rounding. Where a switch goes to and fro at once
+(dry friction that sticks), no cut helps: it is let loose until the next break of the schedule, and changes sides only between
+steps.
 """
 from __future__ import annotations
 
@@ -20,20 +22,21 @@ MOST_CUTS = 1000          # of one switch within a step
 LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
-_ROUNDING = 1e-10         # of a step: an event that has just been is no farther away
-_LEFT = 1e-13             # rad | m: or what rounding has left of q less a value, where a bounce is slow
+_REACHED = np.finfo(float).tiny    # excess of an event that reads zero: the least that counts
 _LOOKS = 4                # parts of a step at whose ends it is looked
 
 
 class Switches:
     """Of one run. signals: its own, with sides to be written. A method evaluates its right-hand side to renew the readings."""
 
-    def __init__(self, problem):
+    def __init__(self, problem, start=None):
         held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH))
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.side, self.reading, self.loose = (held[k::SWITCH] for k in (SIDE, READING, LOOSE))
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
+        self.armed, self.bound, self.start = np.ones(len(self.side), dtype=bool), np.zeros(len(self.side)), start
+        self.event, self.events = np.full(len(self.side), -1), np.zeros(0, dtype=np.int64)
         if not held.size:
             return
         self.owner, operation = _owners(problem.signals, len(self.side))
@@ -54,7 +57,19 @@ class Switches:
         """How far beyond its side the worst of them is, at the state looked at last; negative where all are within."""
         x, s = self.reading, self.side
         out = np.where(self.floor, np.maximum(s - x, x - (s + 1)), -s * x)
+        if len(self.events):                                   # zero that is reached counts as passed
+            out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _REACHED, out), out - self.bound)
         return float(np.max(out[self._kept], initial=-np.inf))
+
+    def _arm(self) -> None:
+        """Events whose readings exceed their rounding happen from now on where zero is reached."""
+        self.armed |= self.side * self.reading > self.bound
+
+    def _passed(self) -> np.ndarray:
+        """Switches that are beyond their sides at the readings now."""
+        x, s = self.reading, self.side
+        beyond = np.where(self.event >= 0, np.where(self.armed, s * x <= 0.0, s * x < -self.bound), s * x < 0.0)
+        return self._kept & np.where(self.floor, (x < s) | (x >= s + 1), beyond)
 
     def _all_far(self, excess_after) -> bool:
         readings = []
@@ -70,29 +85,39 @@ class Switches:
     def _kept(self) -> np.ndarray:
         return (self.loose == 0) & np.isfinite(self.side)
 
-    def begin(self, glance, fired=()) -> None:
-        """Choose all sides anew, at the start or after a break. glance(share) looks that share of a step ahead: 0 is here.
-        fired: events that have just been: their arguments are 0 but for rounding, and a side is where they go."""
+    def begin(self, glance) -> None:
+        """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
+        here."""
+        known = self._known_events()
         self.side[:], self.reading[:], self.loose[:] = np.nan, 0.0, 0.0
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
         free = self.inside == 0
-        even, fresh = free & ((here == 0) | (self.floor & (here == side))), free & np.isin(self.event, tuple(fired))
-        if even.any() or fresh.any():
+        even = free & np.isnan(known) & ((here == 0) | (self.floor & (here == side)))
+        if even.any():
             glance(_GLANCE)
-            ahead = self.reading.copy()
-            side[even] = _side(ahead, self.floor)[even]
-            if fresh.any():                                    # by the rate now: a bounce may be shorter than the glance
-                glance(-_GLANCE)
-                rate = (ahead - self.reading) / 2             # times the glance
-                at_zero = fresh & (np.abs(here) <= np.maximum(_ROUNDING / _GLANCE * np.abs(rate), _LEFT))
-                side[at_zero] = np.sign(rate)[at_zero]
-                self.reading[:] = ahead
-        self._hold(np.where(free, side, self.inside))
+            side[even] = _side(self.reading, self.floor)[even]
+        self._hold(np.where(free, np.where(np.isnan(known), side, known), self.inside))
+
+    def _known_events(self) -> np.ndarray:
+        """Sides of events at the beginning of a segment, or before a break of it; NaN: not known, and of other switches."""
+        known, start, self.start = np.where(self.event >= 0, self.side, np.nan), self.start, None
+        if start is not None and start.signs is not None:
+            watched = np.flatnonzero((self.event >= 0) & (self.event < len(start.signs)))
+            e = self.event[watched]
+            known[watched], self.armed[watched], self.bound[watched] = start.signs[e], start.armed[e], start.bounds[e]
+        return known
 
     def _hold(self, side: np.ndarray) -> None:
         """Sides that are 0 stay free: an argument that stays 0."""
         self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
+
+    def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of the first events, the side of each (NaN: not known), and whether it is armed."""
+        signs, armed = np.full(count, np.nan), np.zeros(count, dtype=bool)
+        found = (self.event >= 0) & (self.event < count)
+        signs[self.event[found]], armed[self.event[found]] = self.side[found], self.armed[found]
+        return signs, armed
 
     def first_passing(self, excess_after, suspected: bool = True) -> float | None:
         """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
@@ -100,37 +125,58 @@ class Switches:
         if not suspected and len(self.events) == len(self) and self._all_far(excess_after):
             return None
         from scipy.optimize import brentq
+        if len(self.events):
+            excess_after(0.0)
+            self._arm()
         end = first_beyond(excess_after, self._within, _LOOKS)
         height = excess_after(1.0 if end is None else end)
         if end is None:
             return None
-        share = brentq(lambda s: excess_after(s) if s > 0 else -height, 0.0, end, xtol=_FINEST, maxiter=500,
+        begin = self._risen(excess_after, end) if (self.event[~self.armed] >= 0).any() else 0.0
+        share = brentq(lambda s: excess_after(s) if s > begin else -height, begin, end, xtol=_FINEST, maxiter=500,
                        rtol=4 * np.finfo(float).eps)
         further = _FINEST
         while not excess_after(share) > 0 and share < end:
             share, further = min(end, share + further), 2 * further
         return share
 
+    def _risen(self, excess_after, end: float) -> float:
+        """A share before `end` at which a disarmed event exceeds its rounding, as in a short flight: it is armed from there. 0:
+        none, or another switch is passed before."""
+        share = end
+        while share > _FINEST:
+            share *= 0.5
+            before = excess_after(share) > 0
+            risen = ~self.armed & (self.event >= 0) & (self.side * self.reading > self.bound)
+            if risen.any():
+                if not before:
+                    self.armed |= risen
+                return 0.0 if before else share
+        return 0.0
+
     def fired(self) -> tuple[int, ...]:
         """Events that are passed at the cut, whose readings these are, in the direction that they wait for."""
-        s, x = self.side, self.reading
-        passed = self._kept & (self.event >= 0) & (s * x < 0)
-        directions = self.problem.directions
-        return tuple(sorted(int(e) for e, way in zip(self.event[passed], np.sign(x[passed]), strict=True)
+        passed, directions = self._passed() & (self.event >= 0), self.problem.directions
+        return tuple(sorted(int(e) for e, way in zip(self.event[passed], -self.side[passed], strict=True)
                             if directions[e] in (0, way)))
 
     def change(self, t: float, step: float, look) -> None:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
         The readings are those at the cut; look() renews them."""
         for _ in range(len(self)):
-            x, s = self.reading, self.side
-            passed = self._kept & np.where(self.floor, (x < s) | (x >= s + 1), s * x < 0)
+            passed = self._passed()
             if not passed.any():
                 break
-            self.side[passed] = _side(x, self.floor)[passed]
+            self._cross(passed)
             for i in np.flatnonzero(passed & (self.event < 0)):
                 self._note_cut(i, t, step)
             look()
+
+    def _cross(self, passed: np.ndarray) -> None:
+        """To the other side. An event that nobody waited for there is disarmed: its reading is zero but for rounding."""
+        event = passed & (self.event >= 0)
+        self.side[passed] = np.where(event, -self.side, _side(self.reading, self.floor))[passed]
+        self.armed[event] = False
 
     def settle_free(self) -> None:
         """Those that were even take the side that they have left for."""

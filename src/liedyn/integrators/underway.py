@@ -20,7 +20,7 @@ class Underway:
     None."""
 
     def __init__(self, problem, start, times, controller, stages: int, readings: bool):
-        self.problem, self.switches = problem, Switches(problem)
+        self.problem, self.switches = problem, Switches(problem, start)
         self.record, self.work, self.state = problem.record(np.array(times)), problem.work(), begin(problem, start)
         self.sides = RightHandSide(problem, self.switches.signals)
         self.stages = stages_for(stages, problem, len(self.switches) if readings else 0)
@@ -33,7 +33,8 @@ class Underway:
     def snapshot(self, arrays, **text) -> dict[str, np.ndarray]:
         """All numbers to go on from here. arrays: those that are written besides, by name; text: what is no array."""
         text |= {"loops": self.sides.line is None, "cuts": [list(one) for one in self.switches.cuts],
-                 "notes": list(self.switches.notes.items())}
+                 "notes": list(self.switches.notes.items()), "armed": self.switches.armed.tolist(),
+                 "bounds": self.switches.bound.tolist()}
         return numbers_of(**self._carried, **arrays, ties=self.ties) | {TEXT: np.array(json.dumps(text))}
 
     def put_back(self, saved, arrays) -> dict:
@@ -43,6 +44,7 @@ class Underway:
             self.sides.turn_to_loops()
         switches.cuts = [deque(one, maxlen=cuts.maxlen) for one, cuts in zip(text["cuts"], switches.cuts, strict=True)]
         switches.notes = dict(map(tuple, text["notes"]))
+        switches.armed, switches.bound = np.array(text["armed"], dtype=bool), np.array(text["bounds"], dtype=float)
         put_back(saved, **self._carried, **arrays)
         put_back_constraints(saved, self.ties)
         if self.torques:

@@ -47,7 +47,9 @@ def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
 
 
 def _taken(step: float, between) -> float:
-    """The longest step where steps are equal parts of the times between outputs."""
+    """The longest step where steps are equal parts of the times between outputs; some are one time twice, about an event."""
+    between = np.atleast_1d(between)
+    between = between[between > 0.0]
     return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
 
 

@@ -31,6 +31,7 @@ from liedyn.model.constraints import residual_weights
 TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
+_REACHED = np.finfo(float).tiny      # a reading below it is zero or on the other side
 OPEN = 1e-5          # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
 # cache for code beside the processor
@@ -143,8 +144,8 @@ class Runs(Scene):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
-            there = where_less(0.0, direction * x, float(EVENT), happens) if direction else float(EVENT)
-            happens = where_less(passed, 0.0, there, happens)
+            there = where_less(direction * side, 0.0, float(EVENT), happens) if direction else float(EVENT)
+            happens = where_less(passed, _REACHED, where_less(0.5, known, there, happens), happens)
             unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
         code, after["work"] = _first(code, unread, happens), [*after["work"], *sides]
         return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]

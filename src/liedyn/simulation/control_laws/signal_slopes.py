@@ -40,7 +40,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     signals, by_numbers, out = measured_at(model, problem.signals, q, v), np.zeros(model.nq), np.zeros(2 * model.nv)
     values = {word: _value(signals, word, q, v) for word in read}
     for word, e in zip(read, np.eye(len(read)), strict=True):
-        slope, operation, i = _along(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
+        slope, operation, i = jet_along(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
         if not np.isfinite(slope):
             name = f"q({model.q_names[i % RATE]})" if operation in (STATE_Q, MOVING_Q) else f"v({model.v_names[i]})" \
                 if operation == STATE_V else measured_name(model, signals, i)
@@ -66,8 +66,8 @@ def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     values = {word: _value(signals, word, q, v) for word in moving}
     rates, by_state, rate_by_state = zip(*(_motion(model, signals, word, q, v) for word in moving), strict=True)
     for e, ds, d_rate in zip(np.eye(len(moving)), by_state, rate_by_state, strict=True):
-        first = _along(signals, words, values, e, 0.0, t)[1]
-        bent = (_along(signals, words, values, rates + e, 1.0, t)[2] - _along(signals, words, values, rates - e, 1.0, t)[2]) / 4
+        first = jet_along(signals, words, values, e, 0.0, t)[1]
+        bent = (jet_along(signals, words, values, rates + e, 1.0, t)[2] - jet_along(signals, words, values, rates - e, 1.0, t)[2]) / 4
         out += bent * ds + first * d_rate
     return out
 
@@ -86,20 +86,22 @@ def _value(signals, word: int, q, v) -> float:
     return q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i]
 
 
-def _along(signals, words, values: dict[int, float], slopes, time_slope: float, t: float) -> tuple[float, float, float]:
-    """Jet of the program where its numbers move on straight lines."""
-    slope_of, code, literals = dict(zip(values, slopes, strict=True)), [], list(signals.literals)
+def jet_along(signals, words, values: dict[int, float], slopes, time_slope: float, t: float,
+              curvatures=None) -> tuple[float, float, float]:
+    """Jet of the program where its numbers move on straight lines, or with second derivatives `curvatures` on parabolas."""
+    curvatures = np.zeros(len(values)) if curvatures is None else curvatures
+    motions, code, literals = dict(zip(values, zip(slopes, curvatures, strict=True), strict=True)), [], list(signals.literals)
     for word in map(int, words):
         if word in values:
-            begin, slope = values[word], slope_of[word]
+            begin, (slope, curvature) = values[word], motions[word]
         elif word & 255 in (TIME, CLOCK):
-            begin, slope = t - (signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0), time_slope
+            begin, slope, curvature = t - (signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0), time_slope, 0.0
         else:
             code.append(word)
             continue
         n = len(literals)
-        literals += [float(begin), float(slope)]
-        code += [LITERAL + 256 * n, LITERAL + 256 * (n + 1), TIME, MULTIPLY, ADD]
+        literals += [float(begin), float(slope), 0.5 * float(curvature)]
+        code += [LITERAL + 256 * n, LITERAL + 256 * (n + 1), LITERAL + 256 * (n + 2), TIME, MULTIPLY, ADD, TIME, MULTIPLY, ADD]
     alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(code)]),
                              code=np.array(code, dtype=np.int64), literals=np.array(literals))
     return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))

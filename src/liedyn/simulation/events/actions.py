@@ -10,6 +10,8 @@ from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_re
 from liedyn.dynamics.loops.rank import row_scale, without_rounding
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.zero_crossings import ROUNDING, resolvable
 from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
 from liedyn.io.scenarios.scenario import Rule
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
@@ -19,6 +21,7 @@ from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump, point_rows
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
+from liedyn.simulation.joint_limits.stops import Stop as JointStop
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
 
@@ -28,20 +31,23 @@ _CLOSED = 1e-6           # rad | lengths of the loop: what may be missing where 
 class Actions:
     """Of one run. Each method of an action has (moment, action, t, event) and returns the moment after it.
 
-    short, came   of an event: its impacts in a row that came at once; the sign of the velocity at the first
-    stopped       whether an action has ended the run
+    short     of an event: its impacts in a row that came at once
+    closed    stops at which coordinates rest from now on, since their impacts have accumulated
+    stopped   whether an action has ended the run
     """
 
     def __init__(self, modes: Modes, events):
         self.modes, self.model = modes, modes.model
         self.short: dict[str, int] = {}
-        self.came: dict[str, float] = {}
+        self.closed: list[JointStop] = []
         self.stopped = False
         carrying = {action.link for event in events for action in event.actions if isinstance(action, Attach)}
         for event in events:
             self._check_names(event, carrying)
 
-    def do(self, moment: Moment, event: Event, t: float) -> Moment:
+    def do(self, moment: Moment, event: Event, t: float, expression=None) -> Moment:
+        """expression(moment): the motion of the event's expression; None: it has none."""
+        self.expression = expression
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, t, event)
@@ -56,6 +62,10 @@ class Actions:
         struck = [(k, q_of_v[k]) for k in map(self.model.v_names.index, names) if q_of_v[k] >= 0]
         soon = comes_at_once(t, since, np.inf, 0.0) or any(comes_at_once(t, since, before.v[k], before.q[i]) for k, i in struck)
         self.short[event.name] = self.short.get(event.name, 0) + 1 if soon else 0
+
+    def take_closed(self) -> tuple[JointStop, ...]:
+        closed, self.closed = tuple(self.closed), []
+        return closed
 
     def _go(self, moment: Moment, action: Go, t: float, event: Event) -> Moment:
         modes = self.modes
@@ -119,22 +129,45 @@ class Actions:
             if problem.schedule.level[k] in (VELOCITY, POSITION):
                 raise ScenarioError(f"event {event.name} at t = {t:.9g} s: the motion of {action.coordinate} is prescribed, so "
                                     "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
-            came = np.sign(moment.v[k])
-            back = event.direction and came != self.came.setdefault(event.name, came)       # but for rounding, it rests
-            if back or action.restitution == 0.0 or self.short.get(event.name, 0) >= REST_AFTER:
-                name = next(joint.name for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
-                self.modes.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
-                                            f"{name} is locked from then on (an event with unlock frees it)")
-                return self._lock(moment, Lock((name,), True, action.place), t, event)
-            return collided(moment, problem, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
+            def becomes(e: float) -> Moment:
+                return collided(moment, problem, np.eye(self.model.nv)[[k]], -e * moment.v[[k]], {k})
+            after = becomes(action.restitution)
+            if action.restitution > 0.0 and not self._accumulates(moment, after, t, event):
+                return after
+            return self._close_contact(becomes(0.0), k, float(np.sign(moment.v[k])), t, event)
         row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
         if approach >= 0.0:
             return moment
-        if self.short.get(event.name, 0) >= REST_AFTER:
+        after = collided(moment, problem, row[None], np.array([-action.restitution * approach]))
+        if self._accumulates(moment, after, t, event):
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
-        return collided(moment, problem, row[None], np.array([-action.restitution * approach]))
+        return after
+
+    def _accumulates(self, before: Moment, after: Moment, t: float, event: Event) -> bool:
+        """Whether the impact reverses the event's expression, and it comes back within what can be resolved."""
+        if self.expression is None:
+            return False
+        came, leaves = self.expression(before), self.expression(after)
+        if np.isnan(leaves.curvature):
+            return self.short.get(event.name, 0) >= REST_AFTER
+        reversed_ = came.rate * leaves.rate <= 0.0 or abs(came.rate) <= ROUNDING * np.finfo(float).eps * abs(leaves.rate)
+        return bool(reversed_ and not resolvable(leaves.rate, leaves.curvature, leaves.bound, t))
+
+    def _close_contact(self, moment: Moment, k: int, came: float, t: float, event: Event) -> Moment:
+        """The coordinate rests at a stop where it is, as long as its force presses it on."""
+        place, name = int(coordinates(self.model)[k]), self.model.v_names[k]
+        v = moment.v.copy()
+        v[k] = 0.0                                             # also of rounding
+        if place < 0:
+            raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: a coordinate of a "
+                                   "ball or free joint cannot rest at a stop (stop the run or go to another phase)")
+        side = came or float(np.sign(evaluated(self.modes.problem, t, moment.q, v).a[k])) or 1.0
+        self.closed.append(JointStop(name, k, place, int(side), float(moment.q[place]), True))
+        self.modes.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
+                                    f"{name} rests there as long as its force presses it on")
+        return replace(moment, v=v)
 
     def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
         modes = self.modes

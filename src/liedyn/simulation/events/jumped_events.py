@@ -11,12 +11,15 @@ from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.measured import measured_at
 
 
+def reads_forces(problem, k: int) -> bool:
+    """Whether signal k reads joint forces."""
+    words = instructions(problem.signals, k)
+    return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
+
+
 def reading_forces(problem) -> list[int]:
     """Which of the events that schedule.watch looks for read joint forces."""
-    def reads_forces(k: int) -> bool:
-        words = instructions(problem.signals, k)
-        return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
-    return [event for event, k in enumerate(problem.schedule.watch) if k >= 0 and reads_forces(k)]       # -1: a contact
+    return [event for event, k in enumerate(problem.schedule.watch) if k >= 0 and reads_forces(problem, k)]       # -1: a contact
 
 
 def sides(problem, now, events, controller=None) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What is solved in a stretch of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from liedyn.simulation.schedule import compile_schedule
 
 @dataclass(frozen=True)
 class Mode:
-    """What decides which problem is solved. resting: hard stops that coordinates rest at."""
+    """What decides which problem is solved. resting: hard stops that coordinates rest at, and those that impacts which have
+    accumulated leave them at."""
 
     phase: str | None
     locked: tuple[str, ...] = ()
@@ -52,6 +53,11 @@ class Modes:
     def problem(self) -> Problem:
         return self._known[self.mode][0]
 
+    @property
+    def acting_stops(self) -> tuple[Stop, ...]:
+        """Stops of limits, and those of impacts that coordinates rest at."""
+        return (*self.stops, *(stop for stop in self.mode.resting if stop not in self.stops))
+
     def change(self, **parts) -> None:
         """To the mode that differs in these parts."""
         self.enter(replace(self.mode, **parts))
@@ -69,7 +75,8 @@ class Modes:
 
     def _make(self, mode: Mode) -> None:
         model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
+        stops = (*self.stops, *(stop for stop in mode.resting if stop not in self.stops))
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), stops, mode.resting)
         if problem.contacts is not None:                       # a payload makes contacts no stiffer
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
         self._known[mode] = problem, warnings
@@ -82,11 +89,12 @@ class Modes:
     def plain(self, mode: Mode) -> list:
         bodies = self._bodies()
         return [mode.phase, list(mode.locked), [bodies.index(one) for one in mode.attached],
-                [self.stops.index(one) for one in mode.resting]]
+                [self.stops.index(one) if one in self.stops else asdict(one) for one in mode.resting]]
 
     def of_plain(self, plain: list) -> Mode:
         (phase, locked, attached, resting), bodies = plain, self._bodies()
-        return Mode(phase, tuple(locked), tuple(bodies[k] for k in attached), tuple(self.stops[k] for k in resting))
+        stops = tuple(Stop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
+        return Mode(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
 
     def _bodies(self) -> list[Attach]:
         return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]

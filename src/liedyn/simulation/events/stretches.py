@@ -14,17 +14,23 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from liedyn.arrays import Array
+from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ComputationError, Place
 from liedyn.immutable import Immutable
+from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
+from liedyn.integrators.zero_crossings import rounding_bound, sign_after, turns_at_once
 from liedyn.io.scenarios.event_keys import late_notes
-from liedyn.io.scenarios.events import Event
+from liedyn.io.scenarios.events import Event, Impact
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.events.actions import Actions
 from liedyn.simulation.events.begun_motions import begin_motions
-from liedyn.simulation.events.jumped_events import jumped, reading_forces, sides
+from liedyn.simulation.events.expression_motion import ExpressionMotion, expression_motion
+from liedyn.simulation.events.jumped_events import jumped, reading_forces, reads_forces, sides
 from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
 from liedyn.simulation.joint_limits.hard_stops import HardStops
@@ -74,6 +80,7 @@ class Timeline:
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
+        self._at_zero: dict[int, float] = {}                   # expressions of events that have just happened, before their actions
 
     @property
     def notes(self) -> dict[str, str]:
@@ -88,6 +95,7 @@ class Timeline:
         slack, recent = SAME_TIME * duration, self._recent
         if self._standing is None:
             now, silent = replace(self._meet_limits(Start(0.0, problem.q, problem.v)), work=0.0), False
+            timed = [*((0.0, event) for event in self._pressed(now)), *timed]
         else:                                                  # in the middle of a stretch
             now, silent = self._standing
             timed = [(t, event) for t, event in timed if t > now.t + slack]
@@ -108,7 +116,7 @@ class Timeline:
             self._standing, problem = (now, silent), self.modes.problem
             stretch = self._stretch(now, asked, options, rows, lambda share, end=end: progress(share * end / duration))
             self.totals = self.totals.plus(self._by_all_rows(problem.model, stretch.statistics))
-            now = stretch.end
+            now = self._reached(stretch.end, stretch.end.signs, stretch.end.armed)
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
@@ -117,20 +125,85 @@ class Timeline:
             known = len(self.occurrences)
             if now.fired:
                 now = self._meet_limits(now, problem)
-                now = self._happen(now, [self.watched[k] for k in now.fired])
-            silent = bool(stretch.end.fired) and len(self.occurrences) == known          # nothing has happened: no second row
+                due = [event for t, event in timed if t <= now.t + slack]
+                timed = timed[len(due):]
+                now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
+            silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
         if self.actions.stopped or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
         return self.totals
 
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
-        problem = self.modes.problem
+        problem, now = self.modes.problem, self._with_signs(now)
         self.entered.append(self.modes.mode)
         rows.begin(problem)
         stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
+
+    def _with_signs(self, now: Start) -> Start:
+        """With the sign of each event's expression from here on, see `zero_crossings`."""
+        problem, count = self.modes.problem, len(self.watched)
+        if not count:
+            return now
+        carried = np.full(count, np.nan) if now.signs is None else now.signs
+        signs, armed, bounds = carried.copy(), np.ones(count, dtype=bool), np.zeros(count)
+        for e, k in enumerate(problem.schedule.watch[:count]):
+            fired = e in now.fired
+            if k < 0:                                          # a contact: it has begun or ended
+                signs[e], armed[e] = -carried[e] if fired else carried[e], not fired
+                bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
+                continue
+            motion = self._expression(int(k), now, derivatives=False)
+            bounds[e] = motion.bound
+            fired = fired and abs(motion.value - self._at_zero.get(e, np.inf)) <= motion.bound       # it has not jumped since
+            if not fired and abs(motion.value) > motion.bound:
+                signs[e] = np.sign(motion.value)
+            elif fired or np.isnan(carried[e]):
+                bounds[e] = max(motion.bound, 2.0 * abs(motion.value))       # as far beyond as it was found
+                motion = self._expression(int(k), now)
+                sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e])
+                unknown = -carried[e] if fired else np.nan     # of forces, whose rates are not known
+                signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
+        return replace(now, signs=signs, armed=armed, bounds=bounds)
+
+    def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None) -> Start:
+        """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for
+        rounding, and those whose last step ended just before."""
+        if known is None or not len(self.watched):
+            return now
+        found, self._at_zero = set(now.fired), {}
+        for e, k in enumerate(self.modes.problem.schedule.watch[:len(self.watched)]):
+            if k < 0:
+                continue
+            motion = self._expression(int(k), now, derivatives=False)
+            waits = self.modes.problem.directions[e] in (0, -known[e])
+            if e not in found and waits and armed[e] and abs(motion.value) <= motion.bound:
+                motion = self._expression(int(k), now)
+                if motion.rate * known[e] < 0.0 and not turns_at_once(motion.rate, motion.curvature, motion.bound):
+                    found.add(e)
+            if e in found:
+                self._at_zero[e] = motion.value
+        return replace(now, fired=tuple(sorted(found)))
+
+    def _pressed(self, now: Start) -> list[Event]:
+        """Events with impacts whose expressions are zero at the beginning and go the way that they wait for."""
+        start = self._with_signs(replace(now, signs=None))
+        return [] if start.signs is None else [
+            event for event, sign, armed, k in zip(self.watched, start.signs, start.armed, self.modes.problem.schedule.watch,
+                                                   strict=False)
+            if k >= 0 and not armed and event.direction == sign and any(isinstance(x, Impact) for x in event.actions)]
+
+    def _expression(self, k: int, now: Start, derivatives: bool = True) -> ExpressionMotion:
+        problem, run = self.modes.problem, None
+        if not derivatives and not reads_forces(problem, k):
+            return expression_motion(problem, k, now.t, now.q, now.v)
+        if self.controller is not None:
+            run = RightHandSide(problem, problem.signals)
+            HeldTorques(problem, self.controller, run).show()
+        work = evaluated(problem, now.t, now.q, now.v, run, now.integral)
+        return expression_motion(problem, k, now.t, work.q, work.v, work.a, work.tau)
 
     def _heard_only(self, problem: Problem) -> Problem:
         """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
@@ -164,7 +237,7 @@ class Timeline:
             "start": _plain(start), "occurrences": [_plain(one) for one in self.occurrences],
             "totals": asdict(self.totals), "phase_began": modes.phase_began, "stops": self._hard.about(),
             "controller": self.controller and self.controller.about(),
-            "notes": modes.notes, "last": modes.last, "short": self.actions.short, "came": self.actions.came,
+            "notes": modes.notes, "last": modes.last, "short": self.actions.short,
             "done": sorted(self._done)}}
 
     def go_on(self, about: dict) -> list[Problem]:
@@ -182,7 +255,7 @@ class Timeline:
         self.occurrences += [Occurrence(**_arrays(one)) for one in saved["occurrences"]]
         self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopFigures(**loops),
                                                       "notes": tuple(saved["totals"]["notes"])})
-        modes.notes, self.actions.short, self.actions.came = saved["notes"], saved["short"], saved["came"]
+        modes.notes, self.actions.short = saved["notes"], saved["short"]
         self._hard.go_on(saved["stops"])
         if self.controller:
             self.controller.go_on(saved["controller"])
@@ -219,16 +292,21 @@ class Timeline:
         since, rested = now.t - modes.last.get(event.name, -math.inf), modes.mode.resting
         modes.last[event.name] = now.t
         modes.change(resting=())
-        moment = self.actions.do(before, event, now.t)
+        moment = self.actions.do(before, event, now.t, self._expression_after(event, now))
         if event.name in modes.problem.clocks:
             phase = modes.phases.get(modes.mode.phase)
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
-        moment = self._settled(moment, now.t, rested)
+        moment = self._settled(moment, now.t, (*rested, *self.actions.take_closed()))
         self.actions.count_short(event, now.t, since, before)
         if event.once:
             self._done.add(event.name)
         return self._happened(event.name, now, before, moment)
+
+    def _expression_after(self, event: Event, now: Start):
+        """A function of a moment: the motion of the event's expression there; None where it has none."""
+        k = next((int(k) for one, k in zip(self.watched, self.modes.problem.schedule.watch, strict=False) if one is event), -1)
+        return None if k < 0 else lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v))
 
     def _moment(self, now: Start) -> Moment:
         return Moment(self.modes.problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)))
@@ -236,15 +314,16 @@ class Timeline:
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
         self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral)
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral,
+                     now.signs)
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
         """Hard stops that are reached or let go. problem: whose events have fired; None: the run begins."""
-        if not self._hard.stops:
+        if not self._hard.stops and not self.modes.mode.resting:
             return now
         modes, before, resting = self.modes, self._moment(now), self.modes.mode.resting
-        guards = () if problem is None else sum(guards_of(modes.stops, problem.schedule.level, resting), ())
+        guards = () if problem is None else sum(guards_of(modes.acting_stops, problem.schedule.level, resting), ())
         met = [guards[k - len(self.watched)] for k in now.fired if k >= len(self.watched)]
         now = replace(now, fired=tuple(k for k in now.fired if k < len(self.watched)))
         released = [stop for stop in met if stop in resting]
@@ -264,7 +343,7 @@ class Timeline:
 
     def _settled(self, moment: Moment, t: float, rested, hits=()) -> Moment:
         """After the impacts at limits; the mode is that of the coordinates that rest."""
-        if self._hard.stops:
+        if self._hard.stops or rested:
             moment, resting = self._hard.settle(moment, t, self.modes.problem, rested, hits)
             self.modes.change(resting=resting)
         return moment

@@ -24,6 +24,7 @@ from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem
+from liedyn.integrators.zero_crossings import resolvable, rounding_bound
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, sizes_in
 from liedyn.simulation.events.moments import Moment, collided, kept
@@ -66,7 +67,8 @@ class HardStops:
 
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
         """
-        acting = [stop for stop in self.stops if not problem.prescribed[stop.coordinate]]
+        known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
+        acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
         at = [stop for stop in acting if stop in hits or stop in resting or self._is_at(stop, moment.q)]
         self._refuse_beyond([stop for stop in acting if stop not in at], moment.q, t)
         if not at:
@@ -77,12 +79,15 @@ class HardStops:
             if stop in hits and self._comes_to_an_end(stop, came, t):
                 ends.add(stop)
         moment = replace(moment, q=q)
-        G, away = _normals(at, len(came)), _away(at, came)
-        e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
-        mobility = _mobility(moment, problem)
-        p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
-        if (p > 0.0).any():
-            moment = collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0])
+        G, away, mobility, before = _normals(at, len(came)), _away(at, came), _mobility(moment, problem), moment
+        for _ in range(len(at) + 1):                           # impacts that accumulate together end together
+            e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
+            p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
+            moment = collided(before, problem, G[p > 0.0], (-e * away)[p > 0.0]) if (p > 0.0).any() else before
+            short = [stop for stop in self._too_short(at, moment, t, problem) if stop not in ends]
+            if not short:
+                break
+            ends |= set(short)
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
         moment = _stand(moment, at, grazing, max(np.abs(came).max(), np.abs(moment.v).max()))
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
@@ -107,6 +112,15 @@ class HardStops:
         times.append(t)
         many = len(times) == _MANY and t - times[0] <= _AT_ONCE * self.duration
         return self._short[stop] >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
+
+    def _too_short(self, at, moment: Moment, t: float, problem) -> list[Stop]:
+        """Stops from which coordinates fly off and back within rounding of the position or of the time."""
+        away = _away(at, moment.v)
+        if not (away > 0.0).any():
+            return []
+        back = _away(at, evaluated(problem, t, moment.q, moment.v).a)
+        bounds = rounding_bound([abs(stop.limit) for stop in at])
+        return [stop for stop, u, ok in zip(at, away, resolvable(away, back, bounds, t), strict=True) if u > 0.0 and not ok]
 
     def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""

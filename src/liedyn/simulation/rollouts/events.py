@@ -17,11 +17,13 @@ from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
+from liedyn.integrators.zero_crossings import resolvable, sign_after
 from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
-from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps, point_rows
+from liedyn.simulation.events.expression_motion import expression_motion
+from liedyn.simulation.events.jumps import jumps, point_rows
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import find
 from liedyn.simulation.rollouts.arguments import Given, scenario_key
@@ -30,7 +32,8 @@ from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `whole_step`
 _MOST = 100              # events of one run within a step
-_GLANCE = 1e-6           # of a step: how far it is looked ahead where a reading is 0
+_AROUND = 0.1            # of a step: readings at half and whole of it before and after give a reading's derivatives, to its 4th
+                         # power
 _ROUNDS, _FINEST = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
 _ON_STEPS = 1e-9         # of a step: times that are one
 
@@ -166,14 +169,15 @@ class EventHandler:
 
     stopped_at   (N,) [s] where `stop` has ended a run, else NaN
     last         (N, events) [s] when each happened last, else -inf
-    since        (N, events) [s] how long before that it happened, else inf; short: how often in a row that was at once
+    armed, bounds   (N, watched events) whether reaching zero counts, and the rounding of readings: see `zero_crossings`
     """
 
     def __init__(self, events: Events, runs: Given):
         self.events, self.runs = events, runs
         self.stopped_at = np.full(runs.count, np.nan)
         self.last = np.full((runs.count, len(events.all)), -np.inf)
-        self.since, self.short = -self.last, np.zeros(self.last.shape, dtype=np.int64)
+        self.armed = np.ones((runs.count, len(events.watched)), dtype=bool)
+        self.bounds = np.zeros((runs.count, len(events.watched)))
         self._found: list[tuple] = []
 
     @property
@@ -190,7 +194,8 @@ class EventHandler:
         if len(who) and self.events.watched:
             within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
             within.take_sides(who)
-            moving.work[:, 1:] = within.sides
+            within.begin_pressed()
+            within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
 
     def happen_at(self, step: int, engine: SideBySide, moving: Runs, clock, values) -> None:
         """Events of this time."""
@@ -236,7 +241,6 @@ class EventHandler:
         """Whether an event happens that could."""
         asked, last = self.events.all[event], self.last[who, event]
         heard = (t - last >= asked.debounce) & ~(asked.once & np.isfinite(last))
-        self.since[who[heard], event] = (t - last)[heard]
         self.last[who[heard], event] = t[heard]
         return heard
 
@@ -248,7 +252,7 @@ class _MidStep:
         self.handler, self.events, self.runs, self.engine = handler, handler.events, handler.runs, engine
         self.who, self.values, self.varying = who, values, engine.varying[who]
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
-        self.t, self.end = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0]
+        self.t, self.end, self.length = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0], clocks[:, 0].copy()
         self.codes = np.full(len(who), RUNNING)
         self.directions = np.array(self.events.directions)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
@@ -292,42 +296,107 @@ class _MidStep:
         return q, v, work, readings, codes[:, 0].astype(np.int64)
 
     def _passed(self, k, readings) -> np.ndarray:
-        """(n, events): those that are beyond, in the direction that they wait for."""
-        return (self.sides[k] * readings < 0.0) & ((self.directions == 0) | (self.directions * readings > 0.0))
+        """(n, events): those that have reached zero, or are beyond it by more than rounding while they are disarmed, in the
+        direction that they wait for."""
+        return self._left(k, readings) <= 0.0
+
+    def _left(self, k, readings) -> np.ndarray:
+        """(n, events): how far from happening; infinite where an event is not waited for."""
+        sides, armed, bounds = self.sides[k], self.handler.armed[self.who[k]], self.handler.bounds[self.who[k]]
+        waits = (np.abs(sides) == 1.0) & ((self.directions == 0) | (self.directions == -sides))
+        return np.where(waits, sides * readings + np.where(armed, 0.0, bounds), np.inf)
 
     def _set(self, k, t, q, v, work, readings) -> None:
         self.t[k], self.q[k], self.v[k], self.work[k, 0] = t, q, v, work[:, 0]
-        sides = self.sides[k]
-        self.work[k, 1:] = np.where(np.isnan(sides) | (readings == 0.0), sides, np.sign(readings))
+        sides, who = self.sides[k], self.who[k]
+        self.handler.armed[who] |= np.abs(readings) > self.handler.bounds[who]
+        stays = np.isnan(sides) | (readings == 0.0) | ~self.handler.armed[who]
+        self.work[k, 1:] = np.where(stays, sides, np.sign(readings))
 
     def _go_to_event(self, k) -> None:
         """To the first moment at which one is passed, and what it does."""
         length = self.end[k] - self.t[k]
-        waits = (np.abs(self.sides[k]) == 1.0) & ((self.directions == 0) | (self.directions == -self.sides[k]))
 
         def left(share):                                       # until the first event, negative beyond it
-            readings = self.after(k, share * length)[3]
-            return np.where(waits, self.sides[k] * readings, np.inf).min(axis=1)
-        share = first_beyond(left, len(k))
+            distance = self._left(k, self.after(k, share * length)[3]).min(axis=1)
+            return np.where(distance == 0.0, -np.finfo(float).tiny, distance)
+        share = first_beyond(left, self._risen(k, length))
         q, v, work, readings, codes = self.after(k, share * length)
-        passed = self._passed(k, readings)
+        passed, came = self._passed(k, readings), self.sides[k].copy()
         self._set(k, self.t[k] + share * length, q, v, work, readings)
+        self.work[k, 1:] = came
         self.codes[k] = codes
+        near = (np.abs(readings) <= self.handler.bounds[self.who[k]]) & np.isfinite(self._left(k, readings)) & ~passed
+        if near.any():                                         # equal but for rounding: in the order of the file
+            passed |= near & self.handler.armed[self.who[k]] & (came * self._motion_of_readings(k)[1] < 0.0)
         for column, i in enumerate(self.numbers):
             there = k[passed[:, column]]
             if len(there):
                 self.happen(i, there[self.handler.is_heard(i, self.who[there], self.t[there])])
-        self.take_sides(k, passed)
+        self.take_sides(k, passed, readings)
 
-    def take_sides(self, k, fired=False) -> None:
-        """Sides from now on. Of events that are fired (n, events), and of readings that are 0, where these go: by their rates,
-        for a bounce may be shorter than the glance."""
-        glance = _GLANCE * (self.end[k] - self.t[k])
-        here, soon, before = (self.after(k, length)[3] for length in (0.0 * glance, glance, -glance))
-        last = self.handler.last[self.who[k]][:, self.numbers]
+    def _risen(self, k, length) -> np.ndarray:
+        """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none, or
+        another event happens before."""
+        found, share, who = np.zeros(len(k)), 1.0, self.who[k]
+        while share > _FINEST:
+            share *= 0.5
+            disarmed = ~self.handler.armed[who] & (np.abs(self.sides[k]) == 1.0) & (found == 0.0)[:, None]
+            if not disarmed.any():
+                break
+            readings = self.after(k, share * length)[3]
+            risen = disarmed & (self.sides[k] * readings > self.handler.bounds[who])
+            calm = risen.any(axis=1) & (self._left(k, readings).min(axis=1) > 0.0)
+            self.handler.armed[who] |= risen & calm[:, None]
+            found = np.where(calm, share, found)
+        return found
+
+    def take_sides(self, k, fired=None, found_at=0.0) -> None:
+        """Sides from now on; fired (n, events): those that have just happened, with readings `found_at` before their actions."""
+        who, came = self.who[k], self.sides[k].copy()
+        fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
+        value, rate, curvature = self._motion_of_readings(k)
+        bounds = np.tile(self._rounding(k), (len(k), 1))
+        fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
+        zero = fired | (np.abs(value) <= bounds)
+        bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
+        carried = zero & ~fired & (np.abs(came) == 1.0)
+        sides = np.where(carried, came, np.nan_to_num(sign_after(np.where(zero, 0.0, value), rate, curvature, bounds)))
+        last = self.handler.last[who][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
-        sides = np.nan_to_num(np.sign(np.where(fired | (here == 0.0), soon - before, here)))      # 0: not known yet
+        self.handler.armed[who] = carried | ~zero
         self.work[k, 1:] = np.where(over, np.nan, sides)
+        impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
+        turned = (came * rate >= 0.0) | (sides == came) | (np.abs(rate) * (self.end[k] - self.t[k])[:, None] <= bounds)
+        ends = fired & impacts & zero & turned & ~resolvable(rate, curvature, bounds, self.t[k][:, None])
+        stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
+        self.codes[k[stuck]] = AGAIN
+
+    def begin_pressed(self) -> None:
+        """Impacts whose readings are zero at the beginning and go the way that they wait for happen at once."""
+        impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
+        pressed = ~self.handler.armed[self.who] & impacts & (self.directions == self.sides) & (self.directions != 0)
+        for column, i in enumerate(self.numbers):
+            there = np.flatnonzero(pressed[:, column])
+            self.happen(i, there[self.handler.is_heard(i, self.who[there], self.t[there])])
+        k = np.flatnonzero(pressed.any(axis=1))
+        if len(k):
+            self.take_sides(k, pressed[k], self.after(k, 0.0 * self.length[k])[3])
+
+    def _motion_of_readings(self, k) -> tuple[np.ndarray, ...]:
+        """(n, events): readings and their first two time derivatives, by five-point formulas along the flow."""
+        h = 0.5 * _AROUND * self.length[k]
+        far_back, back, here, ahead, far_ahead = (self.after(k, n * h)[3] for n in (-2, -1, 0, 1, 2))
+        h = h[:, None]
+        rate = (far_back - far_ahead + 8.0 * (ahead - back)) / (12.0 * h)
+        return here, rate, (16.0 * (ahead + back) - far_ahead - far_back - 30.0 * here) / (12.0 * h * h)
+
+    def _rounding(self, k) -> np.ndarray:
+        """(events,) bounds of the rounding of readings, of the run that is farthest from zero."""
+        problem, worst = self.engine.problem, k[np.argmax(np.abs(self.q[k]).max(axis=1))]
+        motions = [expression_motion(problem, int(n), float(self.t[worst]), self.q[worst], self.v[worst])
+                   for n in problem.schedule.watch]
+        return np.array([motion.bound for motion in motions])
 
     # what happens ----------------------------------------------------------------------------------------------------
     def happen(self, i: int, k) -> None:
@@ -336,23 +405,9 @@ class _MidStep:
         if not len(k):
             return
         before = self.q[k], self.v[k]
-        self._end_accumulated(i, k)
         for action in self.events.all[i].actions:
             _DO[type(action)](self, action, k)
         self.handler.note(i, self.who[k], self.t[k], before, (self.q[k], self.v[k]))
-
-    def _end_accumulated(self, i: int, k) -> None:
-        """Runs in which impacts of a joint follow each other at once, so that it would have to rest."""
-        model, since = self.runs.model, self.handler.since[self.who[k], i]
-        at_once = np.zeros(len(k), dtype=bool)
-        for action in self.events.all[i].actions:
-            if isinstance(action, Impact):
-                place = model.v_names.index(action.coordinate) if action.coordinate else -1
-                q = self.events.q_of_v[place] if action.coordinate else -1
-                speed, position = (self.v[k, place], self.q[k, q]) if q >= 0 else (np.inf, 0.0)
-                at_once |= comes_at_once(self.t[k], since, speed, position)
-        short = self.handler.short[self.who[k], i] = np.where(at_once, self.handler.short[self.who[k], i] + 1, 0)
-        self.codes[k[short >= REST_AFTER]] = AGAIN
 
     def _stop(self, action: Stop, k) -> None:
         self.codes[k] = STOPPED
@@ -392,11 +447,12 @@ class _MidStep:
 _DO = {Stop: _MidStep._stop, Note: _MidStep._go_by, Set: _MidStep._put, Impact: _MidStep._hit}
 
 
-def first_beyond(left, n: int) -> np.ndarray:
-    """(n,) shares in (0, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse quadratic
+def first_beyond(left, begin) -> np.ndarray:
+    """(n,) shares in (begin, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse quadratic
     interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for arrays from
     1.15 on."""
-    x1, x2 = np.zeros(n), np.ones(n)
+    n = len(begin)
+    x1, x2 = begin.copy(), np.ones(n)
     f1, f2, t = np.maximum(left(x1), np.finfo(float).tiny), left(x2), np.full(n, 0.5)
     for _ in range(_ROUNDS):
         x = x1 + t * (x2 - x1)

@@ -1,0 +1,41 @@
+"""Signs of event expressions: which side of zero an expression is on, and whether its next flight can be resolved.
+
+An expression keeps its sign while a run is integrated. After a jump the new sign follows from the value, and within its rounding
+bound from its first and second time derivative along the flow. Until the expression exceeds the bound, the event is disarmed: it
+happens only where the expression falls below minus the bound.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+# epsilons of the terms of an expression: what rounding may make of its value. A chain of transforms of 30 links stays below half
+ROUNDING = 64.0
+_SPACINGS = 64.0         # of the time: a flight that is no longer cannot be told from none
+
+
+def rounding_bound(size):
+    """Of an expression whose terms, and what they are computed from, sum up to `size` in absolute value."""
+    return ROUNDING * np.finfo(float).eps * np.asarray(size)
+
+
+def sign_after(value, rate, curvature, bound):
+    """Sign just after now: of the value, if it exceeds its rounding; else of the rate, unless the curvature turns it round before
+    the value exceeds its rounding; else of the curvature. 0: none. A derivative that is not a number is not known: it is 0."""
+    value, rate, curvature = (np.nan_to_num(np.asarray(x, dtype=float), nan=0.0) for x in (value, rate, curvature))
+    by_motion = np.where(turns_at_once(rate, curvature, bound) | (rate == 0.0), np.sign(curvature), np.sign(rate))
+    return np.where(np.abs(value) > bound, np.sign(value), by_motion)
+
+
+def resolvable(rate, curvature, bound, t):
+    """Whether an expression that leaves zero at `rate` and is turned round by `curvature` exceeds its rounding before it is back,
+    and is back at a later time. True where it is not turned round."""
+    rate, curvature = np.asarray(rate, dtype=float), np.asarray(curvature, dtype=float)
+    back = (rate * curvature < 0.0) | (rate == 0.0)
+    with np.errstate(all="ignore"):
+        duration = 2.0 * np.abs(rate / curvature)
+    return ~(back & (turns_at_once(rate, curvature, bound) | (rate == 0.0) | (duration <= _SPACINGS * np.spacing(np.abs(t)))))
+
+
+def turns_at_once(rate, curvature, bound):
+    """Whether the curvature turns an expression round before it exceeds its rounding."""
+    return (rate * curvature < 0.0) & (rate * rate <= 2.0 * np.abs(curvature) * bound)

@@ -1,0 +1,111 @@
+"""The value of an event's expression and its first two time derivatives along the flow, exactly, with a bound of its rounding."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.codegen.steps.signals import instructions
+from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
+from liedyn.integrators.zero_crossings import rounding_bound
+from liedyn.joints.kinds import SCREW
+from liedyn.kernels.simulation.link_points import NUMBERS
+from liedyn.kernels.simulation.signals import ABS, FLOOR, LITERAL, MAX, MEASURED, MIN, OF_STATE, RATE, SIGN, STATE_V, STEP
+from liedyn.simulation.control_laws.signal_slopes import jet_along
+from liedyn.simulation.measured import measured_at
+
+
+class ExpressionMotion(NamedTuple):
+    """value, rate [1/s], curvature [1/s^2] (NaN: not known, it depends on the rate of an acceleration or a force), and the bound
+    of the rounding of the value."""
+
+    value: float
+    rate: float
+    curvature: float
+    bound: float
+
+
+def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
+    """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
+    model, signals = problem.model.open_tree(), measured_at(problem.model, problem.signals, q, v)
+    if tau is not None and signals.measured.size:
+        signals.measured[:model.nv] = tau
+    words = _free_words(instructions(signals, k))
+    read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
+    acceleration = np.zeros(model.nv) if a is None else a
+    numbers = {word: _number_motion(model, signals, word, q, v, acceleration) for word in read}
+    values, rates, curvatures = ({word: numbers[word][n] for word in read} for n in range(3))
+    known = [np.nan_to_num(list(x.values()), nan=0.0) for x in (rates, curvatures)]
+    value, rate, curvature = jet_along(signals, words, values, known[0], 1.0, t, known[1])
+    unknown_rate, unknown_curvature = (any(np.isnan(list(x.values()))) for x in (rates, curvatures))
+    size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
+    for word, e in zip(read, np.eye(len(read)), strict=True):
+        slope = jet_along(signals, words, values, e, 0.0, t)[1]
+        size += abs(slope) * _terms(model, signals, word, values[word], q) if np.isfinite(slope) else 0.0
+    if a is None or unknown_rate:
+        return ExpressionMotion(value, np.nan, np.nan, float(rounding_bound(size)))
+    return ExpressionMotion(value, rate, np.nan if unknown_curvature else curvature, float(rounding_bound(size)))
+
+
+def _free_words(words: np.ndarray) -> np.ndarray:
+    """Without the sign of the whole that an event's program ends with, and without switches that are held on a side."""
+    words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
+    return np.where(np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)), words & 255, words)
+
+
+def _number_motion(model, signals, word: int, q, v, a) -> tuple[float, float, float]:
+    """A number of the state and its first two time derivatives; NaN: not known."""
+    operation, i = word & 255, word >> 8
+    if operation == STATE_V:
+        return v[i], a[i], np.nan
+    if operation != MEASURED:
+        return _coordinate_motion(model, i % RATE, q, v, a)
+    if i < model.nv:
+        return signals.measured[i], np.nan, np.nan
+    (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
+    link, p = model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
+    R = link_poses(model, q)[points.link[j], :3, :3]
+    V, dV = link_twist(model, q, v, link, frame="local"), link_acceleration(model, q, v, a, link, frame="local")
+    velocity = V[3:] + np.cross(V[:3], p)
+    acceleration = R @ (dV[3:] + np.cross(dV[:3], p) + np.cross(V[:3], velocity))
+    group, axis = divmod(component, 3)
+    rates = (R @ velocity)[axis], acceleration[axis], (R @ dV[:3])[axis]
+    return signals.measured[i], rates[group], acceleration[axis] if group == 0 else np.nan
+
+
+def _coordinate_motion(model, i: int, q, v, a) -> tuple[float, float, float]:
+    """Of q[i]."""
+    joint = next(joint for joint in model.joints if joint.q.start <= i < joint.q.stop)
+    k, rates, accelerations = i - joint.q.start, v[joint.v], a[joint.v]
+    if joint.kind == SCREW:
+        return q[i], rates[k], accelerations[k]
+    free = joint.q.stop - joint.q.start == 7
+    w, dw = rates[:3], accelerations[:3]
+    quaternion = q[joint.q.stop - 4:joint.q.stop]
+    if free and k < 3:
+        R = _rotation(quaternion)
+        return q[i], (R @ rates[3:])[k], (R @ (np.cross(w, rates[3:]) + accelerations[3:]))[k]
+    dq = _turned(quaternion, w)
+    k -= 3 * free
+    return q[i], dq[k], (_turned(dq, w) + _turned(quaternion, dw))[k]
+
+
+def _turned(quaternion, w) -> np.ndarray:
+    """1/2 q (w, 0): the rate of a quaternion x y z w of a body that turns at w in its own axes."""
+    x, s = quaternion[:3], quaternion[3]
+    return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
+
+
+def _rotation(quaternion) -> np.ndarray:
+    x, s = quaternion[:3], quaternion[3]
+    X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
+    return np.eye(3) + 2.0 * (s * X + X @ X)
+
+
+def _terms(model, signals, word: int, value: float, q) -> float:
+    """The size of the terms that a number of the state is computed from: positions of links are sums of lever arms."""
+    operation, i = word & 255, word >> 8
+    if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS >= 3:
+        return abs(value)
+    j = (i - model.nv) // NUMBERS
+    return abs(value) + np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
