@@ -118,8 +118,7 @@ class _Run(Underway):
             self.rates(now, y)
             self.fired = self.switches.fired()
         if self.fired:
-            self.record.t[self.state.count[0]] = now
-            self.keep_at(now, y, now)
+            self.keep_event(now, y, now)
         return bool(self.fired)
 
     def until_far(self, wall: float, h, progress) -> float:
@@ -220,8 +219,7 @@ class _Run(Underway):
         switches.reading[:] = reading
         self.fired = switches.fired()
         if self.fired:
-            self.record.t[self.state.count[0]] = now
-            self.keep_at(now, self.state.y, min(now, self.ceiling, self.before_last))
+            self.keep_event(now, self.state.y, min(now, self.ceiling, self.before_last))
             return True
         switches.change(now, step, lambda: self.rates(now, self.state.y))
         return True
@@ -266,6 +264,12 @@ class _Run(Underway):
             if self.ties is not None:
                 self.bring_back(t, y, False)
             self.keep_at(t, y, min(t, self.before_last))
+
+    def keep_event(self, t: float, y, now: float) -> None:
+        """The row of an event; in place of the last output, if that has been kept."""
+        self.state.count[0] = min(self.state.count[0], len(self.record.t) - 1)
+        self.record.t[self.state.count[0]] = t
+        self.keep_at(t, y, now)
 
     def keep_at(self, t: float, y, now: float) -> None:
         """An output at t, evaluated at `now`, which may be just before."""

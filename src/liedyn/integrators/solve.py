@@ -101,6 +101,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
             break
         steps = next_count(steps, spent)
     if code == EVENT:
+        state.count[0] = min(state.count[0], len(record.t) - 1)          # at the last output: this is it
         record.t[state.count[0]] = state.clock[0]
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
         code = keep_now(sides.line, sides.loops, sides.walls, state, stages, record, work)

@@ -40,7 +40,7 @@ class Switches:
         if not held.size:
             return
         self.owner, operation = _owners(problem.signals, len(self.side))
-        self.floor = operation == FLOOR
+        self.floor, self.jumps = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
         self.event = _events(problem, self.owner)
         self.inside = _guarded(problem, self.event)
         self.events = np.flatnonzero(self.event >= 0)
@@ -194,7 +194,7 @@ class Switches:
     def _note_cut(self, i: int, t: float, step: float) -> None:
         cuts = self.cuts[i]
         cuts.append(t)
-        sticks = len(cuts) >= FEW_CUTS and t - cuts[-FEW_CUTS] <= SOON * step
+        sticks = self.jumps[i] and len(cuts) >= FEW_CUTS and t - cuts[-FEW_CUTS] <= SOON * step      # a kink does not stick
         if not sticks and (len(cuts) < MOST_CUTS or t - cuts[0] > step):
             return
         self.loose[i] = 2.0 if self.floor[i] else 1.0

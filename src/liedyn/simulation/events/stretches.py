@@ -146,8 +146,8 @@ class Timeline:
         """With the sign of each event's expression from here on, see `zero_crossings`."""
         problem, count = self.modes.problem, len(self.watched)
         if not count:
-            return now
-        carried = np.full(count, np.nan) if now.signs is None else now.signs
+            return replace(now, signs=None, armed=None, bounds=None)
+        carried = np.full(count, np.nan) if now.signs is None else now.signs[:count]
         signs, armed, bounds = carried.copy(), np.ones(count, dtype=bool), np.zeros(count)
         for e, k in enumerate(problem.schedule.watch[:count]):
             fired = e in now.fired

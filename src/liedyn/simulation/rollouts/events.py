@@ -178,6 +178,7 @@ class EventHandler:
         self.last = np.full((runs.count, len(events.all)), -np.inf)
         self.armed = np.ones((runs.count, len(events.watched)), dtype=bool)
         self.bounds = np.zeros((runs.count, len(events.watched)))
+        self.step = 0.0                                        # [s], whole
         self._found: list[tuple] = []
 
     @property
@@ -190,6 +191,7 @@ class EventHandler:
 
     def begin(self, engine: SideBySide, moving: Runs, clock, values) -> None:
         """The side that each run is on."""
+        self.step = float(clock[0])
         who = np.arange(self.runs.count)
         if len(who) and self.events.watched:
             within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
@@ -207,6 +209,16 @@ class EventHandler:
             if self.events.watched:
                 within.take_sides(np.arange(len(who)))
             within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
+
+    def finish(self, engine: SideBySide, moving: Runs, clock, values) -> None:
+        """Events whose readings are zero, but for rounding, at the last moment."""
+        who = np.flatnonzero((moving.ended < 0) & (self.runs.last >= self.runs.steps))
+        if len(who) and self.events.watched:
+            within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
+            reached = within.almost(np.arange(len(who)), within.after(np.arange(len(who)), 0.0 * within.t)[3])
+            for column, i in enumerate(within.numbers):
+                there = np.flatnonzero(reached[:, column])
+                within.happen(i, there[self.is_heard(i, who[there], within.t[there])])
 
     def follow(self, engine: SideBySide, moving: Runs, grid: Grid, found: Outputs, values, driven: Driven) -> None:
         """Runs that stay before a step for an event go on to the end of the grid."""
@@ -252,7 +264,7 @@ class _MidStep:
         self.handler, self.events, self.runs, self.engine = handler, handler.events, handler.runs, engine
         self.who, self.values, self.varying = who, values, engine.varying[who]
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
-        self.t, self.end, self.length = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0], clocks[:, 0].copy()
+        self.t, self.end, self.length = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0], np.full(len(who), handler.step)
         self.codes = np.full(len(who), RUNNING)
         self.directions = np.array(self.events.directions)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
@@ -326,14 +338,18 @@ class _MidStep:
         self._set(k, self.t[k] + share * length, q, v, work, readings)
         self.work[k, 1:] = came
         self.codes[k] = codes
-        near = (np.abs(readings) <= self.handler.bounds[self.who[k]]) & np.isfinite(self._left(k, readings)) & ~passed
-        if near.any():                                         # equal but for rounding: in the order of the file
-            passed |= near & self.handler.armed[self.who[k]] & (came * self._motion_of_readings(k)[1] < 0.0)
+        passed |= self.almost(k, readings)                      # equal but for rounding: in the order of the file
         for column, i in enumerate(self.numbers):
             there = k[passed[:, column]]
             if len(there):
                 self.happen(i, there[self.handler.is_heard(i, self.who[there], self.t[there])])
         self.take_sides(k, passed, readings)
+
+    def almost(self, k, readings) -> np.ndarray:
+        """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
+        near = (np.abs(readings) <= self.handler.bounds[self.who[k]]) & np.isfinite(self._left(k, readings))
+        near &= self.handler.armed[self.who[k]]
+        return near & (self.sides[k] * self._motion_of_readings(k)[1] < 0.0) if near.any() else near
 
     def _risen(self, k, length) -> np.ndarray:
         """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none, or

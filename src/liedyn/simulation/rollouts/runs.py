@@ -92,6 +92,8 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
             engine.advance(moving, grid, found, values, driven)
             if handler:
                 handler.follow(engine, moving, grid, found, values, driven)
+            if handler and end == steps:
+                handler.finish(engine, moving, clocks[end], values)
             moving.ended[(moving.ended >= 0) & (before < 0)] += s
 
 
