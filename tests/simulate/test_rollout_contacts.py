@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.model.description import Coordinate, Joint, Link, Robot
 from simulate.test_rollout_adjoint import differences
 
 QUADRUPED = "robots/quadruped.yaml"
@@ -94,3 +95,43 @@ def test_what_is_refused(stands, contacts, error, message):
     model, q, _ = stands
     with pytest.raises(error, match=message):
         ld.rollout(model, q, np.zeros(model.nv), dt=1e-3, steps=1, contacts=contacts)
+
+
+def falling(mass, gravity=9.81):
+    """A body that falls onto the ground along z, and one that swings on it."""
+    links = (Link("body", mass, inertia=(0.1, 0, 0, 0.1, 0, 0.1)),
+             Link("arm", 0.2 * mass, inertia=(0.01, 0, 0, 0.01, 0, 0.01)))
+    joints = (Joint("z", "prismatic", "world", "body", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate(),)),
+              Joint("swing", "continuous", "body", "arm", axes=((0.0, 1.0, 0.0),), coordinates=(Coordinate(),)))
+    return ld.build(Robot("falling", links=links, joints=joints, gravity=(0.0, 0.0, -gravity)))
+
+
+FALLING = {"dt": 1e-3, "steps": 200, "contacts": {"links": {"body": {"sphere": {"radius": 0.1}}}, "sink": 0.01, "smooth": 2e-3}}
+
+
+@pytest.mark.parametrize("masses", [(1.0, 3.0), (3.0, 1.0)])
+def test_each_variant_sinks_under_its_own_weight(masses):
+    """With a stiffness proportional to the weight, the motion does not depend on the mass, and the force is proportional to it."""
+    runs = ld.rollout(ld.Variants([falling(m) for m in masses]), [0.12, 0.1], [0.0, 0.0], **FALLING)
+    assert np.abs(runs.q[0] - runs.q[1]).max() < 1e-12
+    force = runs.contacts.force[:, -1, 0] / masses
+    assert force[0] > 1.0 and abs(force[0] / force[1] - 1.0) < 1e-10
+    stiff = FALLING | {"contacts": FALLING["contacts"] | {"stiffness": 1200.0}}
+    del stiff["contacts"]["sink"]
+    runs = ld.rollout(ld.Variants([falling(m) for m in masses]), [0.12, 0.1], [0.0, 0.0], **stiff)
+    alone = [ld.rollout(falling(m), [0.12, 0.1], [0.0, 0.0], **stiff) for m in masses]
+    assert np.abs(runs.q - [run.q for run in alone]).max() < 1e-12 and np.abs(runs.q[0] - runs.q[1]).max() > 1e-3
+
+
+def test_the_adjoint_includes_the_stiffness_that_the_weight_gives(worst):
+    """Inertias do not act here: no mass changes the motion; gravity changes it as differences show."""
+    runs = ld.rollout(falling(2.0), [0.12, 0.1], [0.0, 0.0], **FALLING)
+    d_q = np.zeros((201, 2))
+    d_q[-1, 0] = 1.0
+    body, arm, gravity = runs.adjoint(d_q, parameters=["mass.body", "mass.arm", "gravity.z"]).parameters
+    assert abs(body) < 1e-12 and abs(arm) < 1e-12
+    expected = -differences(lambda e: ld.rollout(falling(2.0, 9.81 + e), [0.12, 0.1], [0.0, 0.0], **FALLING).q[-1, 0], 1e-3)
+    assert worst("adjoint with respect to gravity, with sink", abs(gravity / expected - 1.0)) < 1e-8
+    weightless = ld.rollout(falling(2.0, 0.0), [0.12, 0.1], [0.0, 0.0], **FALLING)
+    with pytest.raises(ld.UsageError, match=r"no derivative by 'gravity.z': without gravity, the stiffness of contacts"):
+        weightless.adjoint(d_q, parameters=["gravity.z"])

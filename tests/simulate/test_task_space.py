@@ -17,7 +17,7 @@ from liedyn.integrators.evaluation import evaluated
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
 from liedyn.kernels.simulation.task_law import DAMPED
-from liedyn.simulation.control_laws.task_space import _pivots
+from liedyn.simulation.control_laws.task_space import smallest_mobility
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
 from zoo import ROBOTS, state
@@ -115,7 +115,7 @@ def test_accelerations_are_nearest_to_those_of_the_posture(scenario, name, turns
     law, free = problem.joint_laws.task, problem.schedule.level == 0
     for seed in range(4):
         q, v, *_ = state(model, seed)
-        if _pivots(model, law, q[None])[0] < 2 * DAMPED:
+        if smallest_mobility(model, law, q[None])[0] < 2 * DAMPED:
             continue
         checked += 1
         t, work = 0.4, evaluated(problem, 0.4, q, v)

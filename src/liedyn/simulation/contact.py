@@ -15,7 +15,8 @@ from liedyn.immutable import Immutable
 from liedyn.integrators.touch import touch
 from liedyn.io.scenarios.contact_shapes import Contact, Material, Pair, Shape
 from liedyn.io.scenarios.events import Event
-from liedyn.kernels.simulation.contact import CREEP, FRICTION, GROUND, MATERIAL, PLANE, SPHERE, Contacts
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.simulation.contact import CREEP, FRICTION, GROUND, MATERIAL, PLANE, SPHERE, STIFFNESS, Contacts
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
 from liedyn.simulation.measured import joined, path_to
@@ -95,6 +96,7 @@ class _Row(NamedTuple):
     normal: np.ndarray
     height: float
     material: Material
+    weighed: bool
 
 
 def _rows(contact: Contact, model) -> tuple[list[_Row], float]:
@@ -143,7 +145,7 @@ def _on_planes(contact: Contact, model, parts, share: float) -> list[_Row]:
                 normal = np.array(plane.normal) / math.hypot(*plane.normal)
                 name = [link, *([str(number)] if len(corners) > 1 else []), *([plane.name] if len(contact.planes) > 1 else [])]
                 rows.append(_Row(".".join(name), link, at, shape.radius, PLANE if plane.link else GROUND, plane.link or link,
-                                 plane.name, normal, -normal @ plane.point, _material(contact, share, shape)))
+                                 plane.name, normal, -normal @ plane.point, *_material(contact, share, shape)))
     return rows
 
 
@@ -160,7 +162,7 @@ def _of_pair(contact: Contact, model, pair: Pair, parts, share: float, known) ->
             if one.radius + other.radius > 0.0:
                 name = [a, *([str(n)] if len(parts[a]) > 1 else []), b, *([str(m)] if len(parts[b]) > 1 else [])]
                 rows.append(_Row(".".join(name), a, at, one.radius, SPHERE, b, b, there, other.radius,
-                                 _material(contact, share, other, one)))
+                                 *_material(contact, share, other, one)))
     if not rows:
         raise ScenarioError(f"nothing of {pair.links[0]} and {pair.links[1]} can touch", place=pair.place,
                             hint="spheres and ends of capsules touch each other, points and box corners; the links must be able "
@@ -201,8 +203,8 @@ def _corners(shape: Shape) -> np.ndarray:
     return np.array(shape.corners) @ pose(Pose.from_xyz_rpy(rpy=shape.rpy))[:3, :3].T + shape.at
 
 
-def _material(contact: Contact, share: float, *shapes: Shape) -> Material:
-    """With its stiffness; `share` of the weight [N]. What a later shape says counts."""
+def _material(contact: Contact, share: float, *shapes: Shape) -> tuple[Material, bool]:
+    """With its stiffness, and whether the weight determines it; `share` of the weight [N]. What a later shape says counts."""
     given = dict(contact.material)
     for shape in shapes:
         own = dict(shape.material)
@@ -211,21 +213,47 @@ def _material(contact: Contact, share: float, *shapes: Shape) -> Material:
         given |= own
     material = Material(**given)
     if material.stiffness is not None:
-        return material
+        return material, False
     if not share > 0.0:
         raise ScenarioError("the robot has no moving mass, so sink does not give a stiffness", place=shapes[-1].place,
                             hint="give stiffness")
-    return replace(material, stiffness=share / material.sink**material.exponent)
+    return replace(material, stiffness=share / material.sink**material.exponent), True
+
+
+def weight_of(model, constants) -> float:
+    """Weight [N] of what moves, of a robot with the structure of `model` and its own constants."""
+    tree = tree_of.py_func(model.index, constants)
+    return math.fsum(tree.I[10::10]) * (float(np.linalg.norm(tree.dV0[3:])) or _STANDARD)
+
+
+def weight_gradient(model) -> np.ndarray:
+    """Derivative of `weight_of` with respect to the constants of the model, those of gravity only where there is gravity."""
+    gradient = np.zeros(model.constants.size)
+    tree, rates = (tree_of.py_func(model.index, x) for x in (model.constants, gradient))
+    g = float(np.linalg.norm(tree.dV0[3:]))
+    rates.I[10::10] = g or _STANDARD
+    rates.dV0[3:] = math.fsum(tree.I[10::10]) * tree.dV0[3:] / (g or 1.0)
+    return gradient
+
+
+def scaled_by_weight(contacts: Contacts, ratio: float) -> Contacts:
+    """The contacts of a robot that weighs `ratio` times as much: those with `sink` are as many times stiffer."""
+    return contacts._replace(material=contacts.material * material_scale(contacts, ratio), share=contacts.share * ratio)
+
+
+def material_scale(contacts: Contacts, ratio) -> np.ndarray:
+    """(..., MATERIAL m) factors of the numbers of materials for weights that are ratio (...) times those they were bound with."""
+    scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL))
+    scale[..., STIFFNESS] = np.where(contacts.weighed, np.asarray(ratio)[..., None], 1.0)
+    return scale.reshape(*np.shape(ratio), -1)
 
 
 def _weight(model) -> float:
-    moving = {name for name, body in zip(model.link_names, model.link_body, strict=True) if body}
-    mass = math.fsum(link.mass for link in model.description.links if link.name in moving)
-    return mass * (float(np.linalg.norm(model.gravity)) or _STANDARD)
+    return weight_of(model, model.constants)
 
 
 def _arrays(rows, model, share: float) -> Contacts:
-    _, link, centre, radius, kind, other, _, normal, height, material = zip(*rows, strict=True)
+    _, link, centre, radius, kind, other, _, normal, height, material, weighed = zip(*rows, strict=True)
     links, others = (np.array([model.link_index(name) for name in names], dtype=np.int64) for names in (link, other))
     paths = [_paths(model, a, b, k) for a, b, k in zip(links, others, kind, strict=True)]
     first, path, other_first, other_path = (x for side in zip(*paths, strict=True) for x in joined(side))
@@ -237,7 +265,7 @@ def _arrays(rows, model, share: float) -> Contacts:
         np.array([one.smooth is not None for one in material]),
         np.array([(one.stiffness, one.damping, one.friction, one.creep, one.smooth or 1.0) for one in material],
                  dtype=float).reshape(-1),
-        np.full(m, share), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
+        np.full(m, share), np.array(weighed), *(np.zeros(n, dtype=np.int64) for n in (0, 1, 0)), np.zeros(m))
 
 
 def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:

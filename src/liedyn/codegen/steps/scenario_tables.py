@@ -19,7 +19,7 @@ from liedyn.model.model import Model
 _SCRATCH = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"), "joint_laws": joint_laws.SCRATCH,
             "task": task_law.SCRATCH, "contacts": ("depth",), "stops": ("applied",), "signals": ("measured", "held")}
 # of no line: times of breaks, curves, and what only estimates read
-_ELSEWHERE = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"), "contacts": ("share",)}
+_ELSEWHERE = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"), "contacts": ("share", "weighed")}
 
 
 class Tied(NamedTuple):

@@ -50,6 +50,7 @@ class Contacts(NamedTuple):
     smooth: np.ndarray     # (m,) bool: the smooth form
     material: np.ndarray   # (MATERIAL m,) k [N/m^n], c [s/m], mu, e [m/s], w [m]
     share: np.ndarray      # (m,) of the weight [N]: for estimates of how fast a contact acts
+    weighed: np.ndarray    # (m,) bool: k is proportional to the weight of the robot (`sink`)
     switch: np.ndarray     # (g,) int64: switches of the state that read the depth of a group of contacts, for events
     group: np.ndarray      # (g + 1,) int64: the part of `member` of each group
     member: np.ndarray     # int64: contacts

@@ -12,8 +12,11 @@ one nearest to a_0 in the metric of the mass matrix (Gauss; Khatib 1987),
 
 with a_0 = -k_1 v + M^-1 f. The force f_k of a coordinate with a posture is what alone would give it the acceleration
 k_0 (posture_k - q_k): what the task leaves free comes to rest where these are in balance, and no faster. Prescribed coordinates
-keep their accelerations. J M^-1 J^T is factored as L D L^T. A pivot d below b = DAMPED times the mean of the diagonal becomes
-d + (b - d)^2 / b: then the task is not followed exactly, and accelerations stay bounded.
+keep their accelerations.
+
+J M^-1 J^T is scaled such that turning and moving each have the mean diagonal 1, and diagonalized: the result does not depend on
+the axes of the world or on units. An eigenvalue x below DAMPED becomes x + (DAMPED - x)^2 / DAMPED: then the task is not followed
+exactly, and accelerations stay bounded. Along a direction in which no joint moves the link, x and J^T are zero: nothing acts.
 """
 from typing import NamedTuple
 
@@ -28,14 +31,17 @@ from liedyn.kernels.recursions.tree_factor import factor, solve
 from liedyn.kernels.simulation.link_points import along
 from liedyn.kernels.simulation.poses import turn_of
 from liedyn.kernels.simulation.signals import Poses, three
-from liedyn.lie.lanes import maximum, where_less
+from liedyn.lie.lanes import maximum, number_like, sqrt, where_less
 from liedyn.lie.rotation_motion import rotation_vector_motion
 from liedyn.lie.rows import load3
 from liedyn.lie.so3 import dexp_inv3, log3, quaternion_rotation
-from liedyn.lie.vec3 import add3, cross, neg3, plus_cross, product, rotate, rotate_back, scale3, sub3, transpose
+from liedyn.lie.vec3 import add3, cross, dot3, neg3, plus_cross, product, rotate, rotate_back, scale3, sub3, transpose
 
 DAMPED = 1e-3
-_NONE = 1e-30            # a direction in which nothing moves the point
+SWEEPS = 6               # of Jacobi's method, which converges quadratically: 6 x 6 matrices are diagonal to rounding after 5 to 6
+_NONE = 1e-300           # avoids division by zero
+_EQUAL = 1e-40           # of a scaled matrix: entries below 1e-20 leave a pair of directions as it is
+AXIS = 1e-9             # of the distance from the origin of the world: a point that is closer to all axes is not moved, but by rounding
 
 
 class Task(NamedTuple):
@@ -53,8 +59,11 @@ class Task(NamedTuple):
     L: np.ndarray            # (nv nv,)
     Psi: np.ndarray          # (nv,)
     X: np.ndarray            # (m nv,) rows of J M^-1
-    A: np.ndarray            # (m m,) J M^-1 J^T, then its factors
-    D: np.ndarray            # (m,) pivots
+    A: np.ndarray            # (m m,) J M^-1 J^T, then diagonal
+    D: np.ndarray            # (m,) inverse eigenvalues, damped
+    scale: np.ndarray        # (m,)
+    turns: np.ndarray        # (SWEEPS m (m - 1),) cosines and sines
+    reach: np.ndarray        # (1,) square of AXIS times the distance of the point from the origin of the world
     r: np.ndarray            # (m,)
     memory: np.ndarray       # (22 n,)
 
@@ -78,8 +87,7 @@ def follow_task(task, laws, tree, q_of_v, signals, t, work):
         for k in range(nv):
             x -= task.dJ[row * nv + k] * work.v[k] + task.J[row * nv + k] * laws.a[k]
         task.r[i] = x
-    factor_mobility(task)
-    solve_mobility(task)
+    solve_mobility(task, work)
     for k in range(nv):
         if not task.fixed[k]:
             for i in range(m):
@@ -115,6 +123,7 @@ def asked_of_link(task, gains, tree, signals, t, work):
         S, dS = load_column(task.J, k, nv), load_column(task.dJ, k, nv)
         store_column(task.dJ, k, nv, (dS[0], add3(plus_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
         store_column(task.J, k, nv, (S[0], plus_cross(S[1], S[0], p)))
+    task.reach[0] = AXIS * AXIS * (dot3(T[1], T[1]) + dot3(p, p))
     x, dx, ddx = three(signals, task.poses.signal, int64(0), t, work)
     e, de = sub3(x, add3(T[1], p)), sub3(dx, plus_cross(rotate(R, V[1]), w, p))
     moving = add3(ddx, add3(scale3(gains[1], de), scale3(gains[0], e)))
@@ -149,19 +158,15 @@ def mobility(task, tree, q):
 
 
 @primitive
-def factor_mobility(task):
-    """A = L D L^T in place, damped: see above. A pivot is 0 where nothing moves the link in that direction."""
-    m, A, D = task.rows.size, task.A, task.D
+def scale_mobility(task, work):
+    """A and r with turning and moving divided by the root of their mean mobility, which is kept in `scale`: numbers without units."""
+    m = task.rows.size
     for i in range(m):
-        bound, d = DAMPED * mean_mobility(task, i), A[i * m + i]
-        for k in range(i):
-            d -= A[i * m + k] * A[i * m + k] * D[k]
-        lack = maximum(bound - d, 0.0 * d)
-        D[i] = where_less(_NONE, A[i * m + i], d + lack * lack / maximum(bound, _NONE), 0.0)
-        for j in range(i + 1, m):
-            for k in range(i):
-                A[j * m + i] -= A[j * m + k] * A[i * m + k] * D[k]
-            A[j * m + i] *= inverse_pivot(D[i])
+        task.scale[i] = unit_of_mobility(task, mean_mobility(task, i), task.rows[i] // 3, work)
+    for i in range(m):
+        task.r[i] *= task.scale[i]
+        for j in range(m):
+            task.A[i * m + j] *= task.scale[i] * task.scale[j]
 
 
 @primitive
@@ -175,18 +180,75 @@ def mean_mobility(task, i):
 
 
 @primitive
-def inverse_pivot(d): return where_less(_NONE, d, 1.0 / maximum(d, _NONE), 0.0)
+def unit_of_mobility(task, mean, moves, work):
+    """1 / sqrt(mean), or 0 where the mean consists of rounding errors: the point is on the axes of all joints, or none turns it."""
+    rounding = number_like(work.q, _NONE)
+    if moves:
+        for k in range(task.Psi.size):
+            if not task.fixed[k]:
+                w = load_column(task.J, k, task.Psi.size)[0]
+                rounding += dot3(w, w) * task.reach[0] / task.M[k * task.Psi.size + k]
+    return where_less(rounding, mean, 1.0 / sqrt(maximum(mean, _NONE)), 0.0 * mean)
 
 
 @primitive
-def solve_mobility(task):
+def rotate_to_axes(task):
+    """Cyclic Jacobi: A becomes diagonal, r has its components along the eigenvectors. Cosines and sines are kept in `turns`."""
+    m, A, r, at = task.rows.size, task.A, task.r, 0
+    for _ in range(SWEEPS):
+        for i in range(m):
+            for j in range(i + 1, m):
+                c, s = jacobi_rotation(A[i * m + i], A[i * m + j], A[j * m + j])
+                for k in range(m):                             # columns, then rows
+                    x, y = A[k * m + i], A[k * m + j]
+                    A[k * m + i], A[k * m + j] = c * x - s * y, s * x + c * y
+                for k in range(m):
+                    x, y = A[i * m + k], A[j * m + k]
+                    A[i * m + k], A[j * m + k] = c * x - s * y, s * x + c * y
+                r[i], r[j] = c * r[i] - s * r[j], s * r[i] + c * r[j]
+                task.turns[at], task.turns[at + 1] = c, s
+                at += 2
+
+
+@primitive
+def jacobi_rotation(a, b, d):
+    """Cosine and sine with which [[a, b], [b, d]] becomes diagonal, by at most an eighth of a turn; none where it is."""
+    half = 0.5 * (d - a)
+    size = half * half + b * b
+    root = sqrt(maximum(size, 0.0 * size + _EQUAL))
+    t = b / where_less(_EQUAL, size, where_less(half, 0.0 * half, half - root, half + root), 1.0 + 0.0 * size)
+    c = 1.0 / sqrt(1.0 + t * t)
+    return c, t * c
+
+
+@primitive
+def rotate_back_from_axes(task):
+    m, r, at = task.rows.size, task.r, task.turns.size
+    for _ in range(SWEEPS):
+        for i in range(m - 1, -1, -1):
+            for j in range(m - 1, i, -1):
+                at -= 2
+                c, s = task.turns[at], task.turns[at + 1]
+                r[i], r[j] = c * r[i] + s * r[j], c * r[j] - s * r[i]
+
+
+@primitive
+def damped_inverse(x):
+    """1 / x of an eigenvalue, bounded where x is below DAMPED: see above. Below zero there is rounding alone."""
+    x = maximum(x, 0.0 * x)
+    lack = maximum(DAMPED - x, 0.0 * x)
+    return 1.0 / (x + lack * lack / DAMPED)
+
+
+@primitive
+def solve_mobility(task, work):
     """r becomes lambda."""
     m, A, r = task.rows.size, task.A, task.r
+    scale_mobility(task, work)
+    rotate_to_axes(task)
     for i in range(m):
-        for k in range(i):
-            r[i] -= A[i * m + k] * r[k]
+        task.D[i] = damped_inverse(A[i * m + i])
+        r[i] *= task.D[i]
+    rotate_back_from_axes(task)
     for i in range(m):
-        r[i] *= inverse_pivot(task.D[i])
-    for i in range(m - 1, -1, -1):
-        for k in range(i + 1, m):
-            r[i] -= A[k * m + i] * r[k]
+        r[i] *= task.scale[i]

@@ -9,7 +9,7 @@ from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.recursions.composite import composite_memory
-from liedyn.kernels.simulation.task_law import DAMPED, Task
+from liedyn.kernels.simulation.task_law import AXIS, DAMPED, SWEEPS, Task
 from liedyn.simulation.control_laws.control import is_elastic
 from liedyn.simulation.control_laws.tracking import Tracking, values_at
 from liedyn.simulation.joint_values import write_values
@@ -19,7 +19,7 @@ from liedyn.simulation.prescribed_poses import PoseTable
 from liedyn.simulation.signals.signal_table import SignalTable
 
 _TURNING, _MOVING = (0, 1, 2), (3, 4, 5)
-_UNMOVED = 1e-12         # of the mean mobility: an axis along which nothing moves the link
+_UNMOVED = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
 
 
 def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
@@ -37,7 +37,7 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
     nv, rows = model.nv, np.array((*(_TURNING if _turns(control) else ()), *(_MOVING if _moves(control) else ())))
     posture, kept = _posture(control, model)
     m, n, path = len(rows), model.n_bodies, np.array(path_to(model, link), dtype=np.int64)
-    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, composite_memory(n)
+    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_memory(n)
     task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
@@ -92,38 +92,42 @@ def _orientation(problem, task: Task, t) -> Rotation:
 
 def task_notes(parts) -> list[str]:
     """Where the link is close to a singular configuration, at output times."""
-    pivots, name = [np.zeros(0)], ""
+    least, name = [np.zeros(0)], ""
     for part in parts:
         problem, rows = part.problem if part.problem.sampled is None else part.problem.sampled.law, part.record.q
         if problem.joint_laws is None or problem.joint_laws.task is None:
-            pivots.append(np.full(len(rows), np.inf))
+            least.append(np.full(len(rows), np.inf))
         else:
             task = problem.joint_laws.task
             name = part.model.link_names[task.link[0]]
-            pivots.append(_pivots(part.model, task, rows))
-    pivots, t = np.concatenate(pivots), np.concatenate([np.zeros(0), *(part.record.t for part in parts)])
-    damped = pivots < DAMPED
-    return [f"{name} is close to a singular configuration from t = {t[damped][0]:.6g} s, in {np.count_nonzero(damped)} of "
-            f"{len(t)} rows (the closest at t = {t[np.argmin(pivots)]:.6g} s): task_space is damped there, and the target is not "
-            "followed exactly"] if damped.any() else []
+            least.append(smallest_mobility(part.model, task, rows))
+    least, t = np.concatenate(least), np.concatenate([np.zeros(0), *(part.record.t for part in parts)])
+    near = least < DAMPED
+    return [f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} of "
+            f"{len(t)} rows (the closest at t = {t[np.argmin(least)]:.6g} s): task_space is damped there, and the target is not "
+            "followed exactly"] if near.any() else []
 
 
-def _pivots(model, task: Task, q) -> np.ndarray:
-    """(N,) the smallest pivot of J M^-1 J^T relative to the mean of its diagonal."""
+def smallest_mobility(model, task: Task, q) -> np.ndarray:
+    """(N,) the smallest eigenvalue of the scaled J M^-1 J^T (see `task_law`), without those of directions in which no joint moves
+    the link: in a world where they do not turn."""
+    A = _scaled_mobility(model, task, q)
+    unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _UNMOVED if len(A) else np.zeros(0, dtype=bool)
+    return np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)]
+
+
+def _scaled_mobility(model, task: Task, q) -> np.ndarray:
+    """(N, m, m) as in the kernel."""
     name, free = model.link_names[task.link[0]], ~task.fixed
     J, T = jacobian(model, q, name, frame="local_world_aligned"), link_pose(model, q, name)
     arm = np.einsum("nij,j->ni", T[:, :3, :3], task.point)
     J[:, 3:] -= np.cross(arm[:, :, None], J[:, :3], axis=1)
-    J = J[:, task.rows][:, :, free]
     M = mass_matrix(model, q)[:, free][:, :, free]
-    A = J @ np.linalg.solve(M, np.swapaxes(J, 1, 2))
-    diagonal, kind, least = np.einsum("nii->in", A), task.rows // 3, np.full(len(q), np.inf)
-    L, D = np.zeros_like(A), np.zeros_like(diagonal)
-    for i in range(len(kind)):
-        mean = diagonal[kind == kind[i]].sum(axis=0) / 3
-        moved = diagonal[i] > _UNMOVED * np.maximum(mean, 1e-300)         # others are axes along which nothing moves the link
-        ratio = (diagonal[i] - np.einsum("nk,nk,kn->n", L[:, i], L[:, i], D)) / np.where(moved, mean, 1.0)
-        D[i] = np.where(moved, mean * np.maximum(ratio, _UNMOVED), 0.0)
-        least = np.where(moved, np.minimum(least, ratio), least)
-        L[:, :, i] = ((A[:, :, i] - np.einsum("njk,nk,kn->nj", L, L[:, i], D)).T / np.where(moved, D[i], np.inf)).T
-    return least
+    turning, J = J[:, :3, free], J[:, task.rows][:, :, free]
+    A, kind = J @ np.linalg.solve(M, np.swapaxes(J, 1, 2)), task.rows // 3
+    reach = AXIS**2 * ((T[:, :3, 3]**2).sum(axis=1) + ((T[:, :3, 3] + arm)**2).sum(axis=1))
+    rounding = reach * (turning**2 / np.einsum("nii->ni", M)[:, None]).sum(axis=(1, 2))
+    mean = np.stack([np.einsum("nii->n", A[:, kind == k][:, :, kind == k]) / 3 for k in kind], axis=1)
+    moved = mean > np.where(kind == 1, rounding[:, None], 0.0)
+    scale = np.where(moved, 1.0 / np.sqrt(np.where(moved, mean, 1.0)), 0.0)
+    return A * scale[:, :, None] * scale[:, None]

@@ -19,9 +19,11 @@ from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import curves_at, shares
 from liedyn.jit import prepare
 from liedyn.joints.tree import tree_of
+from liedyn.kernels.simulation.contact import MATERIAL, STIFFNESS
 from liedyn.kernels.simulation.roll import TOGETHER, roll_back
 from liedyn.model.minimal_inertias import minimal_inertias
 from liedyn.model.spatial import unflat
+from liedyn.simulation.contact import weight_gradient, weight_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +108,8 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     by_driving = np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0]
     masks = np.broadcast_to(given.masks, (steps, model.nv))
     found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
+    if parameters and given.contacts is not None:
+        found[3] += _by_weight(given, by_values, places, rates, parameters)
     if masks.any():
         found[2] = np.where(masks, 0.0, by_driving)
         found.append(np.where(masks, by_driving, 0.0))
@@ -118,6 +122,21 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     q0, v0, tau, by_parameters, *more = (x.reshape(*given.lead, *x.shape[1:]) for x in found)
     by_a = more.pop(0) if masks.any() else None
     return RolloutAdjoint(q0, v0, tau, by_a, more[0] if more else None, by_parameters)
+
+
+def _by_weight(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
+    """(N, m) derivatives of the cost with respect to parameters, through the stiffness of contacts with `sink`, which is
+    proportional to the weight. places, rates (m, places): as of `_constants_of`."""
+    bound, model = given.contacts.bound, given.model
+    if not bound.weighed.any():
+        return np.zeros((len(by_values), len(rates)))
+    by_gravity = rates[:, places < 6].any(axis=1)
+    if by_gravity.any() and not model.gravity.any():           # the weight is that of 9.81 m/s^2 there: discontinuous
+        raise UsageError(f"the adjoint has no derivative by {parameters[int(np.argmax(by_gravity))]!r}: without gravity, the "
+                         "stiffness of contacts that `sink` gives is discontinuous; give `stiffness`")
+    by_k = (by_values[:, model.nv:given.first_gain] * bound.material).reshape(len(by_values), -1, MATERIAL)[..., STIFFNESS]
+    return np.outer(by_k[:, bound.weighed].sum(axis=1) / weight_of(model, model.constants),
+                    rates @ weight_gradient(model)[places])
 
 
 def _line_of(engine, given, mask, method: str, places):

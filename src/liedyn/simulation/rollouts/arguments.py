@@ -25,7 +25,7 @@ from liedyn.io.override import tree_of
 from liedyn.io.scenarios.contact_keys import read_contacts
 from liedyn.io.yaml_text import Node
 from liedyn.kernels.simulation.contact import Contacts
-from liedyn.simulation.contact import bind_contacts
+from liedyn.simulation.contact import bind_contacts, material_scale, weight_of
 
 CLOSED = 1e-6, 1e-6          # rad or lengths of the loop, and their rates: states off the constraints by more are refused
 
@@ -224,6 +224,15 @@ class Given:
         places, numbers = self.variants.varying
         return places, numbers[self.robot]
 
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Weights of the variants, relative to that of `model`."""
+        if self.variants is None:
+            return np.ones(1)
+        constants = (self.variants.constants_of(k) for k in range(len(self.variants)))
+        weights = np.array([weight_of(self.model, own) for own in constants])
+        return weights / (weights[0] or 1.0)               # without weight, no stiffness follows from it
+
     @property
     def first_gain(self) -> int:
         """Place of the feedback's numbers in the values."""
@@ -233,7 +242,8 @@ class Given:
         """(N, k) numbers of each run, to be written to: as in `WholeStep.numbers`."""
         parts = [self.tau[:, 0]]
         if self.contacts is not None:
-            parts.append(np.tile(self.contacts.bound.material, (self.count, 1)))
+            bound = self.contacts.bound
+            parts.append(bound.material * material_scale(bound, self.weights[self.robot]))
         return np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1)
 
 

@@ -18,7 +18,7 @@ from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
-from liedyn.simulation.contact import ContactMotion, contact_motion
+from liedyn.simulation.contact import ContactMotion, contact_motion, scaled_by_weight
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
@@ -102,6 +102,12 @@ def robot_of(runs: Given, k: int):
     return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
 
+def _with_robot(problem: Problem, runs: Given, k: int) -> Problem:
+    """With the robot of run k, and its contacts."""
+    contacts = problem.contacts and scaled_by_weight(problem.contacts, runs.weights[runs.robot[k]])
+    return replace(problem, model=robot_of(runs, k), contacts=contacts)
+
+
 def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
     """Along the states (…, R, nq), (…, R, nv) of all runs."""
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
@@ -113,7 +119,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
     for robot in np.unique(runs.robot):
         own = np.flatnonzero(runs.robot == robot)
         states = (x[own].reshape(-1, x.shape[2]) for x in (q, v))
-        motion = contact_motion(replace(problem, model=robot_of(runs, int(own[0]))), names, *states)
+        motion = contact_motion(_with_robot(problem, runs, int(own[0])), names, *states)
         for name, x in found.items():
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
@@ -173,7 +179,7 @@ def _singular_time(problem: Problem, runs: Given, t, q) -> float | None:
 def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
     """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
     its outputs t (R,), q (R, nq), v (R, nv)."""
-    at = replace(problem, model=robot_of(runs, 0))
+    at = _with_robot(problem, runs, 0)
     if runs.pattern is not None:
         nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
         gain[runs.pattern] = runs.gains[0]
@@ -280,12 +286,12 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
 
 
 def _own(problem: Problem, runs: Given, k: int) -> Problem:
-    model = robot_of(runs, k)
-    laws = problem.joint_laws
+    problem = _with_robot(problem, runs, k)
+    model, laws = problem.model, problem.joint_laws
     if laws is not None:
         nv, gain = model.nv, np.zeros(2 * model.nv**2)
         gain[runs.pattern.reshape(-1)] = runs.gains[k]
         q, v = runs.law[k, runs.gains.shape[1]:][:model.nq], runs.law[k, runs.gains.shape[1] + model.nq:][:nv]
         laws = laws._replace(gain=gain, about_q=q, about_v=v)
     signals = SimpleNamespace(signal=np.arange(model.nv))
-    return replace(problem, model=model, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)
+    return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)
