@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.model.description import Coordinate, Joint, Link, Robot
 from zoo import ROBOTS, model_of, state
 
 DT, STEPS = 2e-3, 20
@@ -46,6 +47,23 @@ def test_a_cost_changes_as_the_adjoint_says(name, method, worst):
     rate = sum((y * x).reshape(3, -1).sum(axis=1) for y, x in zip((found.q0, found.v0, found.tau), case.x, strict=True))
     expected = differences(lambda e: case.cost(case.moved(e)))
     assert worst(f"adjoint of {method}", np.abs(rate - expected).max() / np.abs(expected).max(), name) < 1e-9
+
+
+def test_accelerations_that_stages_share_do_not_hide_others(worst):
+    """A flywheel beside a pendulum: its acceleration is the same number at each stage of rk4, that of the pendulum is not."""
+    links = tuple(Link(name, 1.0, com=(x, 0.0, 0.0), inertia=(0.1, 0, 0, 0.1, 0, 0.1)) for name, x in (("arm", 0.5), ("wheel", 0.0)))
+    joints = tuple(Joint(f"{link.name}_joint", "continuous", "world", link.name, axes=((0.0, 1.0, 0.0),),
+                         coordinates=(Coordinate(),)) for link in links)
+    model, d_q = ld.build(Robot("beside", links=links, joints=joints)), np.zeros((STEPS + 1, 2))
+    d_q[-1] = 1.0
+
+    def end(tau, v=0.2):
+        return ld.rollout(model, [0.3, 0.0], [v, 1.0], tau, dt=DT, steps=STEPS)
+    found = end(np.zeros(2)).adjoint(d_q, parameters=["gravity.z"])
+    expected = [differences(lambda e, x=x: end(e * x).q[-1].sum()) for x in np.eye(2)]
+    assert worst("adjoint: decoupled coordinates", np.abs(found.tau.sum(axis=0) - expected).max() / np.abs(expected).max()) < 1e-9
+    assert abs(expected[1] / ((STEPS * DT)**2 / 2 / 0.1) - 1.0) < 1e-9               # t^2 / 2 I of the flywheel
+    assert abs(found.v0[0] / differences(lambda e: end(np.zeros(2), 0.2 + e).q[-1].sum()) - 1.0) < 1e-9
 
 
 def test_gains_of_feedback(worst):

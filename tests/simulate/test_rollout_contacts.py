@@ -130,7 +130,7 @@ def test_the_adjoint_includes_the_stiffness_that_the_weight_gives(worst):
     d_q[-1, 0] = 1.0
     body, arm, gravity = runs.adjoint(d_q, parameters=["mass.body", "mass.arm", "gravity.z"]).parameters
     assert abs(body) < 1e-12 and abs(arm) < 1e-12
-    expected = -differences(lambda e: ld.rollout(falling(2.0, 9.81 + e), [0.12, 0.1], [0.0, 0.0], **FALLING).q[-1, 0], 1e-3)
+    expected = -differences(lambda e: ld.rollout(falling(2.0, 9.81 + e), [0.12, 0.1], [0.0, 0.0], **FALLING).q[-1, 0])
     assert worst("adjoint with respect to gravity, with sink", abs(gravity / expected - 1.0)) < 1e-8
     weightless = ld.rollout(falling(2.0, 0.0), [0.12, 0.1], [0.0, 0.0], **FALLING)
     with pytest.raises(ld.UsageError, match=r"no derivative by 'gravity.z': without gravity, the stiffness of contacts"):

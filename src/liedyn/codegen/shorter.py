@@ -10,7 +10,7 @@ from liedyn.joints.kinds import SCREW
 from liedyn.kernels.recursions.by_mass_matrix import mass_matrix_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.recursions.newton_euler import newton_euler_memory
-from liedyn.lie.recorded import Recorded, Solution, load, load_pose, numbers, operand, sincos, zeros
+from liedyn.lie.recorded import Recorded, Solution, load, load_pose, numbers, sincos, zeros
 
 SHORT = 8           # coordinates from the ground on: forward dynamics by the mass matrix is 10 to 20% faster, from ten on slower
 
@@ -44,7 +44,7 @@ def _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, 
         deficit = _motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work)
     else:
         a[free] = tape.known[free]
-    a[free] = numbers([tape.record("fadd", operand(x), -0.0) for x in a[free]])             # numbers of their own
+    a[free] = numbers([tape.copy(x) for x in a[free]])      # each belongs to one solution, also where evaluations share a result
     inverse, nv, n = plain("kernels.recursions.newton_euler"), len(v), tree.parent.size
     force, bodies = zeros(nv), inverse.newton_euler_work(zeros(newton_euler_memory(n, nv)), n, nv)
     inverse.newton_euler(tree, tree.J, q, v, a, f_ext, passive, force, bodies)

@@ -53,6 +53,11 @@ class Tape:
             self.operations.append(operation)
         return Recorded(self, k)
 
+    def copy(self, x) -> Recorded:
+        """The number x as an operation that is not shared with any other, as `record` would."""
+        self.operations.append(("fadd", operand(x), -0.0))
+        return Recorded(self, len(self.operations) - 1)
+
     def inputs(self, name: str, count: int) -> np.ndarray:
         """(count,) numbers that a line reads from the array `name`."""
         return numbers([self.record("input", name, i) for i in range(count)])
