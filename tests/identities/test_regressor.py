@@ -47,8 +47,9 @@ def test_all_joint_parameters_have_columns_on_request(name):
     Y = ld.regressor(model, q, v, a, joints=OF_A_JOINT)
     assert off(Y @ pi.values, ld.inverse_dynamics(model, q, v, a)) < ROUNDING
     springs = sum(joint.type not in ("ball", "free") for joint in model.joints for _ in range(joint.v.start, joint.v.stop))
-    assert len(pi.names) % 10 == (3 * model.nv + 2 * springs) % 10
-    assert sum(name.startswith("preload.") for name in pi.names) == springs
+    assert len(pi.names) % 10 == (3 * model.nv + 3 * springs) % 10
+    for kind in "preload.", "offset.":
+        assert sum(name.startswith(kind) for name in pi.names) == springs
 
 
 @EVERY

@@ -43,5 +43,7 @@ def test_energy_and_closures_hold_for_a_hundred_seconds(name, tmp_path, worst):
     result = run_scenario(tmp_path / "scenario.yaml")
     residual = np.abs(ld.constraint_residual(result.model, result.q)).max()
     assert worst("100 s: residual [rad, m]", residual, name) < 1e-10
-    assert worst("100 s: energy balance, relative", result.check["energy_balance_relative"], name) < 1e-8
+    # n_four_bar passes 26 singular configurations; equations within 1e-5 of dependence are left out there
+    most = 5e-8 if name == "n_four_bar" else 1e-8
+    assert worst("100 s: energy balance, relative", result.check["energy_balance_relative"], name) < most
     assert np.ptp(result.q, axis=0).max() > 0.03                                  # it did move

@@ -46,6 +46,7 @@ def test_stays_within_limits(name):
     expected = ("the initial ",) + ("the mechanism passed a singular",) * (name == "n_four_bar")   # loops are closed at the start
     expected += ("the force of panda_joint2 is at its limit of 87 N m from t = 0 s",) * (name == "panda_computed_torque")
     expected += ("the motor of shoulder_pan_joint is at its curve from t = 0.37 s",) * (name == "ur5_motors")
+    expected += ("joints that friction holds creep",) * (name == "ur5_limp")
     assert [note for note in result.notes if not note.startswith(expected)] == []
 
 
@@ -74,7 +75,7 @@ def test_arm_holds_its_posture_on_a_moving_deck():
     deck = Rotation.from_quat(result.q[:, 3:7])
     np.testing.assert_allclose(deck.as_euler("ZYX")[:, 2], 0.21 * np.sin(2 * np.pi * result.t / 8 + 1), atol=1e-12)
     weight = 9.81 * sum(link.mass for link in result.model.description.links)
-    force = deck.apply(result.tau[:, 3:6])[:, 2]
+    force = deck.apply(result.tau[:, 3:6].copy())[:, 2]
     assert np.abs(force / weight - 1).max() < 0.08 and abs(force[result.t < 24].mean() / weight - 1) < 0.005
     assert np.abs(result.q[:, 7:14] - [0.4, 0.3, 0, -1.8, 0, 2.1, 0.8]).max() < 0.01
 

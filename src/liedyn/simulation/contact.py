@@ -245,7 +245,7 @@ def material_scale(contacts: Contacts, ratio) -> np.ndarray:
     """(..., MATERIAL m) factors of the numbers of materials for weights that are ratio (...) times those they were bound with."""
     scale = np.ones((*np.shape(ratio), len(contacts.link), MATERIAL))
     scale[..., STIFFNESS] = np.where(contacts.weighed, np.asarray(ratio)[..., None], 1.0)
-    return scale.reshape(*np.shape(ratio), -1)
+    return scale.reshape(*np.shape(ratio), MATERIAL * len(contacts.link))
 
 
 def _weight(model) -> float:

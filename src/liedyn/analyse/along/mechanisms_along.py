@@ -11,7 +11,7 @@ from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobi
 from liedyn.dynamics.loops.rank import column_scale, least_solution, row_scale
 from liedyn.errors import Place, TrajectoryError, UsageError
 
-_CLOSED = 1e-6          # rad or lengths of the loop, per second for velocities: what six digits in a file leave
+_CLOSED = 1e-5          # rad or lengths of the loop, per second for velocities: what six digits in a file leave, times lever arms
 _MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
 
 

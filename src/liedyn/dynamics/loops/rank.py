@@ -72,15 +72,15 @@ def null_space(model, A) -> np.ndarray:
 
 
 def _scales(model) -> tuple[np.ndarray, np.ndarray]:
-    if "scales" not in model._cache:
+    if "constraint scales" not in model._cache:
         reach, sliding, unit = entry_sizes(model), np.array(model.v_units) == "m", np.zeros(model.nv)
         for one in model.constraints:
             moved = (reach[one.rows] > 0.0).any(axis=0)
             unit[moved] = np.maximum(unit[moved], one.length)
         unit = np.where(sliding, np.where(unit > 0.0, unit, length_of(model.constraints)), 1.0)
         size = np.linalg.norm(reach * unit, axis=1)
-        model._cache["scales"] = unit, np.where(size > 0.0, size, 1.0)
-    return model._cache["scales"]
+        model._cache["constraint scales"] = unit, np.where(size > 0.0, size, 1.0)
+    return model._cache["constraint scales"]
 
 
 def entry_sizes(model) -> np.ndarray:

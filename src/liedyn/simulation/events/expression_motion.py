@@ -16,13 +16,14 @@ from liedyn.simulation.measured import measured_at
 
 
 class ExpressionMotion(NamedTuple):
-    """value, rate [1/s], curvature [1/s^2] (NaN: not known, it depends on the rate of an acceleration or a force), and the bound
-    of the rounding of the value."""
+    """value, rate [1/s], curvature [1/s^2] (NaN: not known, it depends on the rate of an acceleration or a force), the bound of
+    the rounding of the value, and the size of the terms that it is computed from."""
 
     value: float
     rate: float
     curvature: float
     bound: float
+    size: float
 
 
 def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
@@ -43,8 +44,8 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
         slope = jet_along(signals, words, values, e, 0.0, t)[1]
         size += abs(slope) * _terms(model, signals, word, values[word], q) if np.isfinite(slope) else 0.0
     if a is None or unknown_rate:
-        return ExpressionMotion(value, np.nan, np.nan, float(rounding_bound(size)))
-    return ExpressionMotion(value, rate, np.nan if unknown_curvature else curvature, float(rounding_bound(size)))
+        rate = curvature = np.nan
+    return ExpressionMotion(value, rate, np.nan if unknown_curvature else curvature, float(rounding_bound(size)), float(size))
 
 
 def _free_words(words: np.ndarray) -> np.ndarray:

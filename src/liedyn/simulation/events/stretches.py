@@ -19,7 +19,17 @@ from liedyn.errors import ComputationError, Place
 from liedyn.immutable import Immutable
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.held_torques import HeldTorques
-from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
+from liedyn.integrators.problem import (
+    MULTISTEP,
+    NEVER,
+    LoopFigures,
+    Options,
+    Problem,
+    Start,
+    Statistics,
+    Stretch,
+    event_options,
+)
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.zero_crossings import rounding_bound, sign_after, turns_at_once
@@ -38,6 +48,7 @@ from liedyn.simulation.joint_limits.stops import guards_of
 from liedyn.simulation.records.rows import Rows
 from liedyn.simulation.signals.signal_table import SAME_TIME
 
+_ERRORS = 10.0           # of the tolerances of a multistep method: what it makes of an expression in a step
 _MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
 
 
@@ -80,7 +91,8 @@ class Timeline:
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
-        self._at_zero: dict[int, float] = {}                   # expressions of events that have just happened, before their actions
+        self._at_zero: dict[int, float] = {}                   # expressions of events that happen, before their actions
+        self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors hide short flights
 
     @property
     def notes(self) -> dict[str, str]:
@@ -89,6 +101,8 @@ class Timeline:
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: Rows) -> Statistics:
         """Hands its stretches to `rows`, and fills `occurrences`."""
         problem = self.modes.problem
+        options = event_options(options, bool(self.watched) or bool(self._hard.stops))
+        self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
         duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
         for note in late_notes(self.scenario.events, duration):
             self.modes.notes["late"] = note
@@ -198,12 +212,15 @@ class Timeline:
     def _expression(self, k: int, now: Start, derivatives: bool = True) -> ExpressionMotion:
         problem, run = self.modes.problem, None
         if not derivatives and not reads_forces(problem, k):
-            return expression_motion(problem, k, now.t, now.q, now.v)
-        if self.controller is not None:
-            run = RightHandSide(problem, problem.signals)
-            HeldTorques(problem, self.controller, run).show()
-        work = evaluated(problem, now.t, now.q, now.v, run, now.integral)
-        return expression_motion(problem, k, now.t, work.q, work.v, work.a, work.tau)
+            found = expression_motion(problem, k, now.t, now.q, now.v)
+        else:
+            if self.controller is not None:
+                run = RightHandSide(problem, problem.signals)
+                HeldTorques(problem, self.controller, run).show()
+            work = evaluated(problem, now.t, now.q, now.v, run, now.integral)
+            found = expression_motion(problem, k, now.t, work.q, work.v, work.a, work.tau)
+        rtol, atol = self._tolerances
+        return found._replace(bound=max(found.bound, _ERRORS * (atol + rtol * found.size)))
 
     def _heard_only(self, problem: Problem) -> Problem:
         """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
