@@ -51,7 +51,8 @@ def test_a_cost_changes_as_the_adjoint_says(name, method, worst):
 
 def test_accelerations_that_stages_share_do_not_hide_others(worst):
     """A flywheel beside a pendulum: its acceleration is the same number at each stage of rk4, that of the pendulum is not."""
-    links = tuple(Link(name, 1.0, com=(x, 0.0, 0.0), inertia=(0.1, 0, 0, 0.1, 0, 0.1)) for name, x in (("arm", 0.5), ("wheel", 0.0)))
+    links = tuple(Link(name, 1.0, com=(x, 0.0, 0.0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
+                  for name, x in (("arm", 0.5), ("wheel", 0.0)))
     joints = tuple(Joint(f"{link.name}_joint", "continuous", "world", link.name, axes=((0.0, 1.0, 0.0),),
                          coordinates=(Coordinate(),)) for link in links)
     model, d_q = ld.build(Robot("beside", links=links, joints=joints)), np.zeros((STEPS + 1, 2))

@@ -111,7 +111,7 @@ FALLING = {"dt": 1e-3, "steps": 200, "contacts": {"links": {"body": {"sphere": {
 
 @pytest.mark.parametrize("masses", [(1.0, 3.0), (3.0, 1.0)])
 def test_each_variant_sinks_under_its_own_weight(masses):
-    """With a stiffness proportional to the weight, the motion does not depend on the mass, and the force is proportional to it."""
+    """With a stiffness proportional to the weight, the motion does not depend on the mass; the force is proportional to it."""
     runs = ld.rollout(ld.Variants([falling(m) for m in masses]), [0.12, 0.1], [0.0, 0.0], **FALLING)
     assert np.abs(runs.q[0] - runs.q[1]).max() < 1e-12
     force = runs.contacts.force[:, -1, 0] / masses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.codegen.plain import plain
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
-from liedyn.kernels.simulation.task_law import DAMPED
+from liedyn.kernels.simulation.task_law import DAMPED, SWEEPS
 from liedyn.simulation.control_laws.task_space import smallest_mobility
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
@@ -154,6 +156,52 @@ def test_what_the_target_leaves_free_goes_to_the_posture(scenario):
         assert np.abs(run.v[-1]).max() < 1e-4                  # its slowest mode takes a second
         assert not any("singular" in note for note in run.notes)
     assert abs(bent.q[-1, 2] - 0.9) < 1e-4 and abs(rest.q[-1, 2] - 0.9) > 0.1
+
+
+@pytest.mark.parametrize("rpy, xyz, unit", [((0.01, 0.0, 0.0), (0, 0, 0), 1), ((1.1, -0.7, 2.2), (5, 2, -3), 1),
+                                            ((0.4, 0.3, 0.2), (30, 20, 10), 100)])
+@pytest.mark.parametrize("turns", [False, True])
+def test_motion_does_not_depend_on_the_axes_of_the_world_or_on_units(scenario, rpy, xyz, unit, turns):
+    """A planar arm whose target leaves its plane, in a frame that is turned and moved with arm, gravity and target; lengths
+    `unit` times larger numbers, and torques unit^2 times. Out of the plane the target is ignored."""
+    def run(rpy, xyz, unit):
+        robot, turn = yaml.safe_load(PLANAR), Rotation.from_euler("xyz", rpy)
+        for link in robot["links"].values():
+            link["com"] = [unit * x for x in link["com"]]
+            link["inertia"] = [unit**2 * x for x in link["inertia"]]
+        for joint in robot["joints"].values():
+            joint["origin"] = {"xyz": [unit * x for x in joint.get("origin", {"xyz": [0, 0, 0]})["xyz"]]}
+        robot["joints"]["shoulder"]["origin"] = {"xyz": list(xyz), "rpy": list(rpy)}
+        robot["gravity"] = (unit * turn.apply([0, -9.81, 0])).tolist()
+
+        def pose(p, angle):
+            orientation = {"quaternion": (turn * Rotation.from_euler("z", angle)).as_quat().tolist()} if turns else {}
+            return {"xyz": (turn.apply(unit * np.array(p)) + xyz).tolist(), **orientation}
+        target = {"waypoints": [{"t": 0, **pose([0.6, 0.3, 0.2], 0.9)}, {"t": 0.4, **pose([0.5, 0.4, -0.3], 1.3)}]}
+        return run_scenario(scenario(yaml.safe_dump(robot), duration=0.4, integrator=FINE, output_step=0.05,
+                                     initial={"q": {"shoulder": -0.2, "elbow": 1.0, "wrist": 0.3}},
+                                     control=task("hand", target, point=[0.1 * unit, 0, 0])))
+    plain, other = run((0, 0, 0), (0, 0, 0), 1), run(rpy, xyz, unit)
+    np.testing.assert_allclose(other.q, plain.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(other.tau / unit**2, plain.tau, rtol=0, atol=1e-7 * np.abs(plain.tau).max())
+    assert not any("singular" in note for note in (*plain.notes, *other.notes))
+
+
+@pytest.mark.parametrize("m", [3, 6])
+def test_damped_solutions_turn_with_the_axes(m):
+    """The kernel's inverse of J M^-1 J^T against that by eigenvalues of LAPACK: regular, damped and zero ones, and equal ones."""
+    rng, kernels = np.random.default_rng(m), plain("kernels.simulation.task_law")
+    for values in (np.linspace(1, 2, m), np.r_[np.ones(m - 1), 3e-4], np.r_[0.0, 2e-4, np.ones(m - 2)], np.ones(m)):
+        X = np.linalg.qr(rng.standard_normal((m, m)))[0]
+        A, r = X * values @ X.T, rng.standard_normal(m)
+        task = SimpleNamespace(rows=np.arange(m), A=A.ravel().copy(), r=r.copy(), turns=np.zeros(SWEEPS * m * (m - 1)))
+        kernels.rotate_to_axes(task)
+        found = task.A.reshape(m, m)
+        assert np.abs(found - np.diag(np.diag(found))).max() < 1e-14
+        task.r *= [kernels.damped_inverse(x) for x in np.diag(found)]
+        kernels.rotate_back_from_axes(task)
+        lack = np.maximum(DAMPED - values, 0.0)
+        np.testing.assert_allclose(task.r, X / (values + lack**2 / DAMPED) @ X.T @ r, rtol=0, atol=1e-10)
 
 
 def test_out_of_reach_it_is_damped_and_says_so(scenario):

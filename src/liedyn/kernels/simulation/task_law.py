@@ -41,7 +41,7 @@ DAMPED = 1e-3
 SWEEPS = 6               # of Jacobi's method, which converges quadratically: 6 x 6 matrices are diagonal to rounding after 5 to 6
 _NONE = 1e-300           # avoids division by zero
 _EQUAL = 1e-40           # of a scaled matrix: entries below 1e-20 leave a pair of directions as it is
-AXIS = 1e-9             # of the distance from the origin of the world: a point that is closer to all axes is not moved, but by rounding
+AXIS = 1e-9             # of the distance from the world's origin: a point that is closer to all axes is moved by rounding alone
 
 
 class Task(NamedTuple):
@@ -159,7 +159,7 @@ def mobility(task, tree, q):
 
 @primitive
 def scale_mobility(task, work):
-    """A and r with turning and moving divided by the root of their mean mobility, which is kept in `scale`: numbers without units."""
+    """Make A and r free of units: turning and moving are divided by the root of their mean mobility, kept in `scale`."""
     m = task.rows.size
     for i in range(m):
         task.scale[i] = unit_of_mobility(task, mean_mobility(task, i), task.rows[i] // 3, work)
@@ -181,7 +181,7 @@ def mean_mobility(task, i):
 
 @primitive
 def unit_of_mobility(task, mean, moves, work):
-    """1 / sqrt(mean), or 0 where the mean consists of rounding errors: the point is on the axes of all joints, or none turns it."""
+    """1 / sqrt(mean), or 0 where the mean is rounding: the point is on the axes of all joints, or none turns the link."""
     rounding = number_like(work.q, _NONE)
     if moves:
         for k in range(task.Psi.size):
