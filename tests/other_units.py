@@ -24,7 +24,7 @@ def in_units(robot: Robot, length: float = 1.0, mass: float = 1.0, time: float =
     def joint(one: Joint) -> Joint:
         screws = tuple((*s[:3], *(x * (length if unit == "rad" else 1.0) for x in s[3:]))
                        for s, unit in zip(one.screws, one.units, strict=False))
-        figures = tuple(coordinate(c, unit) for c, unit in zip(one.coordinates, one.units, strict=False)) if one.coordinates else ()
+        figures = tuple(coordinate(c, unit) for c, unit in zip(one.coordinates or (), one.units, strict=False))
         return replace(one, origin=pose(one.origin), screws=screws, coordinates=figures, pitch=one.pitch * length)
 
     return replace(robot, links=tuple(map(link, robot.links)), joints=tuple(map(joint, robot.joints)),

@@ -81,7 +81,8 @@ def test_inverse_then_forward_returns_the_motion(model, tmp_path):
     for along in (dynamics_along(model, forces, "forward", order=ORDER),
                   dynamics_along(model, forces, "hybrid", [model.joint_names[1]], order=ORDER),
                   dynamics_along(model, forces, "hybrid", ["*"], order=ORDER)):
-        assert not [note for note in along.notes if "limits are exceeded" not in note] and [name for name, _, _ in along.columns] == [name for name, _, _ in made.columns]
+        assert not [note for note in along.notes if "limits are exceeded" not in note]
+        assert [name for name, _, _ in along.columns] == [name for name, _, _ in made.columns]
         found = columns(along)
         for kind, expected in (("a", v[:, 1:]), ("tau", tau)):
             error = np.abs(table(model, found, kind, ORDER + 1) - expected).max(axis=(0, 2))

@@ -40,7 +40,7 @@ def test_a_ball_rests_on_a_floor_at_any_height(robot, method, height, restitutio
     """It fell through floors that are not at zero: the side of an event was guessed from differences below rounding."""
     with pytest.warns(ld.LiedynWarning, match="come to an end"):
         found = run(robot, bounce(height, restitution), duration=2.0, q=height + 0.7, method=method)
-    coarse = method in ("BDF", "LSODA") and height == 1000.0       # flights below 1e-11 m times its size are not resolved by these
+    coarse = method in ("BDF", "LSODA") and height == 1000.0       # these do not resolve flights below 1e-11 of it
     fall = np.sqrt(2 * 0.7 / G)
     end = fall * (1 + restitution) / (1 - restitution)
     assert found.status == "complete"
@@ -94,16 +94,17 @@ def test_zero_that_is_reached_where_a_step_ends_is_an_event(robot, method, case)
     joints = {"break of a torque": {"z": {"torque": "step(t - 0.5)"}}, "waypoint": waypoints}.get(case)
     others = {"other": {"at": 0.5, "do": "record"}} if case == "timed event" else {}
     found = run(robot, {**others, "hit": {"when": "q(z)", "value": 0.5, "do": "stop"}}, v=0.0 if case == "waypoint" else 1.0,
-                gravity=0.0, method=method, duration=0.5 if case == "final time" else 1.0, **({"joints": joints} if joints else {}))
+                gravity=0.0, method=method, duration=0.5 if case == "final time" else 1.0,
+                **({"joints": joints} if joints else {}))
     names = [one.name for one in found.events]
     assert names == ([*others, "hit"]) and abs(found.events[-1].t - 0.5) < 1e-12
     assert abs(found.t[-1] - 0.5) < 1e-12
 
 
 def test_simultaneous_events_happen_in_the_order_of_the_file(robot):
-    events = {"b": {"when": "q(z)", "value": np.nextafter(0.5, 1), "do": "record"}, "timed": {"at": 0.5, "do": "record"},
-              "a": {"when": "q(z)", "value": 0.5, "do": "record"}, "c": {"when": "q(z)", "value": np.nextafter(0.5, 0), "do": "record"}}
-    events["b"]["value"], events["c"]["value"] = float(events["b"]["value"]), float(events["c"]["value"])
+    events = {"b": {"when": "q(z)", "value": float(np.nextafter(0.5, 1)), "do": "record"}, "timed": {"at": 0.5, "do": "record"},
+              "a": {"when": "q(z)", "value": 0.5, "do": "record"},
+              "c": {"when": "q(z)", "value": float(np.nextafter(0.5, 0)), "do": "record"}}
     found = run(robot, events, v=1.0, gravity=0.0)
     assert [one.name for one in found.events] == ["b", "timed", "a", "c"]
     del events["timed"]
@@ -114,7 +115,8 @@ def test_simultaneous_events_happen_in_the_order_of_the_file(robot):
 @pytest.mark.parametrize("q, v, events", [
     (0.0, 1.0, {"a": {"when": "q(z)", "value": 0.5, "do": "record"}}),
     (0.0, 1.0, {"a": {"when": "q(z)", "value": 1.25, "do": "record"}}),                          # at the final time
-    (0.5, 0.0, {"a": {"when": "q(z)", "direction": "falling", "debounce": 0.1, "do": {"impact": {"joint": "z", "restitution": 0.9}}}}),
+    (0.5, 0.0, {"a": {"when": "q(z)", "direction": "falling", "debounce": 0.1,
+                      "do": {"impact": {"joint": "z", "restitution": 0.9}}}}),
     (0.0, 1.0, {"a": {"when": "sin(30*q(z))", "do": "record"}}),
     (0.3, 0.0, {"a": {"when": "q(z)", "value": 0.3, "do": "record"}}),
     (0.0, 1.0, {"a": {"when": "q(z)", "do": "record"}}),
@@ -156,7 +158,8 @@ links:
   upper: {shape: {box: [0.04, 0.04, 0.5]}, density: 900, com: [0, 0, 0.25]}
   lower: {shape: {box: [0.03, 0.03, 0.4]}, density: 900, com: [0, 0, 0.2]}
 joints:
-  shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -0.4, upper: 1.9, velocity: 20, effort: 10}}
+  shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0],
+             limits: {lower: -0.4, upper: 1.9, velocity: 20, effort: 10}}
   elbow: {type: revolute, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, 0.5]},
           limits: {lower: -0.2, upper: 1.3, velocity: 40, effort: 5}}
 """, encoding="utf-8")

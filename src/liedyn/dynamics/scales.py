@@ -1,6 +1,6 @@
 """Characteristic length, mass and time of a robot: with them, numbers of different units are compared (ranks, norms, tolerances).
 
-They follow from the bodies, the joints and the size of gravity alone. Therefore they change with the units of the robot as a length,
+They follow from the bodies, the joints and the size of gravity alone. So they change with the units of the robot as a length,
 a mass and a time do, and do not depend on where the robot stands or how the world is oriented.
 """
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Scales(NamedTuple):
 def scales_of(model: Model) -> Scales:
     """The scales of a model, computed once.
 
-    length   longest of: distances between axes that turn on one moving body, distances from such an axis to the centre of mass of its
+    length   longest of: distances between axes that turn on one moving body, distances from such an axis to the mass centre of its
              body, and radii of gyration; 1 m for a robot without any
     mass     of all moving bodies; 1 kg where they have none
     time     sqrt(length/g): of a pendulum of that length; without gravity that of the stiffest joint spring; 1 s without either

@@ -203,8 +203,9 @@ class Options:
     rho: float = 0.9
 
 
-_EVENT_FACTOR = 1e-4       # of tolerances. BDF and LSODA restart with order 1 after each event: by the default tolerances, impacts
-                           # of a bouncing ball are found 9e-6 s off, by tightened ones 9e-10 s
+# of tolerances. BDF and LSODA restart with order 1 after each event: by the default tolerances, impacts of a bouncing ball are
+# found 9e-6 s off, by tightened ones 9e-10 s
+_EVENT_FACTOR = 1e-4
 MULTISTEP = "BDF", "LSODA"
 
 

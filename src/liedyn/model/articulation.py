@@ -59,7 +59,7 @@ def _vanishing(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndar
 def _without_joint(AI, S, U, D, rotor) -> np.ndarray:
     """Pi = AI - U D^-1 U^T with U = AI S: the inertia that the joint hands on (K1 Table 3).
 
-    Computed as L^T AI L + K J K^T with K = U D^-1, L = 1 - S K^T and the armature J: a sum of squares stays symmetric and positive
+    Computed as L^T AI L + K J K^T with K = U D^-1, L = 1 - S K^T and the armature J: a sum of squares is symmetric and positive
     semidefinite, and S^T Pi S vanishes to the square of the rounding. With the difference, rounding left in that block grows from
     joint to joint, until after some 90 ball joints it exceeds the inertia."""
     K = np.linalg.solve(D, U.T).T

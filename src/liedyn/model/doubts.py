@@ -36,7 +36,7 @@ CODES: dict[str, str] = {
 
 TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
 SEMIDEFINITE_ROUNDING = 1e-9         # of the largest principal inertia: a negative one that small is rounding
-NO_INERTIA = 1e-12                   # m^2, in SI since files are: below a micrometre's radius of gyration is noise of CAD programs
+NO_INERTIA = 1e-12                   # m^2, in SI since files are: a radius of gyration below 1 um is noise of CAD programs
 GYRATION = (1e-4, 10.0)              # m, in SI since it looks for wrong units: outside is absurd for a robot's body
 DEPENDENT = 1e-9                     # of screws of unit length: a singular value below it is rounding of a printed number
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number

@@ -16,8 +16,8 @@ from liedyn.immutable import Immutable
 from liedyn.joints.kinds import FREE, FRICTION_SPEED, SCREW
 from liedyn.model.model import Model
 
-# All of these judge the regressor in characteristic units of the robot (`scales`): masses, first moments and moments of inertia, joint
-# torques and joint forces are numbers of one kind there.
+# All of these judge the regressor in characteristic units of the robot (`scales`): masses, first moments and moments of inertia,
+# joint torques and joint forces are numbers of one kind there.
 TOLERANCE = 1e-10     # of the strongest parameter's effect: one with less has no effect but rounding
 WEAK = 1e-4           # of the same: a parameter with less acts because an angle of the robot file is not quite a right one
 _CLEAR = 1e3          # minimum ratio between the last pivot of the rank and the first beyond it

@@ -26,7 +26,7 @@ from liedyn.simulation.names import bind_joints, find, phase_rules
 from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
-_BALANCED = 1e-6         # of the largest force there, or of the weight and its moment about the robot's length: rounding of people
+_BALANCED = 1e-6         # of the largest force there, or of the weight and its moment about the robot's length: people round
 _AT_LIMIT = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
 
 

@@ -67,8 +67,8 @@ def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     rates, by_state, rate_by_state = zip(*(_motion(model, signals, word, q, v) for word in moving), strict=True)
     for e, ds, d_rate in zip(np.eye(len(moving)), by_state, rate_by_state, strict=True):
         first = jet_along(signals, words, values, e, 0.0, t)[1]
-        bent = (jet_along(signals, words, values, rates + e, 1.0, t)[2] - jet_along(signals, words, values, rates - e, 1.0, t)[2]) / 4
-        out += bent * ds + first * d_rate
+        bent = jet_along(signals, words, values, rates + e, 1.0, t)[2] - jet_along(signals, words, values, rates - e, 1.0, t)[2]
+        out += bent / 4 * ds + first * d_rate
     return out
 
 

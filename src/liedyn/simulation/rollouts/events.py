@@ -352,8 +352,8 @@ class _MidStep:
         return near & (self.sides[k] * self._motion_of_readings(k)[1] < 0.0) if near.any() else near
 
     def _risen(self, k, length) -> np.ndarray:
-        """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none, or
-        another event happens before."""
+        """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none,
+        or another event happens before."""
         found, share, who = np.zeros(len(k)), 1.0, self.who[k]
         while share > _FINEST:
             share *= 0.5
@@ -464,9 +464,9 @@ _DO = {Stop: _MidStep._stop, Note: _MidStep._go_by, Set: _MidStep._put, Impact: 
 
 
 def first_beyond(left, begin) -> np.ndarray:
-    """(n,) shares in (begin, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse quadratic
-    interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for arrays from
-    1.15 on."""
+    """(n,) shares in (begin, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse
+    quadratic interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for
+    arrays from 1.15 on."""
     n = len(begin)
     x1, x2 = begin.copy(), np.ones(n)
     f1, f2, t = np.maximum(left(x1), np.finfo(float).tiny), left(x2), np.full(n, 0.5)
