@@ -46,7 +46,7 @@ class Scales(NamedTuple):
 def scales_of(model: Model) -> Scales:
     """The scales of a model, computed once.
 
-    length   longest of: distances between axes that turn on one moving body, distances from such an axis to the mass centre of its
+    length   longest of: distances of axes that turn on one moving body, distances from such an axis to the mass centre of its
              body, and radii of gyration; 1 m for a robot without any
     mass     of all moving bodies; 1 kg where they have none
     time     sqrt(length/g): of a pendulum of that length; without gravity that of the stiffest joint spring; 1 s without either

@@ -41,6 +41,7 @@ class JointFit:
     size        root mean square of the torque that the candidate explains [N m | N]
     force       root mean square of the fitted torque [N m | N]
     scale       standard deviation of the scale of the measured torque, as far as the fit determines it; infinite if it does not
+    rounding    torques that are rounding, 1e-12 of the largest one of the robot [N m | N]
     """
 
     joint: str
@@ -52,18 +53,19 @@ class JointFit:
     size: float
     force: float
     scale: float
+    rounding: float = 0.0
 
     @property
     def explained(self) -> bool:
         """Whether the model explains the torque up to noise, or up to a thousandth."""
-        known = self.candidate and self.size > _MATERIAL * self.force
+        known = self.candidate and self.size > max(_MATERIAL * self.force, self.rounding)
         unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.noise
         return not (known or unknown)
 
     @property
     def material(self) -> bool:
         """Whether the residual is more than a thousandth of the torque."""
-        return self.residual > _MATERIAL * self.force
+        return self.residual > max(_MATERIAL * self.force, self.rounding)
 
     @property
     def white(self) -> bool:
@@ -99,7 +101,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         shifts[k] = test.shifts[:, most] * significant
         out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
                             _CAUSES[names[most]] if significant else "", score * significant, size * significant,
-                            float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")])))
+                            float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")]), least))
     return tuple(out), shifts
 
 

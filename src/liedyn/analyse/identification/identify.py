@@ -311,6 +311,8 @@ def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
 def _resembles(joint: JointFit) -> str:
     if joint.candidate:
         return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
+    if not joint.noise > 0.0:
+        return "coloured, without noise"
     return f"coloured, {joint.residual / joint.noise:.2g} times the noise"
 
 
