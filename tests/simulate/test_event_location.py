@@ -130,6 +130,19 @@ def test_a_rollout_has_the_events_of_the_run(robot, q, v, events):
     np.testing.assert_allclose(together.events.t, [one.t for one in alone.events], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("below, suspected", [(1e-7, True), (1e-5, True), (-1e-5, False), (1e-3, False)])
+def test_a_rollout_warns_of_events_that_pass_twice_within_a_step(robot, below, suspected):
+    """The apex of a throw is above the value by `below`; 1e-3 m is found as two events, as it takes longer than a step."""
+    events = {"peak": {"when": "q(z)", "value": 0.5 * 9.0 / G - below, "do": "record"}}
+    found = ld.rollout(ld.load(robot), [[0.0], [0.0]], [[3.0], [1.0]], dt=1e-2 if below < 1e-3 else 1e-3,
+                       steps=60 if below < 1e-3 else 600, events=events)
+    alone = run(robot, events, v=3.0, duration=0.6)
+    assert len(alone.events) == 2 * (below > 0)
+    assert [("may pass its value and return" in note, "run 0 before t = 0.3" in note, "1 runs" in note)
+            for note in found.notes] == [(True, True, True)] * suspected
+    assert len(found.events) == 2 * (below == 1e-3)
+
+
 def test_an_impact_whose_condition_is_elsewhere_does_not_lock(tmp_path):
     """`impact` of y where x passes zero: the velocity of y becomes -1/2 times its value, whatever its sign."""
     w = 2 * np.pi * 1.35

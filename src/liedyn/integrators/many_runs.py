@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.codegen.lines import width
-from liedyn.codegen.steps.whole_step import TIMES, Rows, WholeStep, whole_step
+from liedyn.codegen.steps.whole_step import OF_EVENT, TIMES, Rows, WholeStep, whole_step
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.calling.cores import cores
 from liedyn.dynamics.calling.threads import on_threads
@@ -102,7 +102,14 @@ class Runs:
     def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> Runs:
         n = len(q)
         none = np.zeros(n, dtype=np.int64)
-        return cls(q.copy(), v.copy(), np.zeros((n, 1 + events)), none, last.copy(), np.full(n, -1), none.copy())
+        return cls(q.copy(), v.copy(), _no_work(n, events), none, last.copy(), np.full(n, -1), none.copy())
+
+
+def _no_work(n: int, events: int) -> np.ndarray:
+    """(n, 1 + OF_EVENT events) as of a `WholeStep`, where nothing is known yet."""
+    work = np.zeros((n, 1 + OF_EVENT * events))
+    work[:, 1 + events:1 + 3 * events] = np.nan
+    return work
 
 
 @dataclass(frozen=True, eq=False)

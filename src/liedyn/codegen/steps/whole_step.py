@@ -32,6 +32,7 @@ TIMES = 3            # of a step, at which signals are read: its beginning, midd
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
 _REACHED = np.finfo(float).tiny      # a reading below it is zero or on the other side
+OF_EVENT = 4         # numbers in `work`
 OPEN = 1e-5          # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
 # cache for code beside the processor
@@ -47,7 +48,9 @@ class WholeStep:
     curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
     values    (N, k) numbers, for a run by itself `numbers`: as of a `Step`
     q, v      (N, nq), (N, nv)
-    work      (N, 1 + events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more
+    work      (N, 1 + 4 events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more;
+              then of each event what it read two steps and one step ago (NaN: not known); then when it was first suspected to be
+              passed twice within a step (0: never)
     code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
               far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other, BAD_READING where that of an
               event is not finite: else RUNNING. What is written of a run with another code is worthless, but for EVENT: one
@@ -93,6 +96,13 @@ def kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch
     return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
 
 
+def may_be_passed_twice(x, y, z):
+    """1 where the parabola through three values at equal distances, which are positive, is below zero between them; else 0."""
+    bent, slope = x - 2.0 * y + z, z - x
+    below = where_less(8.0 * y * bent, slope * slope, where_less(slope * slope, 4.0 * bent * bent, 1.0, 0.0), 0.0)
+    return where_less(0.0, bent, where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0), 0.0)
+
+
 class Runs(Scene):
     """signals: at each of the times of a step; shared: inputs that all runs share."""
 
@@ -110,7 +120,7 @@ class Runs(Scene):
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
         """Of the inputs."""
         return {"clock": 1 + TIMES, "curves": TIMES * TERMS * curves, "values": values, "q": model.nq, "v": model.nv,
-                "work": 1 + len(self.directions)}
+                "work": 1 + OF_EVENT * len(self.directions)}
 
     def read_at(self):
         """Times of signals, and their curves then."""
@@ -138,16 +148,22 @@ class Runs(Scene):
 
     def unless_events(self, code, **after):
         """(code, what the arrays hold after the step): as before it where an event happens."""
-        sides, readings = [], self.readings(after["q"], after["v"])
+        sides, readings, count = [], self.readings(after["q"], after["v"]), len(self.directions)
         happens = unread = float(RUNNING)
-        for x, side, direction in zip(readings, self.given["work"][1:], self.directions, strict=True):
+        known_sides, pairs, suspected = np.split(self.given["work"][1:], [count, 3 * count])
+        history, suspicions = [], []
+        for x, side, direction, before, when in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2), suspected,
+                                                    strict=True):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
             there = where_less(direction * side, 0.0, float(EVENT), happens) if direction else float(EVENT)
             happens = where_less(passed, _REACHED, where_less(0.5, known, there, happens), happens)
             unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
-        code, after["work"] = _first(code, unread, happens), [*after["work"], *sides]
+            history += [before[1], x]
+            twice = may_be_passed_twice(side * before[0], side * before[1], passed)
+            suspicions.append(where_less(0.0, twice, where_less(0.0, when, when, self.times[-1]), when))
+        code, after["work"] = _first(code, unread, happens), [*after["work"], *sides, *history, *suspicions]
         return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]
                       for name, values in after.items()}
 

@@ -245,6 +245,18 @@ class EventHandler:
                     getattr(x, name)[who] = getattr(y, name)
             moving.begins[who] = 0
 
+    def notes(self, moving: Runs) -> list[str]:
+        """Events that may be passed twice within a step, which is not found."""
+        suspected = moving.work[:, 1 + 3 * len(self.events.watched):]
+        out = []
+        for column, event in enumerate(self.events.watched):
+            runs = np.flatnonzero(suspected[:, column] > 0.0)
+            if len(runs):
+                out.append(f"event {event.name}: its expression may pass its value and return within a step, which is not found "
+                           f"(run {runs[0]} before t = {suspected[runs[0], column]:.6g} s, {len(runs)} runs in all): use a "
+                           "shorter dt, or ld.simulate")
+        return out
+
     def note(self, event: int, who, t, before, after) -> None:
         name = np.full(len(who), self.events.all[event].name)
         self._found.append((who, t, name, *before, *after))
@@ -271,11 +283,12 @@ class _MidStep:
 
     @property
     def sides(self) -> np.ndarray:
-        return self.work[:, 1:]
+        return self.work[:, 1:1 + len(self.directions)]
 
     def hand_back(self, moving: Runs, steps) -> None:
         who, ended = self.who, self.codes != RUNNING
-        self.q[ended], self.v[ended], self.work[ended] = self.runs.model.neutral(), 0.0, 0.0
+        self.q[ended], self.v[ended], self.work[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
+        self.work[:, 1 + len(self.directions):1 + 3 * len(self.directions)] = np.nan # readings of another motion
         for x, y in ((moving.q, self.q), (moving.v, self.v), (moving.work, self.work)):
             x[who] = y
         moving.ended[who[ended]], moving.codes[who[ended]] = steps[ended], self.codes[ended]
@@ -323,7 +336,7 @@ class _MidStep:
         sides, who = self.sides[k], self.who[k]
         self.handler.armed[who] |= np.abs(readings) > self.handler.bounds[who]
         stays = np.isnan(sides) | (readings == 0.0) | ~self.handler.armed[who]
-        self.work[k, 1:] = np.where(stays, sides, np.sign(readings))
+        self.work[k, 1:1 + len(self.directions)] = np.where(stays, sides, np.sign(readings))
 
     def _go_to_event(self, k) -> None:
         """To the first moment at which one is passed, and what it does."""
@@ -336,7 +349,7 @@ class _MidStep:
         q, v, work, readings, codes = self.after(k, share * length)
         passed, came = self._passed(k, readings), self.sides[k].copy()
         self._set(k, self.t[k] + share * length, q, v, work, readings)
-        self.work[k, 1:] = came
+        self.work[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
         passed |= self.almost(k, readings)                      # equal but for rounding: in the order of the file
         for column, i in enumerate(self.numbers):
@@ -381,7 +394,7 @@ class _MidStep:
         last = self.handler.last[who][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
         self.handler.armed[who] = carried | ~zero
-        self.work[k, 1:] = np.where(over, np.nan, sides)
+        self.work[k, 1:1 + len(self.directions)] = np.where(over, np.nan, sides)
         impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
         turned = (came * rate >= 0.0) | (sides == came) | (np.abs(rate) * (self.end[k] - self.t[k])[:, None] <= bounds)
         ends = fired & impacts & zero & turned & ~resolvable(rate, curvature, bounds, self.t[k][:, None])

@@ -242,7 +242,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
-    doubts = partial(notes_of, asked, problem, runs, dt, method)
+    doubts = partial(notes_of, (*asked.notes, *handler.notes(moving)) if asked else (), problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)

@@ -141,10 +141,10 @@ def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: b
     return runs.model._cache.get("rollout without doubts") == alike
 
 
-def notes_of(events: Events | None, *first_run) -> tuple[str, ...]:
-    """What is doubtful about a rollout. first_run: the other arguments of `stiff_notes`."""
+def notes_of(of_events: tuple[str, ...], *first_run) -> tuple[str, ...]:
+    """What is doubtful about a rollout. of_events: about its events; first_run: the other arguments of `stiff_notes`."""
     problem, runs, _, _, t, q, _ = first_run
-    return (*(events.notes if events else ()), *stiff_notes(*first_run), *singular_notes(problem, runs, t, q))
+    return (*of_events, *stiff_notes(*first_run), *singular_notes(problem, runs, t, q))
 
 
 def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:
