@@ -71,6 +71,25 @@ def test_no_ball_of_a_rollout_passes_its_floor(robot, height, target):
     np.testing.assert_allclose(times, fall * (1 + 2 * np.cumsum(np.append(0.0, speeds[1:]))), atol=1e-10 * max(1.0, height))
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "BDF"])
+@pytest.mark.parametrize("height, q, v, restitution", [
+    (0.3, 1e-4, 0.0, 0.9), (0.0, 1e-4, 0.0, 0.1), (0.3, 0.0, 1e-3, 0.6), (0.0, 0.0, 1e-3, 0.1), (0.3, 0.0, 1e-7, 0.1),
+    (0.0, 0.0, 1e-7, 0.6)])
+def test_small_bounces_end_in_rest(robot, method, height, q, v, restitution):
+    """Thrown from the floor, or dropped from near it: some fell through when the bounces had ended."""
+    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+        found = run(robot, bounce(height, restitution), q=height + q, v=v, method=method, duration=0.5)
+    assert found.q.min() >= height - 1e-12 and np.abs(found.q[-1] - height) < 1e-12 and found.v[-1] == 0.0
+
+
+@pytest.mark.parametrize("v", [1e-3, 1e-7])
+@pytest.mark.parametrize("height", [0.0, 0.3])
+def test_small_bounces_of_a_rollout_end_it(robot, height, v):
+    with pytest.warns(ld.LiedynWarning):
+        found = ld.rollout(ld.load(robot), [[height]], [v], dt=1e-3, steps=500, every=10, events=bounce(height, 0.6))
+    assert not found.complete.any() and not (found.q < height - 1e-12).any()
+
+
 def test_a_ball_that_begins_on_its_floor_stays_there(robot):
     with pytest.warns(ld.LiedynWarning, match="come to an end at t = 0 s"):
         found = run(robot, bounce(0.3, 0.5), q=0.3)
@@ -195,6 +214,6 @@ def test_signs_follow_from_value_rate_and_curvature(value, rate, curvature, boun
 
 @pytest.mark.parametrize("rate, curvature, bound, t, found", [
     (1e-3, -9.81, 1e-14, 1.0, True), (1e-8, -9.81, 1e-14, 1.0, False),      # height 5e-8, 5e-18
-    (1e-14, -9.81, 0.0, 1.0, False), (1.0, 9.81, 1e-3, 1.0, True), (0.0, -9.81, 1e-14, 1.0, False)])
+    (1e-14, -9.81, 0.0, 1.0, False), (1e-8, 9.81, 0.0, 1.0, True), (1.0, 9.81, 1e-3, 1.0, True), (0.0, -9.81, 1e-14, 1.0, False)])
 def test_flights_are_resolved_where_value_and_time_show_them(rate, curvature, bound, t, found):
     assert resolvable(rate, curvature, bound, t) == found

@@ -10,7 +10,8 @@ import numpy as np
 
 # epsilons of the terms of an expression: what rounding may make of its value. A chain of transforms of 30 links stays below half
 ROUNDING = 64.0
-_SPACINGS = 64.0         # of the time: a flight that is no longer cannot be told from none
+_CLEAR = 4.0             # bounds: flights that are higher are seen above their rounding by halving the time until their end
+_SPACINGS = 64.0         # of the duration of a run: a flight that is no longer cannot be told from none
 
 
 def rounding_bound(size):
@@ -26,16 +27,21 @@ def sign_after(value, rate, curvature, bound):
     return np.where(np.abs(value) > bound, np.sign(value), by_motion)
 
 
-def resolvable(rate, curvature, bound, t):
+def resolvable(rate, curvature, bound, duration):
     """Whether an expression that leaves zero at `rate` and is turned round by `curvature` exceeds its rounding before it is back,
-    and is back at a later time. True where it is not turned round."""
+    and is back at a time that a run of this duration can tell from now. True where it is not turned round."""
     rate, curvature = np.asarray(rate, dtype=float), np.asarray(curvature, dtype=float)
     back = (rate * curvature < 0.0) | (rate == 0.0)
     with np.errstate(all="ignore"):
-        duration = 2.0 * np.abs(rate / curvature)
-    return ~(back & (turns_at_once(rate, curvature, bound) | (rate == 0.0) | (duration <= _SPACINGS * np.spacing(np.abs(t)))))
+        flight = 2.0 * np.abs(rate / curvature)
+    return ~(back & (hidden(rate, curvature, _CLEAR * np.asarray(bound)) | (rate == 0.0) | (flight <= _SPACINGS * np.spacing(np.abs(duration)))))
+
+
+def hidden(rate, curvature, bound):
+    """Whether the curvature makes good for the rate, whatever its sign, within the rounding of the value."""
+    return rate * rate <= 2.0 * np.abs(curvature) * bound
 
 
 def turns_at_once(rate, curvature, bound):
     """Whether the curvature turns an expression round before it exceeds its rounding."""
-    return (rate * curvature < 0.0) & (rate * rate <= 2.0 * np.abs(curvature) * bound)
+    return (rate * curvature < 0.0) & hidden(rate, curvature, bound)

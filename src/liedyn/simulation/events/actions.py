@@ -11,7 +11,7 @@ from liedyn.dynamics.loops.rank import row_scale, without_rounding
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.evaluation import evaluated
-from liedyn.integrators.zero_crossings import ROUNDING, resolvable
+from liedyn.integrators.zero_crossings import hidden, resolvable
 from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
 from liedyn.io.scenarios.scenario import Rule
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
@@ -25,6 +25,7 @@ from liedyn.simulation.joint_limits.stops import Stop as JointStop
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
 
+_UNCHANGED = 1e-9        # of the rate of an expression: an impact that changes less does not act on it
 _CLOSED = 1e-6           # rad | lengths of the loop: what may be missing where a loop closes
 
 
@@ -132,9 +133,10 @@ class Actions:
             def becomes(e: float) -> Moment:
                 return collided(moment, problem, np.eye(self.model.nv)[[k]], -e * moment.v[[k]], {k})
             after = becomes(action.restitution)
-            if action.restitution > 0.0 and not self._accumulates(moment, after, t, event):
+            ends = self._accumulates(moment, after, t, event)
+            if action.restitution > 0.0 and not ends:
                 return after
-            return self._close_contact(becomes(0.0), k, float(np.sign(moment.v[k])), t, event)
+            return self._close_contact(becomes(0.0), k, 0.0 if ends else float(np.sign(moment.v[k])), t, event)
         row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
         if approach >= 0.0:
@@ -152,11 +154,16 @@ class Actions:
         came, leaves = self.expression(before), self.expression(after)
         if np.isnan(leaves.curvature):
             return self.short.get(event.name, 0) >= REST_AFTER
-        reversed_ = came.rate * leaves.rate <= 0.0 or abs(came.rate) <= ROUNDING * np.finfo(float).eps * abs(leaves.rate)
-        return bool(reversed_ and not resolvable(leaves.rate, leaves.curvature, leaves.bound, t))
+        if abs(came.rate - leaves.rate) <= _UNCHANGED * max(abs(came.rate), abs(leaves.rate)) and before.v.any():
+            return False                                       # the condition is elsewhere
+        duration, bound = self.modes.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))
+        still = leaves.rate * leaves.curvature >= 0.0 and hidden(leaves.rate, leaves.curvature, bound)
+        turned = came.rate * leaves.rate <= 0.0 or hidden(came.rate, leaves.curvature, bound)
+        return bool(turned and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
 
     def _close_contact(self, moment: Moment, k: int, came: float, t: float, event: Event) -> Moment:
-        """The coordinate rests at a stop where it is, as long as its force presses it on."""
+        """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the
+        stop has ended, 0: the stop is where the force presses."""
         place, name = int(coordinates(self.model)[k]), self.model.v_names[k]
         v = moment.v.copy()
         v[k] = 0.0                                             # also of rounding

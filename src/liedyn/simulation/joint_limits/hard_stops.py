@@ -120,7 +120,8 @@ class HardStops:
             return []
         back = _away(at, evaluated(problem, t, moment.q, moment.v).a)
         bounds = rounding_bound([abs(stop.limit) for stop in at])
-        return [stop for stop, u, ok in zip(at, away, resolvable(away, back, bounds, t), strict=True) if u > 0.0 and not ok]
+        found = resolvable(away, back, bounds, self.duration)
+        return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
 
     def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""

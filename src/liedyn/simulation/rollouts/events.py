@@ -17,7 +17,7 @@ from liedyn.dynamics.loops.rank import without_rounding
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
-from liedyn.integrators.zero_crossings import resolvable, sign_after
+from liedyn.integrators.zero_crossings import hidden, resolvable, sign_after
 from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
@@ -34,6 +34,7 @@ STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those
 _MOST = 100              # events of one run within a step
 _AROUND = 0.1            # of a step: readings at half and whole of it before and after give a reading's derivatives, to its 4th
                          # power
+_SHORTEST = 100          # steps: the search for a moment ends at 1e-13 of a step, which is the rounding of a run of so many
 _ROUNDS, _FINEST = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
 _ON_STEPS = 1e-9         # of a step: times that are one
 
@@ -396,8 +397,10 @@ class _MidStep:
         self.handler.armed[who] = carried | ~zero
         self.work[k, 1:1 + len(self.directions)] = np.where(over, np.nan, sides)
         impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
-        turned = (came * rate >= 0.0) | (sides == came) | (np.abs(rate) * (self.end[k] - self.t[k])[:, None] <= bounds)
-        ends = fired & impacts & zero & turned & ~resolvable(rate, curvature, bounds, self.t[k][:, None])
+        still = (rate * curvature >= 0.0) & hidden(rate, curvature, bounds)
+        turned = (came * rate >= 0.0) | (sides == came) | still
+        duration = max(self.runs.steps, _SHORTEST) * self.handler.step
+        ends = fired & impacts & zero & turned & (still | ~resolvable(rate, curvature, bounds, duration))
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = AGAIN
 
