@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -68,10 +67,15 @@ class Copy:
                 _end(process)
             output.seek(0)
             text = output.read().decode(errors="replace")
+        events = self._events()
         if code is None:
-            return "timeout", self._last()
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", text, re.MULTILINE)
-        return ("passed", "") if code in (0, 5) else ("failed", failed[1] if failed else text[-300:])
+            return "timeout", events[-1]["test"] if events else ""
+        if code in (0, 5):                                        # 5: no test is left
+            return "passed", ""
+        failed = [each["test"] for each in events if each["failed"]]
+        if not failed:
+            raise RuntimeError(f"pytest ended with {code}:\n{text[-2000:]}")
+        return "failed", failed[0]
 
     def passes_unchanged(self, test: str, limit: float) -> bool:
         """Whether one test passes with the sources as they are."""
@@ -79,16 +83,16 @@ class Copy:
             self._passes[test] = self.test([test], limit)[0] == "passed"
         return self._passes[test]
 
-    def _last(self) -> str:
+    def _events(self) -> list[dict]:
+        """What the tests of the last run wrote; the last line may have been cut by the time limit."""
         lines = self.times.read_text(encoding="utf-8").splitlines() if self.times.exists() else []
-        return lines[-1].split()[0] if lines else ""
+        return [json.loads(line) for line in lines if line.endswith("}")]
 
     def seconds(self) -> dict[str, float]:
         """How long each file of tests took in the last run."""
         found = defaultdict(float)
-        for line in self.times.read_text(encoding="utf-8").splitlines() if self.times.exists() else []:
-            name, seconds = line.rsplit(" ", 1)
-            found[name.split("::")[0].removeprefix("tests/")] += float(seconds)
+        for each in self._events():
+            found[each["test"].split("::")[0].removeprefix("tests/")] += each["seconds"]
         return found
 
 
@@ -119,7 +123,7 @@ def judge(mutant: Mutant, copy: Copy, limit: float, seconds: dict[str, float]) -
             outcome, test = copy.test(tests, limit, failing)
             seconds.update(copy.seconds())
             path.write_bytes(original)
-            if outcome != "failed" or copy.passes_unchanged(test, limit):
+            if outcome != "failed" or test in failing or copy.passes_unchanged(test, limit):
                 break
             failing.append(test)
         if outcome == "timeout":
@@ -164,7 +168,8 @@ def main() -> None:
     drawn = draw(ROOT, packages(options.package or list(FOLDERS), options.leave_out), options.n, seed)
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         copy, seconds = Copy(Path(folder) / "private"), {}
-        for number, mutant in enumerate(drawn, 1):
+        compiled_last = sorted(enumerate(drawn, 1), key=lambda each: "kernels" in each[1].path.parts)
+        for number, mutant in compiled_last:
             old = records.get(mutant.name)
             if old and not (options.again and old["verdict"] != "found"):
                 continue

@@ -1,15 +1,21 @@
-"""A plugin of pytest: writes each test that it begins and its seconds to the file that MUTATION_TIMES names."""
+"""A plugin of pytest: writes a JSON line per test to the file that MUTATION_TIMES names, as it begins and as it ends."""
+import json
 import os
 
 
 def pytest_runtest_logstart(nodeid):
-    _write(f"{nodeid} 0")
+    _write(test=nodeid, seconds=0.0, failed=False)
 
 
 def pytest_runtest_logreport(report):
-    _write(f"{report.nodeid} {report.duration}")
+    _write(test=report.nodeid, seconds=report.duration, failed=report.failed)
 
 
-def _write(line: str) -> None:
+def pytest_collectreport(report):
+    if report.failed:
+        _write(test=report.nodeid, seconds=0.0, failed=True)
+
+
+def _write(**what) -> None:
     with open(os.environ["MUTATION_TIMES"], "a", encoding="utf-8") as file:
-        file.write(line + "\n")
+        file.write(json.dumps(what) + "\n")
