@@ -197,7 +197,7 @@ def report(records: list[dict], seed: int) -> None:
 
 def _changed(diff: str) -> str:
     """The changed lines of a diff, which stay the same when others are inserted above."""
-    return "\n".join(line for line in diff.splitlines() if line[:1] in "+-" and line[:3] != "+++")
+    return "\n".join(line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---"))
 
 
 if __name__ == "__main__":

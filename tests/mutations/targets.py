@@ -1,7 +1,8 @@
 """The tests that concern a module of liedyn, nearest first.
 
-Nearest are those whose file has the module's name; then those with the fewest imports between them and the module, by way of
-other modules of liedyn, of the public names (`ld.rollout`) and of the tests' helpers. Only folders of tests of its package count.
+Nearest are those whose file has the module's name, or a word of it (`motor_keys`, `test_motors`). Then follow those with the
+fewest imports between them and the module: by way of other modules of liedyn, of public names (`ld.rollout`) and of the tests'
+helpers. Only folders of tests of its package count.
 """
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ FOLDERS = {
                    ("simulate/test_run.py", "simulate/test_events.py", "simulate/test_rollout.py", "robots/test_scenarios.py")),
     "kernels/loops": (("dynamics", "identities", "kernels", "integrators", "joints", "simulate", "codegen"),
                       ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py", "identities/test_constrained.py",
-                       "identities/test_constrained_derivatives.py", "codegen/test_parts.py", "oracles/test_constrained.py")),
+                       "identities/test_constrained_derivatives.py", "integrators/test_constrained.py", "codegen/test_parts.py",
+                       "oracles/test_constrained.py")),
     "dynamics/loops": (("dynamics", "identities", "joints", "model", "integrators", "simulate"),
                        ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py", "dynamics/test_assembly.py",
                         "identities/test_constrained.py")),
@@ -25,6 +27,7 @@ FOLDERS = {
     "batch": (("batch", "cli", "saving", "report"), ("batch/test_batch.py", "batch/test_along.py", "cli/test_commands.py")),
 }
 EVERYWHERE = (("dynamics", "identities", "simulate", "io", "batch", "cli", "model"), ())
+_OF_NO_SUBJECT = {"test", "by", "key", "file", "of", "text", "many", "run", "state", "with", ""}
 _AS_MANY = 14                       # files of tests
 
 
@@ -39,13 +42,19 @@ def nearest_tests(path: Path, root: Path, seconds: dict[str, float] | None = Non
     for file in sorted(each for folder in folders for each in (tests / folder).rglob("test_*.py")):
         name = file.relative_to(tests).as_posix()
         if file in distances or name in always:
-            named = path.stem.rstrip("s") in file.stem
-            near = 0 if named and file in distances else distances.get(file, 9)
+            near = distances.get(file, 9)
+            if file in distances and _subjects(path) & _subjects(file):
+                near = 0 if path.stem in file.stem else 0.5
             found.append((near, folders.index(name.split("/")[0]), seconds.get(name, file.stat().st_size / 1000), file))
     found = [each[-1].relative_to(root) for each in sorted(found)]
     whole = [Path("tests") / name for name in always if (tests / name).exists()]
     nearest = found[:_AS_MANY - len(whole)]
     return nearest + [each for each in whole if each not in nearest]
+
+
+def _subjects(path: Path) -> set[str]:
+    """The words of a file's name that say what it is about, in the singular."""
+    return {word.rstrip("s") for word in path.stem.split("_")} - _OF_NO_SUBJECT
 
 
 def _module(path: Path) -> str:

@@ -72,6 +72,7 @@ def test_the_nearest_tests_come_first():
         return [each.as_posix() for each in nearest_tests(Path("src/liedyn") / module, ROOT)]
     assert names("io/csv.py")[0] == "tests/io/test_csv.py"
     assert names("simulation/signals/switches.py")[0] == "tests/simulate/test_switches.py"
+    assert "tests/simulate/test_motors.py" in names("io/scenarios/motor_keys.py")[:3]
     assert "tests/dynamics/test_assembly.py" in names("dynamics/loops/closing.py")
     for _, always in FOLDERS.values():
         assert all((ROOT / "tests" / name).exists() for name in always)
