@@ -111,10 +111,10 @@ def _end(process) -> None:
     process.wait()
 
 
-def judge(mutant: Mutant, copy: Copy, limit: float, seconds: dict[str, float]) -> dict:
-    """Run the tests of the mutant's module with it: 'found', 'missed', or 'undecided' where the limit ends them."""
+def judge(mutant: Mutant, copy: Copy, limit: float, seconds: dict[str, float], tests: list[str] = ()) -> dict:
+    """Run the tests of the mutant's module, or these, with it: 'found', 'missed', or 'undecided' where the limit ends them."""
     path, original = copy.root / mutant.path, (copy.root / mutant.path).read_bytes()
-    tests = [str(each) for each in nearest_tests(mutant.path, copy.root, seconds)]
+    tests = list(tests) or [str(each) for each in nearest_tests(mutant.path, copy.root, seconds)]
     failing: list[str] = []
     start = time.monotonic()
     try:
@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--leave-out", action="append", default=[], help="a file or folder of src/liedyn")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds per mutant")
     parser.add_argument("--output", type=Path, help="default: build/mutations-SEED.jsonl")
+    parser.add_argument("--tests", nargs="+", default=[], help="files of tests to run, in this order; default: the nearest")
     parser.add_argument("--again", action="store_true", help="run those once more that were missed or undecided")
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed
@@ -173,7 +174,7 @@ def main() -> None:
             old = records.get(mutant.name)
             if old and not (options.again and old["verdict"] != "found"):
                 continue
-            record = records[mutant.name] = judge(mutant, copy, options.limit, seconds)
+            record = records[mutant.name] = judge(mutant, copy, options.limit, seconds, options.tests)
             with output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
             print(f"{number:3} {record['verdict']:9} {record['seconds']:6.1f} s  {mutant.name}  {record['by']}", flush=True)
