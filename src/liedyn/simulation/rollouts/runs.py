@@ -18,7 +18,7 @@ from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
-from liedyn.simulation.contact import ContactMotion, contact_motion
+from liedyn.simulation.contact import ContactMotion, contact_motion, friction_of
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
@@ -116,7 +116,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
         x[ended] = np.nan
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), motion.friction, motion.creep)
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
 
 
 def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: bool = False) -> bool:
