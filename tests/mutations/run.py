@@ -73,6 +73,8 @@ class Copy:
         if code in (0, 5):                                        # 5: no test is left
             return "passed", ""
         failed = [each["test"] for each in events if each["failed"]]
+        if code < 0 and events:                                   # the process crashed in the test that it had begun
+            failed = [events[-1]["test"]]
         if not failed:
             raise RuntimeError(f"pytest ended with {code}:\n{text[-2000:]}")
         return "failed", failed[0]
