@@ -209,3 +209,8 @@ def test_errors():
         ld.balance_derivatives(model, q, v, a, np.zeros(1))
     with pytest.raises(ld.LiedynError, match="f_ext or the motion of a driven loop contains NaN"):
         ld.balance_derivatives(model, q, v, a, np.zeros(model.nc), f_ext={model.link_names[0]: np.full(6, np.inf)})
+    driven = loop_zoo.looped_of("driven")
+    q, v, a, _ = loop_zoo.motion(driven)
+    lost = {name: (pose, np.full(6, np.nan), *rest) for name, (pose, _, *rest) in driven.drive.items()}
+    with pytest.raises(ld.LiedynError, match="f_ext or the motion of a driven loop contains NaN"):
+        ld.balance_derivatives(driven.model, q, v, a, np.zeros(driven.model.nc), drive=lost)

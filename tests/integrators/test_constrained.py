@@ -85,6 +85,16 @@ def test_scipy_goes_back_onto_the_constraints(pendulum, method):
     assert end_error(model, record, reference) < 2e-5
 
 
+def test_the_drift_that_is_told_is_that_before_a_projection(linkage):
+    """One step with projection starts as one without, and goes back."""
+    _, problem = linkage
+    step = np.array([0.0, 0.02]), Options("rk4", 0.02)
+    free = solve(replace(problem, ties=Ties(NO_DRIVES, 0.0)), *step)[0].residual[-1, 0]
+    record, statistics = solve(problem, *step)
+    assert free > 1e-9 and record.residual.max() < 1e-12
+    assert statistics.loops.drift == pytest.approx(free, rel=1e-6)
+
+
 def test_without_projection_the_drift_has_the_order_too(linkage):
     """And is no rounding: a linkage leaves its constraints, which a body on a ball, whose charts are turns about it, does not."""
     _, problem = linkage

@@ -1,9 +1,11 @@
 """Which joints have an inertia to act on: massless links are harmless between, and refused at the end."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Pose, Robot
 
 BALL = (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -86,11 +88,14 @@ def test_more_slides_than_directions_are_refused():
     computes(chain({"type": "screws", "screws": screws[:3]}))
 
 
+POLAR = Robot("polar", (body("root"), Link("hub"), Link("arm"), body("hand")),
+              (Joint("turn", "revolute", "root", "hub", axes=(Z,)), Joint("draw", "prismatic", "hub", "arm", axes=(X,)),
+               Joint("wrist", "ball", "arm", "hand")))
+
+
 def test_a_massless_arm_drawn_in_to_its_axis():
     """Regular as a model, singular where the mass stands on the axis: an error there, whatever rounding leaves."""
-    joints = (Joint("turn", "revolute", "root", "hub", axes=(Z,)), Joint("draw", "prismatic", "hub", "arm", axes=(X,)),
-              Joint("wrist", "ball", "arm", "hand"))
-    model = ld.build(Robot("polar", (body("root"), Link("hub"), Link("arm"), body("hand")), joints))
+    model = ld.build(POLAR)
     rng = np.random.default_rng(3)
     for _ in range(20):
         q, (v, tau) = ld.random_configuration(model, rng), rng.standard_normal((2, model.nv))
@@ -99,6 +104,26 @@ def test_a_massless_arm_drawn_in_to_its_axis():
         q[1] = 0
         with pytest.raises(ld.ComputationError, match="a joint's articulated inertia vanishes in this configuration"):
             ld.forward_dynamics(model, q, v, tau)
+
+
+def test_projections_refuse_what_has_no_inertia():
+    """The metric of the mass matrix is none there, though it is another joint that the constraint moves."""
+    geared = (Joint("left", "revolute", "root", "a", axes=(X,)), Joint("right", "revolute", "root", "b", axes=(Y,)))
+    model = ld.build(replace(POLAR, links=(*POLAR.links, body("a"), body("b")), joints=(*POLAR.joints, *geared),
+                             couplings=(Coupling("gear", (("left", "", 1.0), ("right", "", -2.0))),)))
+    q, v = model.neutral(), np.arange(1.0, model.nv + 1.0)
+    draw, left, right = (model.q_names.index(name) for name in ("draw", "left", "right"))
+    open_ = q.copy()
+    open_[left] = 0.3
+    vanishes = "a joint's articulated inertia vanishes in this configuration"
+    with pytest.raises(ld.ComputationError, match=vanishes):
+        ld.project_velocity(model, q, v)
+    with pytest.raises(ld.ComputationError, match=vanishes):
+        ld.project_configuration(model, open_)
+    q[draw] = open_[draw] = 0.5
+    assert np.abs(ld.constraint_velocity(model, q, ld.project_velocity(model, q, v))).max() < 1e-14
+    closed = ld.project_configuration(model, open_)
+    assert closed[left] == pytest.approx(2.0 * closed[right], abs=1e-14)
 
 
 def test_a_point_mass_has_no_inertia_about_itself():

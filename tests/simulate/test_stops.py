@@ -48,6 +48,16 @@ def test_a_slider_hits_its_stop_as_the_law_says(simulate, worst):
     assert not any("do not act" in note for note in run.notes) and "yields by" in run.notes[0]
 
 
+@pytest.mark.parametrize("sign, limit", [(1.0, 0.5), (-1.0, 0.4)])
+def test_the_deepest_press_of_a_joint_is_told(simulate, sign, limit):
+    """Each rebound is slower than the press before it, so the other stop yields less, later."""
+    run = simulate(SLIDER, output_step=0.001, initial={"v": {"x": 3.0 * sign}}, duration=0.8,
+                   limits={"stiffness": 3000.0, "damping": 0.1})
+    depth, other = sign * run.q[:, 0] - limit, -sign * run.q[:, 0] - (0.9 - limit)
+    assert 0.05 < other.max() < 0.95 * depth.max()
+    assert run.notes[0].startswith(f"the stop of x yields by {depth.max():.3g} m at t = {run.t[depth.argmax()]:.6g} s")
+
+
 def test_a_stop_pushes_and_never_pulls(simulate):
     """Torn out of its stop faster than 1/c, the slider is free: m x'' is the motor's force, on both sides of that instant."""
     run = simulate(SLIDER, duration=0.03, output_step=0.0005, initial={"q": {"x": 0.51}},

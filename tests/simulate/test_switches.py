@@ -67,6 +67,12 @@ def test_a_window_begins_with_the_value_before_and_ends_with_that_after(text):
         assert before == first != last == after
 
 
+def test_a_step_that_is_touched_from_below_has_a_narrow_window():
+    """cos(t) rounds to 1 within 2e-8 of a turn: the window is the first of these times, not all of them."""
+    low, high = switches_in_time(program("floor(cos(t))"), 0.0, 7.0).windows[-1]
+    assert high - low < 1e-14 and high == pytest.approx(2 * math.pi, abs=1e-7)
+
+
 def test_kinks_where_an_argument_only_touches():
     """asin(sin(t)) has corners where sin(t) is 1: they are found to the root of rounding, as touching roots can be."""
     found = switches_in_time(program("asin(sin(3*t))"), 0.0, 10.0)

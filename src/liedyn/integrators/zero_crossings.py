@@ -34,7 +34,8 @@ def resolvable(rate, curvature, bound, duration):
     back = (rate * curvature < 0.0) | (rate == 0.0)
     with np.errstate(all="ignore"):
         flight = 2.0 * np.abs(rate / curvature)
-    return ~(back & (hidden(rate, curvature, _CLEAR * np.asarray(bound)) | (rate == 0.0) | (flight <= _SPACINGS * np.spacing(np.abs(duration)))))
+    short = flight <= _SPACINGS * np.spacing(np.abs(duration))
+    return ~(back & (hidden(rate, curvature, _CLEAR * np.asarray(bound)) | (rate == 0.0) | short))
 
 
 def hidden(rate, curvature, bound):

@@ -297,6 +297,11 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
     force = np.where(problem.contacts.kind == GROUND, found.force, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (force[:, :, None] * found.point_world).sum(axis=1) / force.sum(axis=1, keepdims=True)
-    material = problem.contacts.material.reshape(-1, MATERIAL)
-    return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre, material[:, FRICTION],
-                         material[:, CREEP])
+    return ContactMotion(names, found.force, found.depth, np.linalg.norm(found.slip, axis=2), centre,
+                         *friction_of(problem.contacts))
+
+
+def friction_of(contacts) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) coefficients of friction, and the slips at which friction is regularized [m/s]."""
+    material = contacts.material.reshape(-1, MATERIAL)
+    return material[:, FRICTION], material[:, CREEP]

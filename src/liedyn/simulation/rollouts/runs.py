@@ -17,9 +17,8 @@ from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_o
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
-from liedyn.kernels.simulation.contact import CREEP, FRICTION, MATERIAL
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
-from liedyn.simulation.contact import ContactMotion, contact_motion, scaled_by_weight
+from liedyn.simulation.contact import ContactMotion, contact_motion, friction_of, scaled_by_weight
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
@@ -125,8 +124,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
         x[ended] = np.nan
-    friction, creep = (problem.contacts.material.reshape(-1, MATERIAL)[:, k] for k in (FRICTION, CREEP))
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), friction, creep)
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
 
 
 def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: bool = False) -> bool:

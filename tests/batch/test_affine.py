@@ -1,0 +1,38 @@
+"""Maps of the values of a sweep to the numbers of its runs, against what they map."""
+import numpy as np
+import pytest
+
+from liedyn.batch.affine import RunNumbers, origin_of
+
+VALUES = np.array([0.3, 0.1, 0.7, 1.1, 2.3])
+
+
+def map_of(numbers, *values):
+    """Of runs with these numbers; the values of each thing that varies."""
+    looked = list(values)
+    return RunNumbers(numbers, looked, [], numbers(origin_of(looked)), 0, 0)
+
+
+def test_what_is_the_value_is_it_to_the_last_bit():
+    """Not the first run's number and what the value has more: that rounds."""
+    found = map_of(lambda x: np.array([1.0 + 2.0 * x[0], x[0], x[1], x[0]]), VALUES, VALUES[::-1].copy())
+    assert found.affine
+    rows, alone = found.rows([VALUES, VALUES[::-1]])
+    assert not alone.any()
+    assert np.array_equal(rows[:, 1:], np.transpose([VALUES, VALUES[::-1], VALUES]))
+    np.testing.assert_allclose(rows[:, 0], 1.0 + 2.0 * VALUES, rtol=1e-15)
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0 + 3e-9, 2.0], [1.0, 1.5, 1.0 + 3e-9]])
+def test_slopes_come_from_values_that_are_far_apart(values):
+    """Values that almost agree have differences that are rounding."""
+    values = np.array(values)
+    found = map_of(lambda x: np.array([3.0 + x[0] / 3.0]), values)
+    assert found.affine
+    np.testing.assert_allclose(found.rows([values])[0][:, 0], 3.0 + values / 3.0, rtol=1e-15)
+
+
+def test_what_bends_has_no_map():
+    found = map_of(lambda x: np.array([x[0] ** 2]), VALUES)
+    assert not found.affine
+    assert np.array_equal(found.rows([VALUES])[0][:, 0], VALUES**2)

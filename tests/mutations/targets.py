@@ -1,0 +1,113 @@
+"""The tests that concern a module of liedyn, nearest first.
+
+Nearest are those whose file has the module's name, or a word of it (`motor_keys`, `test_motors`). Then follow those with the
+fewest imports between them and the module: by way of other modules of liedyn, of public names (`ld.rollout`) and of the tests'
+helpers. Only folders of tests of its package count.
+"""
+from __future__ import annotations
+
+import ast
+from collections import deque
+from functools import cache
+from pathlib import Path
+
+# The folders of the tests of a package, and the files that run through most of it.
+FOLDERS = {
+    "simulation": (("simulate", "robots", "integrators", "batch", "analyse", "io"),
+                   ("simulate/test_run.py", "simulate/test_events.py", "simulate/test_rollout.py", "robots/test_scenarios.py")),
+    "kernels/loops": (("dynamics", "identities", "kernels", "integrators", "joints", "simulate", "codegen"),
+                      ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py", "identities/test_constrained.py",
+                       "identities/test_constrained_derivatives.py", "integrators/test_constrained.py", "codegen/test_parts.py",
+                       "oracles/test_constrained.py")),
+    "dynamics/loops": (("dynamics", "identities", "joints", "model", "integrators", "simulate"),
+                       ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py", "dynamics/test_assembly.py",
+                        "identities/test_constrained.py")),
+    "io": (("io", "model", "cli", "batch", "saving", "report", "simulate"),
+           ("io/test_broken_robots.py", "io/test_broken_scenarios.py", "io/test_scenario.py", "io/test_write_yaml.py")),
+    "batch": (("batch", "cli", "saving", "report"), ("batch/test_batch.py", "batch/test_along.py", "cli/test_commands.py")),
+}
+EVERYWHERE = (("dynamics", "identities", "simulate", "io", "batch", "cli", "model"), ())
+_OF_NO_SUBJECT = {"test", "by", "key", "file", "of", "text", "many", "run", "state", "with", ""}
+_AS_MANY = 14                       # files of tests
+
+
+def nearest_tests(path: Path, root: Path, seconds: dict[str, float] | None = None) -> list[Path]:
+    """Return the files of tests for the source `path`, which is relative to `root`; of those as near, the fastest first."""
+    seconds = seconds or {}
+    inside = path.relative_to("src/liedyn").as_posix()
+    package = next((each for each in FOLDERS if inside.startswith(each + "/")), "")
+    folders, always = FOLDERS.get(package, EVERYWHERE)
+    distances, tests = _distances(_module(path), root), root / "tests"
+    found = []
+    for file in sorted(each for folder in folders for each in (tests / folder).rglob("test_*.py")):
+        name = file.relative_to(tests).as_posix()
+        if file in distances or name in always:
+            near = distances.get(file, 9)
+            if file in distances and _subjects(path) & _subjects(file):
+                near = 0 if path.stem in file.stem else 0.5
+            found.append((near, folders.index(name.split("/")[0]), seconds.get(name, file.stat().st_size / 1000), file))
+    found = [each[-1].relative_to(root) for each in sorted(found)]
+    whole = [Path("tests") / name for name in always if (tests / name).exists()]
+    nearest = found[:_AS_MANY - len(whole)]
+    return nearest + [each for each in whole if each not in nearest]
+
+
+def _subjects(path: Path) -> set[str]:
+    """The words of a file's name that say what it is about, in the singular."""
+    return {word.rstrip("s") for word in path.stem.split("_")} - _OF_NO_SUBJECT
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts[1:]).removesuffix(".__init__")
+
+
+def _distances(module: str, root: Path) -> dict[Path, int]:
+    """How many imports lie between each file of tests and the module, by the shortest way."""
+    importers = _importers(root)
+    distances, waiting = {module: 0}, deque([module])
+    while waiting:
+        each = waiting.popleft()
+        for other in importers.get(each, ()):
+            if other not in distances:
+                distances[other] = distances[each] + 1
+                waiting.append(other)
+    return {file: distance for file, distance in distances.items() if isinstance(file, Path)}
+
+
+@cache
+def _importers(root: Path) -> dict[str, set[str | Path]]:
+    """Who imports a module: modules of liedyn and helpers of the tests by name, files of tests by path."""
+    public = _public(root)
+    files = {_module(file.relative_to(root)): file for file in (root / "src").rglob("*.py")}
+    helpers = {file.stem: file for file in (root / "tests").glob("*.py")}
+    helpers |= {f"{file.parent.name}.{file.stem}": file for file in (root / "tests").glob("*/*.py")}
+    tests = {file: file for file in (root / "tests").rglob("test_*.py")}
+    found: dict[str, set[str | Path]] = {}
+    for name, file in {**files, **helpers, **tests}.items():
+        for target in _imports(file, public):
+            while target not in files and target not in helpers and "." in target:
+                target = target.rpartition(".")[0]                # a function of a module
+            if target != "liedyn":
+                found.setdefault(target, set()).add(name)
+    return found
+
+
+def _imports(file: Path, public: dict[str, str]) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        match node:
+            case ast.ImportFrom(module=str() as module, names=names):
+                found |= {public.get(each.name, f"{module}.{each.name}") if module == "liedyn" else f"{module}.{each.name}"
+                          for each in names}
+            case ast.Import(names=names):
+                found |= {each.name for each in names}
+            case ast.Attribute(value=ast.Name(id="ld"), attr=name) if name in public:
+                found.add(public[name])
+    return found
+
+
+def _public(root: Path) -> dict[str, str]:
+    """The module of each public name."""
+    stub = ast.parse((root / "src/liedyn/__init__.pyi").read_bytes())
+    imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
+    return {name.name: f"{node.module}.{name.name}" for node in imports for name in node.names}
