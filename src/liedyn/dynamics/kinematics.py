@@ -9,6 +9,8 @@ from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, check_frame, twists_in
 from liedyn.errors import ComputationError
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.recursions.energy import energy_memory, totals
 from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
@@ -274,7 +276,8 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Kinetic energy, of rotors too, and potential energy of gravity and of joint springs (K1 (14)-(19); PBP (32), (39), (58)).
 
-    The potential energy of gravity is zero at the world's origin, that of a spring at its rest.
+    The potential energy of gravity is zero at the world's origin, that of a spring at its rest. Springs are always included;
+    runs with ``passive: false`` report the potential energy without them.
 
     Parameters
     ----------
@@ -306,6 +309,17 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "rai
         return each_state(energy, locals())
     out = _totals(model, q, v)
     return out[..., 0][()], out[..., 1][()]
+
+
+def spring_energy(model: Model, q: np.ndarray, constants: np.ndarray | None = None) -> np.ndarray:
+    """(...,) potential energy [J] of all joint springs at q (..., nq), of a robot with these constants (default: the model's).
+
+    Runs with ``passive: false`` subtract it from `energy`.
+    """
+    tree = tree_of.py_func(model.index, model.constants if constants is None else constants)
+    i = np.array([i for i in range(1, len(tree.parent)) if tree.kind[i] == SCREW], dtype=int)
+    x = q[..., tree.iq[i]] - tree.rest[tree.iv[i]]
+    return 0.5 * (x * x) @ tree.stiffness[tree.iv[i]]
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:

@@ -19,6 +19,7 @@ from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints, keep_e
 from liedyn.integrators.step_size import LEAST_FACTOR, MOST_FACTOR, SAFETY, chart_origin, error_norm, first_step
 from liedyn.jit import kernel, pasted, primitive
 from liedyn.kernels.loops.by_parts import copy
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
 
 
@@ -196,6 +197,8 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
             end_of_step(method, state, stages, h)
             code = rates_inline(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
             state.count[4] += method.b.size
+        if code == REFUSED:                                   # finite rates: generic kernels evaluate the same step
+            return code
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h
             if state.clock[1] < smallest:
