@@ -75,3 +75,28 @@ def observables(model) -> dict[str, Observable]:
     if model.constraints:
         return {name: TREE[name] for name in _KINEMATIC} | CONSTRAINED
     return TREE
+
+_FILES = "reads or writes files, texts and pictures: computes nothing"
+_SCENARIO = "compared as a whole motion in test_scenarios.py"
+_INPUT = "makes the input of the relations"
+_OPEN = "not yet in the table"
+ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(("figure_of", "load", "load_description", "parameter_names", "plan", "read_trajectory", "replay_of", "save",
+                     "warmup", "write_run"), _FILES),
+    **dict.fromkeys(("simulate", "rollout", "difference"), _SCENARIO),
+    **dict.fromkeys(("build", "random_configuration", "integrate"), _INPUT),
+    "run_scenario": "the computation of simulate, which test_scenarios.py compares",
+    **dict.fromkeys((
+        "assemble", "balance_derivatives", "base_parameters", "body_twists", "body_wrenches", "centre_of_mass_derivatives",
+        "christoffel_symbols", "closed_form", "closure_wrenches", "constrained_hybrid_derivatives",
+        "constrained_inverse_derivatives", "constrained_inverse_dynamics", "constraint_bias", "constraint_jacobian",
+        "constraint_residual", "constraint_velocity", "constraint_wrenches", "curvature_tensor", "d_difference",
+        "d_integrate", "energy_regressor", "find_equilibrium", "forward_dynamics_directional",
+        "higher_order_forward_dynamics", "higher_order_hybrid_dynamics", "higher_order_inverse_dynamics",
+        "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify", "inertial_parameters",
+        "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "jacobian_derivatives", "joint_motion",
+        "joint_wrenches", "kim_tables", "linearize", "linearize_scenario", "link_pose_derivatives", "link_poses",
+        "link_twist_derivatives", "momentum", "momentum_derivatives", "momentum_regressor", "motion_of",
+        "parameter_derivatives", "project_configuration", "regressor", "rollout_derivatives", "scalar_curvature",
+        "sectional_curvature", "spatial_closed_form", "spatial_twists", "spatial_wrenches", "trajectory_of"), _OPEN),
+}
