@@ -15,7 +15,7 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
-.PHONY: simulate test test-avx2 test-oldest test-torch test-newest bench lint docs clean
+.PHONY: simulate test test-long test-avx2 test-oldest test-torch test-newest bench lint docs clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -25,6 +25,12 @@ simulate: .venv/installed          ## run the README's example and name what to 
 
 test: .venv/installed-test         ## everything that keeps the project true
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+
+test-long: .venv/installed-test    ## metamorphic tests with new random seeds, for LIEDYN_MINUTES (default 60)
+	@end=$$(( $$(date +%s) + 60 * $${LIEDYN_MINUTES:-60} )); \
+	while [ $$(date +%s) -lt $$end ]; do \
+		LIEDYN_SEED= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/metamorphic || exit 1; \
+	done
 
 test-avx2: .venv/installed-test    ## the same, compiled for a processor with AVX2 and without AVX-512
 	NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal

@@ -3,6 +3,7 @@ end of the session shows it."""
 import gc
 import math
 import os
+import secrets
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")       # before NumPy: threads make small matrix products ten times slower
 
@@ -13,12 +14,18 @@ import pytest
 _AS_USERS = ("batch", "cli", "codegen", "documents", "integrators", "interop", "oracles", "papers", "report", "robots",
              "simulate")
 os.environ["LIEDYN_CODE"] = "loops"                      # also while tests are collected
+if not os.environ.get("LIEDYN_SEED"):                    # of metamorphic tests; worker processes inherit it
+    os.environ["LIEDYN_SEED"] = str(secrets.randbits(31))
 
 _FIGURES = pytest.StashKey[dict]()
 
 
 def pytest_configure(config):
     config.stash[_FIGURES] = {}
+
+
+def pytest_report_header():
+    return f"metamorphic tests: LIEDYN_SEED={os.environ['LIEDYN_SEED']}"
 
 
 def pytest_collection_finish():

@@ -97,7 +97,13 @@ def as_pose(T) -> Pose:
     return Pose(floats((u @ v).ravel()), floats(T[:3, 3]))
 
 
-def looped(robot: Robot, seed: int, kinds, *, redundant: bool = False, driven: bool = False, q=None) -> Looped:
+def looped(robot: Robot, seed: int, kinds, **options) -> Looped:
+    """The model of `looped_robot`."""
+    robot, q, drive = looped_robot(robot, seed, kinds, **options)
+    return Looped(ld.build(robot), q, drive)
+
+
+def looped_robot(robot: Robot, seed: int, kinds, *, redundant: bool = False, driven: bool = False, q=None):
     """The robot with a closure of each kind between links that are not one body.
 
     redundant: also the first closure once more, elsewhere on the axis or not, and a ball in its frames."""
@@ -119,7 +125,7 @@ def looped(robot: Robot, seed: int, kinds, *, redundant: bool = False, driven: b
     if redundant:
         loops += [replace(loops[0], name="again"), replace(loops[0], name="pin", type="ball", axes=())]
     couplings = tuple(one for one in couplings if one is not None)
-    return Looped(ld.build(replace(robot, loops=tuple(loops), couplings=couplings)), q, drive)
+    return replace(robot, loops=tuple(loops), couplings=couplings), q, drive
 
 
 def kinds_that_fit(nv: int, first: int) -> tuple[str, ...]:

@@ -1,0 +1,78 @@
+"""Mechanisms for metamorphic tests: random trees of all joint types, and mechanisms with a degenerate geometry.
+
+The seed varies from run to run: tests/conftest.py sets LIEDYN_SEED unless it is set."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+import liedyn as ld
+from degenerate_mechanisms import CASES, GRAVITY, at, body
+from liedyn.model.description import WORLD, Joint, Link, Robot
+from loop_zoo import looped_robot
+from zoo import SIMPLE, random_robot
+
+SEED = int(os.environ["LIEDYN_SEED"])
+
+
+class State(NamedTuple):
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    f_ext: dict[str, np.ndarray]          # external wrenches in the frames of their links
+
+
+class Mechanism(NamedTuple):
+    robot: Robot
+    q: np.ndarray | None = None           # a closed configuration
+
+
+def coincident_axes() -> Robot:
+    """Equal bodies with a common centre: axes that intersect, coincide and are orthogonal, and links without mass."""
+    axes = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.0))
+    names = [f"L{k}" for k in range(6)]
+    bare = {"L0", "L4"}                                          # the next body moves them
+    links = tuple(Link(n) if n in bare else body(n, 1.0, (0.1, 0.0, 0.2), (0.03, 0.03, 0.02)) for n in names)
+    joints = tuple(Joint(f"j{k}", "prismatic" if k == 4 else "revolute", WORLD if k == 0 else names[k - 1], names[k], at(), (a,))
+                   for k, a in enumerate(axes))
+    return Robot("coincident", links, joints)
+
+
+MECHANISMS: dict[str, Callable[[], Mechanism]] = {
+    "random tree": lambda: Mechanism(random_robot(SEED, 8, grounded=True)),
+    "random floating tree": lambda: Mechanism(random_robot(SEED + 1, 7, base="floating")),
+    "random chain of simple joints": lambda: Mechanism(random_robot(SEED + 2, 6, types=SIMPLE, chain=True)),
+    "coincident axes": lambda: Mechanism(coincident_axes()),
+    "random loops": lambda: _looped(SEED + 3, "fixed"),
+    "random floating loops": lambda: _looped(SEED + 4, "floating"),
+    **{name: partial(lambda name: _degenerate(name), name) for name in CASES},
+}
+
+
+def _degenerate(name: str) -> Mechanism:
+    return Mechanism(replace(CASES[name].robot, gravity=tuple(GRAVITY.tolist())), np.array(CASES[name].q))
+
+
+def _looped(seed: int, base: str) -> Mechanism:
+    robot = random_robot(seed, 7, types=("revolute", "ball", "prismatic", "helical"), base=base)
+    kinds = [("revolute", "coupling"), ("ball", "distance"), ("universal",), ("distance", "rolling")][seed % 4]
+    robot, q, _ = looped_robot(robot, seed, kinds)
+    return Mechanism(robot, q)
+
+
+def state_of(mechanism: Mechanism, model) -> State:
+    """A random state that satisfies the constraints."""
+    rng = np.random.default_rng([SEED, 99])
+    q = ld.random_configuration(model, rng) if mechanism.q is None else mechanism.q
+    v, a, tau = (rng.standard_normal(model.nv) for _ in range(3))
+    if model.constraints:
+        v = ld.project_velocity(model, q, v)
+        a = ld.constrained_forward_dynamics(model, q, v, tau).a
+    tip = mechanism.robot.links[-1].name
+    return State(q, v, a, tau, {tip: rng.standard_normal(6)})

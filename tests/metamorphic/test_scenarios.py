@@ -1,0 +1,103 @@
+"""Simulations that must agree although world, units, order or names differ: locks, impacts, hard limits, contacts."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from degenerate_mechanisms import at, body
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from metamorphic.mechanisms import MECHANISMS, SEED
+from metamorphic.transformations import TRANSFORMATIONS
+
+# After the motion is mapped back, relative to rad, m and their rates, which are of the order of one to ten. Motions of 0.05 s
+# amplify rounding little. Positions a kilometre away are rounded to 1e-13 m.
+TOLERANCE = 1e-7
+CLOSED = ["five-bar", "Cardan joint, 0.1 rad", "Cardan joint, 2.7 rad", "parallelogram", "spherical, 1.3 rad"]
+MOVED = {name: TRANSFORMATIONS[name] for name in ("world rotated and moved", "world a kilometre away")}
+
+
+def limited_chain() -> Robot:
+    """Two links that fall into hard limits."""
+    links = body("a", 1.0, (0.3, 0.0, 0.0), (0.01, 0.03, 0.03)), body("b", 0.7, (0.2, 0.1, 0.0), (0.01, 0.02, 0.02))
+    limits = (Coordinate(lower=-0.3, upper=0.3),)
+    joints = (Joint("p", "revolute", WORLD, "a", at(), ((0.0, 1.0, 0.0),), coordinates=limits),
+              Joint("r", "revolute", "a", "b", at((0.5, 0.0, 0.0)), ((0.0, 1.0, 0.0),), coordinates=limits))
+    return Robot("limited", links, joints, gravity=(0.0, 0.0, -9.81))
+
+
+def simulate(model, q, v, time, **keys):
+    return ld.simulate(model, {"duration": 0.05 * time, "output_step": 0.01 * time,
+                               "integrator": {"method": "rk4", "step": 1e-3 * time}, **keys}, q0=q, v0=v)
+
+
+def compare(maps, run, other):
+    """The rows of two runs."""
+    by, scale = maps.by, np.abs(maps.matrices["v"]).sum(axis=1)
+    assert run.t.shape == other.t.shape, f"{len(run.t)} rows and {len(other.t)}; repeat with LIEDYN_SEED={SEED}"
+    off = ld.difference(maps.new, maps.configuration(run.q), other.q) / scale
+    speed = (other.v * by.time - run.v @ maps.matrices["v"].T) / scale
+    found = {"t": np.abs(other.t / by.time - run.t).max(), "q": np.abs(off).max(), "v": np.abs(speed).max()}
+    assert all(x <= TOLERANCE for x in found.values()), f"{found}; repeat with LIEDYN_SEED={SEED}"
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", CLOSED)
+def test_impacts_and_locks_of_mechanisms(name, relation):
+    mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
+    old, new = ld.build(mechanism.robot), ld.build(by.change(mechanism.robot))
+    maps, q = by.maps(old, new), mechanism.q
+    v = ld.project_velocity(old, q, np.ones(old.nv))
+
+    def events(rename, time):
+        first, last = (rename(mechanism.robot.joints[k].name) for k in (0, -1))
+        return {"hit": {"at": 0.015 * time, "do": {"impact": {"joint": last, "restitution": 0.5}}},
+                "lock": {"at": 0.035 * time, "do": {"lock": first}}}
+    run = simulate(old, q, v, 1.0, events=events(str, 1.0))
+    other = simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time, events=events(by.name, by.time))
+    compare(maps, run, other)
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+def test_hard_limits(relation):
+    robot, by = limited_chain(), TRANSFORMATIONS[relation]
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps = by.maps(old, new)
+    q, v, limits = np.array([0.27, -0.2]), np.array([2.0, -3.0]), {"mode": "hard", "restitution": 0.4}
+    run = simulate(old, q, v, 1.0, limits=limits)
+    assert run.events
+    compare(maps, run, simulate(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, by.time, limits=limits))
+
+
+@pytest.mark.parametrize("relation", MOVED)
+def test_contacts_with_tilted_planes(relation):
+    """A ball that slides and a ball that bounces at a corner of two planes; planes in another order."""
+    by = MOVED[relation]
+    robot = Robot("ball", (body("ball", 2.0, (0.01, 0.0, 0.02), (0.02, 0.03, 0.01)),), (), "floating", (0.4, -3.0, -9.0))
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps = by.maps(old, new)
+    planes = {"ground": ([0.0, 0.0, 0.0], [0.1, 0.0, 1.0]), "wall": ([0.0, -0.2, 0.0], [0.0, 1.0, 0.2])}
+
+    def contacts(move, order):
+        turn = by.rotation if move else np.eye(3)
+        shift = by.translation if move else np.zeros(3)
+        return {"links": {"ball": {"sphere": {"radius": 0.1}}}, "sink": 0.01,
+                "planes": {name: {"point": (turn @ planes[name][0] + shift).tolist(), "normal": (turn @ planes[name][1]).tolist()}
+                           for name in order}}
+    q, v = np.array([0.0, -0.1, 0.1, 0.0, 0.0, 0.0, 1.0]), np.array([1.0, 2.0, -0.5, 0.5, -1.0, -0.7])
+    run = simulate(old, q, v, 1.0, contacts=contacts(False, ["ground", "wall"]))
+    other = simulate(new, maps.configuration(q), v, 1.0, contacts=contacts(True, ["wall", "ground"]))
+    assert np.nanmax(run.contacts.force) > 1.0
+    compare(maps, run, other)
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", ["random chain of simple joints", "five-bar", "Cardan joint, 2.7 rad"])
+def test_rollouts(name, relation):
+    mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
+    old, new = ld.build(mechanism.robot), ld.build(by.change(mechanism.robot))
+    maps = by.maps(old, new)
+    q = np.zeros(old.nq) if mechanism.q is None else mechanism.q
+    v = ld.project_velocity(old, q, np.ones(old.nv)) if old.constraints else np.ones(old.nv)
+    options = {"steps": 30, "passive": False, "every": 10}
+    run = ld.rollout(old, q, v, dt=1e-3, **options)
+    other = ld.rollout(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, dt=1e-3 * by.time, **options)
+    compare(maps, run, other)
