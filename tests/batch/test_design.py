@@ -1,4 +1,6 @@
 """Values of the runs of a sweep: by number alone, in the order of the documents, distributed as asked for."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,6 +10,7 @@ from liedyn.io.sweep import MOST_RUNS, Distribution, Range, Sweep, Varied
 
 ONE, TWO, WORDS = Varied("a", "a", (1.0, 2.0, 3.0)), Varied("b", "b", (4.0, 5.0)), Varied("c", "c", ("x", "y"))
 UNIFORM = Varied("u", "u", None, Distribution("uniform", -1.0, 2.0))
+OTHER = replace(UNIFORM, key="other", name="other")
 
 
 def sweep(*vary, combine="grid", **more):
@@ -54,8 +57,15 @@ def test_values_depend_on_the_number_alone(combine, sampling):
 
 @pytest.mark.parametrize("sampling", ["random", "sobol"])
 def test_more_samples_leave_those_before_as_they_are(sampling):
-    few, many = (sweep(UNIFORM, UNIFORM, combine="sample", samples=n, sampling=sampling, seed=1) for n in (8, 32))
+    few, many = (sweep(UNIFORM, OTHER, combine="sample", samples=n, sampling=sampling, seed=1) for n in (8, 32))
     assert all(np.array_equal(a, b) for a, b in zip(few.values(0, 8), many.values(0, 8), strict=True))
+
+
+@pytest.mark.parametrize("sampling", ["random", "latin_hypercube", "sobol"])
+def test_samples_do_not_depend_on_the_order_of_the_entries(sampling):
+    one, other = (sweep(*vary, combine="sample", samples=8, sampling=sampling, seed=1).values(0, 8)
+                  for vary in ((UNIFORM, OTHER), (OTHER, UNIFORM)))
+    assert np.array_equal(one[0], other[1]) and np.array_equal(one[1], other[0]) and not np.array_equal(one[0], one[1])
 
 
 def test_another_seed_draws_other_values():
@@ -63,7 +73,7 @@ def test_another_seed_draws_other_values():
 
 
 def test_random_samples_are_independent_and_uniform():
-    found = sweep(UNIFORM, UNIFORM, combine="sample", samples=4000, seed=5).values(0, 4000)
+    found = sweep(UNIFORM, OTHER, combine="sample", samples=4000, seed=5).values(0, 4000)
     u, w = ((x + 1) / 3 for x in found)
     assert min(stats.kstest(x, "uniform").pvalue for x in (u, w)) > 1e-3                 # the seed is fixed: no chance is left
     assert abs(np.corrcoef(u, w)[0, 1]) < 4 / np.sqrt(4000)
@@ -71,7 +81,7 @@ def test_random_samples_are_independent_and_uniform():
 
 
 def test_a_latin_hypercube_has_one_value_in_each_slice():
-    u = (sweep(UNIFORM, UNIFORM, combine="sample", samples=50, sampling="latin_hypercube").values(0, 50)[1] + 1) / 3
+    u = (sweep(UNIFORM, OTHER, combine="sample", samples=50, sampling="latin_hypercube").values(0, 50)[1] + 1) / 3
     assert sorted((50 * u).astype(int)) == [*range(50)]
 
 

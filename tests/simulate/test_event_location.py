@@ -82,6 +82,24 @@ def test_small_bounces_end_in_rest(robot, method, height, q, v, restitution):
     assert found.q.min() >= height - 1e-12 and np.abs(found.q[-1] - height) < 1e-12 and found.v[-1] == 0.0
 
 
+def test_a_run_that_goes_on_from_rest_stays_there(robot, tmp_path, monkeypatch):
+    """It began 4e-17 m below the floor, by rounding of the run before, and fell."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+        run(robot, bounce(0.0, 0.6), q=1.0, duration=2.5).save("first", force=True)
+    with pytest.warns(ld.LiedynWarning):
+        found = run(robot, bounce(0.0, 0.6), duration=2.0, initial={"from": "first"})
+    assert np.abs(found.q).max() < 1e-14
+    with pytest.warns(ld.LiedynWarning):
+        assert not ld.rollout(ld.load(robot), [[-1e-17]], [0.0], dt=1e-3, steps=10, events=bounce(0.0, 0.6)).complete.any()
+
+
+def test_a_stop_that_passes_the_joint_is_reported(robot):
+    events = {"hit": {"when": "z(ball) - 0.1*sin(5*t)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.5}}}}
+    with pytest.warns(ld.LiedynWarning, match="goes on in the same direction, so that the stop is passed"):
+        run(robot, events, q=1.0, duration=2.0)
+
+
 @pytest.mark.parametrize("v", [1e-3, 1e-7])
 @pytest.mark.parametrize("height", [0.0, 0.3])
 def test_small_bounces_of_a_rollout_end_it(robot, height, v):

@@ -1,6 +1,7 @@
 """The values of each run of a sweep, from its number alone."""
 from __future__ import annotations
 
+import hashlib
 import math
 import warnings
 from functools import cached_property
@@ -15,8 +16,10 @@ _BITS = 2.0**-53
 class Design:
     """Of a sweep. Runs have the numbers 0 … count - 1.
 
-    Of `sample` the values of run k are made of d numbers in (0, 1). With `random` sampling these are hashed from seed and k, so
-    that more samples leave those before as they are; with Sobol's sequence too; a Latin hypercube is another one for each count.
+    Of `sample` the values of run k are made of numbers in (0, 1), one for each parameter. With `random` sampling each parameter
+    has its own stream, by seed and name; other samplings assign their dimensions in the order of the names. So the order of the
+    entries of `vary` does not matter. More samples leave those before as they are, but with a Latin hypercube, which is another
+    one for each count.
     """
 
     def __init__(self, sweep: Sweep):
@@ -47,9 +50,7 @@ class Design:
         """(runs, d) in (0, 1)."""
         if self.sweep.sampling != "random":
             return self._whole[first:until]
-        seed, d = self.sweep.seed, len(self.vary)
-        found = np.array([np.random.SeedSequence(seed, spawn_key=(k,)).generate_state(d, np.uint64) for k in range(first, until)])
-        return ((found >> np.uint64(11)) + 0.5) * _BITS
+        return np.stack([_stream(self.sweep.seed, one.key, first, until) for one in self.vary], axis=1)
 
     @cached_property
     def _whole(self) -> np.ndarray:
@@ -58,7 +59,15 @@ class Design:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)              # counts that are no power of two: a note says so
             u = kind(len(self.vary), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
-        return np.clip(u, 0.5 * _BITS, 1.0 - _BITS)
+        dimensions = np.argsort(np.argsort([one.key for one in self.vary]))         # whatever the order of the entries
+        return np.clip(u[:, dimensions], 0.5 * _BITS, 1.0 - _BITS)
+
+
+def _stream(seed: int, key: str, first: int, until: int) -> np.ndarray:
+    """Numbers first … until - 1 in (0, 1) of the stream of a parameter, by seed and name."""
+    name = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "little")
+    numbers = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(name & 0xFFFFFFFF, name >> 32 & 0xFFFFFFFF)))
+    return ((numbers.advance(first).random_raw(until - first) >> np.uint64(11)) + 0.5) * _BITS
 
 
 def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:

@@ -276,7 +276,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     Raises Interrupted where disk.stop has asked for it.
     """
     began = time.perf_counter()
-    with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
+    with progress.stage("loading the compiled kernels (the first run compiles them: ten seconds, some methods minutes)"):
         prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller, model)
     return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
 
@@ -284,7 +284,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
 def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resumed: bool = False, loading: float = 0.0) -> Result:
     """`simulate_file` of what it has prepared. loading: seconds that this took."""
     began = time.perf_counter() - loading
-    with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
+    with progress.stage("loading the compiled kernels (the first run compiles them: ten seconds, some methods minutes)"):
         scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.solve import solve
         from liedyn.simulation.integrator import options_of

@@ -135,6 +135,7 @@ class Actions:
             after = becomes(action.restitution)
             ends = self._accumulates(moment, after, t, event)
             if action.restitution > 0.0 and not ends:
+                self._note_passing(moment, after, t, event)
                 return after
             return self._close_contact(becomes(0.0), k, 0.0 if ends else float(np.sign(moment.v[k])), t, event)
         row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
@@ -160,6 +161,16 @@ class Actions:
         still = leaves.rate * leaves.curvature >= 0.0 and hidden(leaves.rate, leaves.curvature, bound)
         turned = came.rate * leaves.rate <= 0.0 or hidden(came.rate, leaves.curvature, bound)
         return bool(turned and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
+
+    def _note_passing(self, before: Moment, after: Moment, t: float, event: Event) -> None:
+        """An impact that changes the rate of its own expression, but not its sign: a stop that moves passes the joint."""
+        if self.expression is None:
+            return
+        came, leaves = self.expression(before).rate, self.expression(after).rate
+        if came * leaves > 0.0 and abs(came - leaves) > _UNCHANGED * abs(came):
+            self.modes.notes.setdefault(f"{event.name} passes", f"event {event.name}: after its impact at t = {t:.9g} s the "
+                                        "expression goes on in the same direction, so that the stop is passed (restitution applies "
+                                        "to the velocity of the joint, not to that relative to a stop that moves)")
 
     def _close_contact(self, moment: Moment, k: int, came: float, t: float, event: Event) -> Moment:
         """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the

@@ -15,6 +15,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, Place
 from liedyn.immutable import Immutable
 from liedyn.integrators.evaluation import evaluated
@@ -170,17 +171,22 @@ class Timeline:
                 bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            bounds[e] = motion.bound
+            bounds[e] = motion.bound if now.signs is not None else max(motion.bound, self._rounded_start)
             fired = fired and abs(motion.value - self._at_zero.get(e, np.inf)) <= motion.bound       # it has not jumped since
-            if not fired and abs(motion.value) > motion.bound:
+            if not fired and abs(motion.value) > bounds[e]:
                 signs[e] = np.sign(motion.value)
             elif fired or np.isnan(carried[e]):
-                bounds[e] = max(motion.bound, 2.0 * abs(motion.value))       # as far beyond as it was found
+                bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), now)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e])
                 unknown = -carried[e] if fired else np.nan     # of forces, whose rates are not known
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
         return replace(now, signs=signs, armed=armed, bounds=bounds)
+
+    @property
+    def _rounded_start(self) -> float:
+        """What rounding may have left of an expression that was zero at the end of another run."""
+        return float(rounding_bound(scales_of(self.model).length))
 
     def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None) -> Start:
         """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for

@@ -14,10 +14,11 @@ from liedyn.dynamics.calling.annotations import Array
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.rank import without_rounding
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
-from liedyn.integrators.zero_crossings import hidden, resolvable, sign_after
+from liedyn.integrators.zero_crossings import hidden, resolvable, rounding_bound, sign_after
 from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
@@ -179,7 +180,7 @@ class EventHandler:
         self.last = np.full((runs.count, len(events.all)), -np.inf)
         self.armed = np.ones((runs.count, len(events.watched)), dtype=bool)
         self.bounds = np.zeros((runs.count, len(events.watched)))
-        self.step = 0.0                                        # [s], whole
+        self.step, self.begun = 0.0, False                     # [s], whole
         self._found: list[tuple] = []
 
     @property
@@ -197,6 +198,7 @@ class EventHandler:
         if len(who) and self.events.watched:
             within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
             within.take_sides(who)
+            self.begun = True
             within.begin_pressed()
             within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
 
@@ -387,6 +389,8 @@ class _MidStep:
         fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._motion_of_readings(k)
         bounds = np.tile(self._rounding(k), (len(k), 1))
+        if not self.handler.begun:
+            bounds = np.maximum(bounds, rounding_bound(scales_of(self.runs.model).length))         # as `Timeline` does
         fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
         zero = fired | (np.abs(value) <= bounds)
         bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
