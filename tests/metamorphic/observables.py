@@ -47,6 +47,32 @@ TREE: dict[str, Observable] = {
     "jacobian": Observable(lambda m, s, link: ld.jacobian(m, s.q, link), "tf"),
     "jacobian:world axes": Observable(lambda m, s, link: ld.jacobian(m, s.q, link, frame="local_world_aligned"), "Tf"),
     "jacobian_derivative": Observable(lambda m, s, link: ld.jacobian_derivative(m, s.q, s.v, link), "tf", (0, 0, -1)),
+    "momentum": Observable(lambda m, s, _: ld.momentum(m, s.q, s.v), "M", (1, 2, -1)),
+    "christoffel_symbols": Observable(lambda m, s, _: ld.christoffel_symbols(m, s.q), "fff", ENERGY),
+    "inverse_dynamics_directional": Observable(
+        lambda m, s, _: ld.inverse_dynamics_directional(m, s.q, s.v, s.a, dq=s.v, dv=s.a)[1], "f", (1, 2, -3)),
+    "forward_dynamics_directional": Observable(
+        lambda m, s, _: ld.forward_dynamics_directional(m, s.q, s.v, s.tau, dq=s.v, dv=s.a)[1], "v", (0, 0, -3)),
+    "hybrid_dynamics_derivatives": Observable(
+        lambda m, s, _: ld.hybrid_dynamics_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dq, "vf", MOTION),
+    "inverse_dynamics_second_derivatives": Observable(
+        lambda m, s, _: ld.inverse_dynamics_second_derivatives(m, s.q, s.v, s.a).dqdq, "fff", FORCE),
+    "higher_order_inverse_dynamics": Observable(
+        lambda m, s, _: ld.higher_order_inverse_dynamics(m, s.q, np.stack([s.v, s.a, 0 * s.a]))[1], "f", (1, 2, -3)),
+    "link_twist_derivatives": Observable(
+        lambda m, s, link: ld.link_twist_derivatives(m, s.q, np.stack([s.v, s.a]), link)[1], "t", MOTION),
+    "centre_of_mass_derivatives": Observable(
+        lambda m, s, _: ld.centre_of_mass_derivatives(m, s.q, np.stack([s.v, s.a]))[2], "w", (0, 1, -2)),
+    "momentum_derivatives": Observable(
+        lambda m, s, _: ld.momentum_derivatives(m, s.q, np.stack([s.v, s.a]))[1], "M", FORCE),
+    "jacobian_derivatives": Observable(
+        lambda m, s, link: ld.jacobian_derivatives(m, s.q, np.stack([s.v, s.a]), link)[1], "tf", (0, 0, -1)),
+    "regressor": Observable(
+        lambda m, s, _: ld.regressor(m, s.q, s.v, s.a) @ np.asarray(ld.inertial_parameters(m).values), "f", FORCE),
+    "inertial_parameters": Observable(
+        lambda m, s, _: ld.regressor(m, s.q, 0 * s.v, s.a) @ np.asarray(ld.inertial_parameters(m).values), "f", FORCE),
+    "base_parameters": Observable(lambda m, s, _: len(ld.base_parameters(m).values), ""),
+    "linearize": Observable(lambda m, s, _: np.trace(ld.linearize(m, s.q, s.v, s.tau).A), "", (0, 0, -1)),
 }
 
 
@@ -60,6 +86,11 @@ CONSTRAINED: dict[str, Observable] = {
     "constrained_forward_dynamics": Observable(
         lambda m, s, _: ld.constrained_forward_dynamics(m, s.q, s.v, s.tau, f_ext=s.f_ext).a, "v", MOTION),
     "constraint_forces": Observable(constraint_forces, "f", FORCE),
+    "constraint_jacobian": Observable(lambda m, s, _: ld.constraint_jacobian(m, s.q), "rf"),
+    "constraint_bias": Observable(lambda m, s, _: ld.constraint_bias(m, s.q, s.v), "r", MOTION),
+    "constraint_velocity": Observable(lambda m, s, _: ld.constraint_velocity(m, s.q, s.a), "r", MOTION),
+    "constraint_residual": Observable(lambda m, s, _: ld.constraint_residual(m, s.q), "r"),
+    "assemble": Observable(lambda m, s, _: ld.difference(m, s.q, ld.assemble(m, s.q).q), "v"),
     "mobility:rank": Observable(lambda m, s, _: ld.mobility(m, s.q).rank, ""),
     "constrained_forward_derivatives:tau": Observable(
         lambda m, s, _: ld.constrained_forward_derivatives(m, s.q, s.v, s.tau).da_dtau, "vv", (-1, -2, 0)),
@@ -87,16 +118,12 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("build", "random_configuration", "integrate"), _INPUT),
     "run_scenario": "the computation of simulate, which test_scenarios.py compares",
     **dict.fromkeys((
-        "assemble", "balance_derivatives", "base_parameters", "body_twists", "body_wrenches", "centre_of_mass_derivatives",
-        "christoffel_symbols", "closed_form", "closure_wrenches", "constrained_hybrid_derivatives",
-        "constrained_inverse_derivatives", "constrained_inverse_dynamics", "constraint_bias", "constraint_jacobian",
-        "constraint_residual", "constraint_velocity", "constraint_wrenches", "curvature_tensor", "d_difference",
-        "d_integrate", "energy_regressor", "find_equilibrium", "forward_dynamics_directional",
-        "higher_order_forward_dynamics", "higher_order_hybrid_dynamics", "higher_order_inverse_dynamics",
-        "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify", "inertial_parameters",
-        "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "jacobian_derivatives", "joint_motion",
-        "joint_wrenches", "kim_tables", "linearize", "linearize_scenario", "link_pose_derivatives", "link_poses",
-        "link_twist_derivatives", "momentum", "momentum_derivatives", "momentum_regressor", "motion_of",
-        "parameter_derivatives", "project_configuration", "regressor", "rollout_derivatives", "scalar_curvature",
-        "sectional_curvature", "spatial_closed_form", "spatial_twists", "spatial_wrenches", "trajectory_of"), _OPEN),
+        "balance_derivatives", "body_twists", "body_wrenches", "closed_form", "closure_wrenches",
+        "constrained_hybrid_derivatives", "constrained_inverse_derivatives", "constrained_inverse_dynamics",
+        "constraint_wrenches", "curvature_tensor", "d_difference", "d_integrate", "energy_regressor", "find_equilibrium",
+        "higher_order_forward_dynamics", "higher_order_hybrid_dynamics", "hybrid_dynamics_directional", "identify",
+        "joint_motion", "joint_wrenches", "kim_tables", "linearize_scenario", "link_pose_derivatives", "link_poses",
+        "momentum_regressor", "motion_of", "parameter_derivatives", "project_configuration", "rollout_derivatives",
+        "scalar_curvature", "sectional_curvature", "spatial_closed_form", "spatial_twists", "spatial_wrenches",
+        "trajectory_of"), _OPEN),
 }

@@ -70,7 +70,7 @@ def test_full_turns_and_signs_of_quaternions_change_nothing(name):
     here = state_of(mechanism, model)
     q = here.q.copy()
     turning = {joint.name for joint in mechanism.robot.joints if joint.type == "continuous"}
-    if any(one.kind == "coupling" for one in model.constraints):                # a coupling counts turns
+    if any(one.type == "coupling" for one in model.constraints):                # a coupling counts turns
         turning = set()
     for joint in model.joints:
         labels = [text.rpartition(".")[2] for text in model.q_names[joint.q]]

@@ -39,7 +39,14 @@ class Maps:
         P = np.eye(old.nv)[self.v]
         twist = np.repeat([1.0, by.length], 3)
         turned = np.kron(np.eye(2), by.rotation)
-        self.matrices = {"v": scale[:, None] * P, "f": P / scale[:, None], "t": np.diag(twist), "h": np.diag(1 / twist),
+        origin = turned.copy()                                    # wrenches about the world's origin
+        origin[:3, 3:] = np.cross(np.eye(3), by.translation) @ by.rotation
+        names = [f"{one.name}:{k}" for one in old.constraints for k in range(len(one.units))]
+        there = [by.name(text.split(":")[0]) + ":" + text.split(":")[1] for text in names]
+        rows = [there.index(f"{one.name}:{k}") for one in new.constraints for k in range(len(one.units))]
+        units = [by.length if one.type != "coupling" and unit == "m" else 1.0 for one in old.constraints for unit in one.units]
+        self.matrices = {"r": np.diag(units)[rows] if rows else np.zeros((0, 0)), "M": origin / twist[:, None],
+                         "v": scale[:, None] * P, "f": P / scale[:, None], "t": np.diag(twist), "h": np.diag(1 / twist),
                          "w": by.rotation, "T": twist[:, None] * turned, "H": turned / twist[:, None]}
 
     def _order(self, old, new) -> list[int]:
@@ -79,7 +86,8 @@ class Maps:
 
     def result(self, value, axes: str, units: tuple[int, int, int]) -> np.ndarray:
         """axes: the kind of each axis. v velocity, f generalized force, t twist and h wrench of a link, w vector, T twist and
-        H wrench along world axes; X a position; P a pose. units: exponents of mass, length and time."""
+        H wrench along world axes; M wrench about the world's origin; r constraint equation; X a position; P a pose.
+        units: exponents of mass, length and time."""
         by, value = self.by, np.asarray(value, dtype=float)
         if axes == "P":
             T = np.eye(4)
