@@ -26,6 +26,7 @@ class State(NamedTuple):
     a: np.ndarray
     tau: np.ndarray
     f_ext: dict[str, np.ndarray]          # external wrenches in the frames of their links
+    free: np.ndarray | None = None        # a velocity that does not satisfy the constraints
 
 
 class Mechanism(NamedTuple):
@@ -75,4 +76,4 @@ def state_of(mechanism: Mechanism, model) -> State:
         v = ld.project_velocity(model, q, v)
         a = ld.constrained_forward_dynamics(model, q, v, tau).a
     tip = mechanism.robot.links[-1].name
-    return State(q, v, a, tau, {tip: rng.standard_normal(6)})
+    return State(q, v, a, tau, {tip: rng.standard_normal(6)}, rng.standard_normal(model.nv))

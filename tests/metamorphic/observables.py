@@ -88,7 +88,7 @@ CONSTRAINED: dict[str, Observable] = {
     "constraint_forces": Observable(constraint_forces, "f", FORCE),
     "constraint_jacobian": Observable(lambda m, s, _: ld.constraint_jacobian(m, s.q), "rf"),
     "constraint_bias": Observable(lambda m, s, _: ld.constraint_bias(m, s.q, s.v), "r", MOTION),
-    "constraint_velocity": Observable(lambda m, s, _: ld.constraint_velocity(m, s.q, s.a), "r", MOTION),
+    "constraint_velocity": Observable(lambda m, s, _: ld.constraint_velocity(m, s.q, s.free), "r", (0, 0, -1)),
     "constraint_residual": Observable(lambda m, s, _: ld.constraint_residual(m, s.q), "r"),
     "assemble": Observable(lambda m, s, _: ld.difference(m, s.q, ld.assemble(m, s.q).q), "v"),
     "mobility:rank": Observable(lambda m, s, _: ld.mobility(m, s.q).rank, ""),

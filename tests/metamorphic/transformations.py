@@ -82,7 +82,7 @@ class Maps:
         energy = by.mass * by.length**2 / by.time**2
         wrenches = {by.name(link): energy * m["h"] @ f for link, f in s.f_ext.items()}
         v, a, tau = m["v"] @ s.v / by.time, m["v"] @ s.a / by.time**2, energy * m["f"] @ s.tau
-        return State(self.configuration(s.q), v, a, tau, wrenches)
+        return State(self.configuration(s.q), v, a, tau, wrenches, m["v"] @ s.free / by.time)
 
     def result(self, value, axes: str, units: tuple[int, int, int]) -> np.ndarray:
         """axes: the kind of each axis. v velocity, f generalized force, t twist and h wrench of a link, w vector, T twist and

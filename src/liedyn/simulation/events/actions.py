@@ -169,8 +169,8 @@ class Actions:
         came, leaves = self.expression(before).rate, self.expression(after).rate
         if came * leaves > 0.0 and abs(came - leaves) > _UNCHANGED * abs(came):
             self.modes.notes.setdefault(f"{event.name} passes", f"event {event.name}: after its impact at t = {t:.9g} s the "
-                                        "expression goes on in the same direction, so that the stop is passed (restitution applies "
-                                        "to the velocity of the joint, not to that relative to a stop that moves)")
+                                        "expression goes on in the same direction, so that the stop is passed (restitution "
+                                        "applies to the velocity of the joint, not to that relative to a stop that moves)")
 
     def _close_contact(self, moment: Moment, k: int, came: float, t: float, event: Event) -> Moment:
         """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the

@@ -178,7 +178,7 @@ class Timeline:
             elif fired or np.isnan(carried[e]):
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), now)
-                sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e])
+                sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
                 unknown = -carried[e] if fired else np.nan     # of forces, whose rates are not known
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
         return replace(now, signs=signs, armed=armed, bounds=bounds)

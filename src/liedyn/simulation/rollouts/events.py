@@ -388,14 +388,15 @@ class _MidStep:
         who, came = self.who[k], self.sides[k].copy()
         fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._motion_of_readings(k)
-        bounds = np.tile(self._rounding(k), (len(k), 1))
-        if not self.handler.begun:
-            bounds = np.maximum(bounds, rounding_bound(scales_of(self.runs.model).length))         # as `Timeline` does
+        rounding = np.tile(self._rounding(k), (len(k), 1))
+        begins = 0.0 if self.handler.begun else rounding_bound(scales_of(self.runs.model).length)     # as `Timeline` does
+        bounds = np.maximum(rounding, begins)
         fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
         zero = fired | (np.abs(value) <= bounds)
         bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
         carried = zero & ~fired & (np.abs(came) == 1.0)
-        sides = np.where(carried, came, np.nan_to_num(sign_after(np.where(zero, 0.0, value), rate, curvature, bounds)))
+        sides = np.where(carried, came, np.nan_to_num(
+            sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bounds, rounding))))
         last = self.handler.last[who][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
         self.handler.armed[who] = carried | ~zero
