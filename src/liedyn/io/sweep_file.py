@@ -221,8 +221,8 @@ SWEEP = Keys("sweep", (
     Key("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
     Key("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
-    Key("sampling", Choice(SAMPLINGS), "of `sample`: `random` (the values of a run depend on seed and number alone), "
-        "`latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
+    Key("sampling", Choice(SAMPLINGS), "of `sample`: `random` (a value depends on the seed, the name of the parameter and "
+        "the number of the run alone), `latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
     Key("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
     Key("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
         "[outputs](#outputs)",

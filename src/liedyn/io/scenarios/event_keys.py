@@ -209,8 +209,8 @@ EVENT = Keys("event", (
     Key("at", Either((Number(least=0), List(Number(least=0), 1)), "times", _times), "time or list of times [s]", example=1.5),
     Key("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
     Key("when", Either((Text(), TOUCH), "when", _when), "an expression of the state, such as `q(joint)` or `z(link)`, of joint "
-        "forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes `value`. Or a contact that begins "
-        "or ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
+        "forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes or reaches `value`. Or a contact "
+        "that begins or ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
         example="q(elbow)"),
     Key("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
     Key("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
