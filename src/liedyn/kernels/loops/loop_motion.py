@@ -42,15 +42,21 @@ def move_drives(signals, ties, t, work):
 
 # at a state -------------------------------------------------------------------------------------------------------
 @primitive
-def tied_hybrid(ties, work):
-    """`hybrid` under the constraints; writes the multipliers too. Returns a code of `by_parts`."""
+def moved(ties, work):
+    """The desk after `MOVE` at the state in work, and its code."""
     d = desk_of(ties.desk)
     copy(work.q, d.q)
     copy(work.v, d.v)
     copy(work.a, d.a)
     copy(work.tau, d.tau)
     copy(work.F, d.f_ext)
-    code = run(ties.desk, MOVE)
+    return d, run(ties.desk, MOVE)
+
+
+@primitive
+def tied_hybrid(ties, work):
+    """`hybrid` under the constraints; writes the multipliers too. Returns a code of `by_parts`."""
+    d, code = moved(ties, work)
     copy(d.found_a, work.a)
     copy(d.found_tau, work.tau)
     return code
@@ -59,13 +65,8 @@ def tied_hybrid(ties, work):
 @primitive
 def look_from(ties, t, work):
     """`look_around` at an accepted state of a method that does without `tied_hybrid`. Overwrites ties.multipliers."""
-    d = desk_of(ties.desk)
-    copy(work.q, d.q)
-    copy(work.v, d.v)
-    copy(work.a, d.a)
-    copy(work.tau, d.tau)
-    copy(work.F, d.f_ext)
-    return CLOSED if run(ties.desk, MOVE) != OK else look_around(ties, t)         # lines hold for angles that are not large
+    _, code = moved(ties, work)
+    return CLOSED if code != OK else look_around(ties, t)         # lines hold for angles that are not large
 
 
 @primitive
