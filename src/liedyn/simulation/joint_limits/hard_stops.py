@@ -14,7 +14,6 @@ positive semidefinite matrix, solved as least squares with bounds.
 """
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import replace
 
@@ -26,7 +25,7 @@ from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem
 from liedyn.integrators.zero_crossings import resolvable, rounding_bound
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
-from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, sizes_in
+from liedyn.simulation.events.jumps import sizes_in
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.joint_limits.stops import Stop
 
@@ -43,16 +42,14 @@ class HardStops:
     def __init__(self, stops: tuple[Stop, ...], duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
-        self._short = dict.fromkeys(self.stops, 0)                                      # impacts in a row that came at once
 
     def about(self) -> list:
         """All that further impacts depend on, as plain values."""
-        return [[self._short[stop], list(times)] for stop, times in self._times.items()]
+        return [list(times) for times in self._times.values()]
 
     def go_on(self, about: list) -> None:
         """From what `about` said."""
-        for stop, (short, times) in zip(self.stops, about, strict=True):
-            self._short[stop] = short
+        for stop, times in zip(self.stops, about, strict=True):
             self._times[stop].extend(times)
 
     def names(self, stops) -> str:
@@ -107,11 +104,9 @@ class HardStops:
     def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
         """Whether the impacts of a coordinate end with this one."""
         times = self._times[stop]
-        soon = comes_at_once(t, t - times[-1] if times else math.inf, v[stop.coordinate], stop.limit)
-        self._short[stop] = self._short[stop] + 1 if soon else 0
         times.append(t)
         many = len(times) == _MANY and t - times[0] <= _AT_ONCE * self.duration
-        return self._short[stop] >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
+        return many or stop.side * v[stop.coordinate] <= 0.0
 
     def _too_short(self, at, moment: Moment, t: float, problem) -> list[Stop]:
         """Stops from which coordinates fly off and back within rounding of the position or of the time."""
