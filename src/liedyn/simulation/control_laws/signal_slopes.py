@@ -38,7 +38,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     if not read:
         return np.zeros(2 * model.nv)
     signals, by_numbers, out = measured_at(model, problem.signals, q, v), np.zeros(model.nq), np.zeros(2 * model.nv)
-    values = {word: _value(signals, word, q, v) for word in read}
+    values = {word: number_of_state(signals, word, q, v) for word in read}
     for word, e in zip(read, np.eye(len(read)), strict=True):
         slope, operation, i = jet_along(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
         if not np.isfinite(slope):
@@ -63,7 +63,7 @@ def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     if not moving:
         return out
     signals = measured_at(model, problem.signals, q, v)
-    values = {word: _value(signals, word, q, v) for word in moving}
+    values = {word: number_of_state(signals, word, q, v) for word in moving}
     rates, by_state, rate_by_state = zip(*(_motion(model, signals, word, q, v) for word in moving), strict=True)
     for e, ds, d_rate in zip(np.eye(len(moving)), by_state, rate_by_state, strict=True):
         first = jet_along(signals, words, values, e, 0.0, t)[1]
@@ -80,7 +80,7 @@ def _motion(model, signals, word: int, q, v) -> tuple[float, np.ndarray, np.ndar
     return signals.measured[i + 3], measured_slope(model, signals, i, q, v), measured_slope(model, signals, i + 3, q, v)
 
 
-def _value(signals, word: int, q, v) -> float:
+def number_of_state(signals, word: int, q, v) -> float:
     """The number of the state that an instruction reads."""
     operation, i = word & 255, word >> 8
     return q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i]

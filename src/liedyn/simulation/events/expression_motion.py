@@ -11,7 +11,7 @@ from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.link_points import NUMBERS
 from liedyn.kernels.simulation.signals import ABS, FLOOR, LITERAL, MAX, MEASURED, MIN, OF_STATE, RATE, SIGN, STATE_V, STEP
-from liedyn.simulation.control_laws.signal_slopes import jet_along
+from liedyn.simulation.control_laws.signal_slopes import jet_along, number_of_state
 from liedyn.simulation.measured import measured_at
 
 
@@ -33,19 +33,20 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
         signals.measured[:model.nv] = tau
     words = _free_words(instructions(signals, k))
     read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
-    acceleration = np.zeros(model.nv) if a is None else a
-    numbers = {word: _number_motion(model, signals, word, q, v, acceleration) for word in read}
-    values, rates, curvatures = ({word: numbers[word][n] for word in read} for n in range(3))
-    known = [np.nan_to_num(list(x.values()), nan=0.0) for x in (rates, curvatures)]
-    value, rate, curvature = jet_along(signals, words, values, known[0], 1.0, t, known[1])
-    unknown_rate, unknown_curvature = (any(np.isnan(list(x.values()))) for x in (rates, curvatures))
+    values = {word: number_of_state(signals, word, q, v) for word in read}
     size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
     for word, e in zip(read, np.eye(len(read)), strict=True):
         slope = jet_along(signals, words, values, e, 0.0, t)[1]
         size += abs(slope) * _terms(model, signals, word, values[word], q) if np.isfinite(slope) else 0.0
-    if a is None or unknown_rate:
-        rate = curvature = np.nan
-    return ExpressionMotion(value, rate, np.nan if unknown_curvature else curvature, float(rounding_bound(size)), float(size))
+    bound = float(rounding_bound(size))
+    if a is None:
+        value, _, _ = jet_along(signals, words, values, np.zeros(len(read)), 0.0, t)
+        return ExpressionMotion(value, np.nan, np.nan, bound, float(size))
+    rates, curvatures = np.array([_rates(model, signals, word, q, v, a) for word in read]).reshape(-1, 2).T
+    value, rate, curvature = jet_along(signals, words, values, np.nan_to_num(rates), 1.0, t, np.nan_to_num(curvatures))
+    known_rate, known_curvature = not np.isnan(rates).any(), not np.isnan(curvatures).any()
+    return ExpressionMotion(value, rate if known_rate else np.nan, curvature if known_rate and known_curvature else np.nan, bound,
+                            float(size))
 
 
 def _free_words(words: np.ndarray) -> np.ndarray:
@@ -54,15 +55,15 @@ def _free_words(words: np.ndarray) -> np.ndarray:
     return np.where(np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)), words & 255, words)
 
 
-def _number_motion(model, signals, word: int, q, v, a) -> tuple[float, float, float]:
-    """A number of the state and its first two time derivatives; NaN: not known."""
+def _rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
+    """The first two time derivatives of a number of the state; NaN: not known."""
     operation, i = word & 255, word >> 8
     if operation == STATE_V:
-        return v[i], a[i], np.nan
+        return a[i], np.nan
     if operation != MEASURED:
-        return _coordinate_motion(model, i % RATE, q, v, a)
+        return _coordinate_rates(model, i % RATE, q, v, a)
     if i < model.nv:
-        return signals.measured[i], np.nan, np.nan
+        return np.nan, np.nan
     (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
     link, p = model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R = link_poses(model, q)[points.link[j], :3, :3]
@@ -71,24 +72,24 @@ def _number_motion(model, signals, word: int, q, v, a) -> tuple[float, float, fl
     acceleration = R @ (dV[3:] + np.cross(dV[:3], p) + np.cross(V[:3], velocity))
     group, axis = divmod(component, 3)
     rates = (R @ velocity)[axis], acceleration[axis], (R @ dV[:3])[axis]
-    return signals.measured[i], rates[group], acceleration[axis] if group == 0 else np.nan
+    return rates[group], acceleration[axis] if group == 0 else np.nan
 
 
-def _coordinate_motion(model, i: int, q, v, a) -> tuple[float, float, float]:
+def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
     """Of q[i]."""
     joint = next(joint for joint in model.joints if joint.q.start <= i < joint.q.stop)
     k, rates, accelerations = i - joint.q.start, v[joint.v], a[joint.v]
     if joint.kind == SCREW:
-        return q[i], rates[k], accelerations[k]
+        return rates[k], accelerations[k]
     free = joint.q.stop - joint.q.start == 7
     w, dw = rates[:3], accelerations[:3]
     quaternion = q[joint.q.stop - 4:joint.q.stop]
     if free and k < 3:
         R = _rotation(quaternion)
-        return q[i], (R @ rates[3:])[k], (R @ (np.cross(w, rates[3:]) + accelerations[3:]))[k]
+        return (R @ rates[3:])[k], (R @ (np.cross(w, rates[3:]) + accelerations[3:]))[k]
     dq = _turned(quaternion, w)
     k -= 3 * free
-    return q[i], dq[k], (_turned(dq, w) + _turned(quaternion, dw))[k]
+    return dq[k], (_turned(dq, w) + _turned(quaternion, dw))[k]
 
 
 def _turned(quaternion, w) -> np.ndarray:
