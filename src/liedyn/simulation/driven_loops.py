@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.codegen.plain import plain
+from liedyn.dynamics.loops.closing import FAR, Search
 from liedyn.dynamics.loops.constraints import (
     constraint_jacobian,
     constraint_residual,
@@ -127,13 +128,22 @@ def _free_enough(model, q, kept, drive) -> bool:
 
 
 def _close(model, q, kept, drive):
-    """By Newton steps; from farther away by `assemble`."""
-    try:
-        return project_configuration(model, q, prescribed=kept, drive=drive)
-    except ComputationError:
-        from liedyn.dynamics.loops.assembly import assemble
-        found = assemble(model, q, fixed=[joint.name for joint in model.joints if kept[joint.v].all()], drive=drive)
-        return project_configuration(model, found.q, prescribed=kept, drive=drive)
+    """Projected in the metric of the mass matrix; from a rough guess, where Newton's steps may leave its branch or wind joints,
+    the nearest that `assemble` finds, beyond joint limits only where there is none within them."""
+    reason = None
+    for limits in (True, False):
+        search = Search(model, kept, drive, limits=limits)
+        try:
+            near = project_configuration(model, q, prescribed=kept, drive=drive)
+            if search.distance(near, q) <= FAR:
+                return near
+        except ComputationError:
+            pass
+        try:
+            return project_configuration(model, search.find(q)[0].q, prescribed=kept, drive=drive)
+        except ComputationError as error:
+            reason = reason or error
+    raise reason
 
 
 def _refuse_rank_loss(model, q, drive, place: Place) -> None:

@@ -13,13 +13,10 @@ from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.closing import Search
 from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.dynamics.loops.mobility import Mobility, mobility
-from liedyn.dynamics.manifold import integrate
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.immutable import Immutable
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model
-
-_STARTS = 24            # further starts, ever wider around the guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +28,7 @@ class Assembly(Immutable):
     open_before  largest residual of the initial guess
     mobility     degrees of freedom, redundant rows, whether it is singular (`Mobility`)
     moved        distance from the guess: root of the sum of squares, radians and metres in characteristic lengths of the loops
-    iterations   Gauss-Newton steps, of all starts
+    iterations   Gauss-Newton steps until the loops were closed, of all starts
     restarts     number of random starts that were needed in addition to the guess
     at_limits    coordinates that are at a limit
 
@@ -70,7 +67,7 @@ class Assembly(Immutable):
 @np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
 def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
              drive: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
-    """A configuration that closes all loops and satisfies all couplings and joint limits: the nearest to the guess on its branch.
+    """The configuration nearest to the guess that closes all loops and satisfies all couplings and joint limits.
 
     Parameters
     ----------
@@ -84,7 +81,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     drive : optional
         Motion of the frames of driven loops, as for `constraint_residual`.
     seed : int
-        Seed of further starts around the guess, which are tried if the guess does not lead to a closed configuration.
+        Seed of further starts around the guess.
 
     Raises
     ------
@@ -97,6 +94,9 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
 
     Notes
     -----
+    The nearest configuration on the branch that the guess leads to. Where that is farther than 0.25 (radians, and metres in
+    characteristic lengths of the loops), eight further starts look for a nearer branch. Joints make no whole turns.
+
     Axes that should coincide but point in opposite directions have a residual of 2, so such a branch is never selected.
 
     Examples
@@ -110,16 +110,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     if guess.ndim != 1:
         raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
     search = Search(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
-    found, restarts, rng = search.close(search.within(guess)), 0, np.random.default_rng(seed)
-    best, steps = found, found.steps
-    while not found.closed and restarts < _STARTS:
-        spread = 0.3 * 1.1**restarts * search.unit * rng.standard_normal(model.nv)
-        found = search.close(search.within(integrate(model, guess, np.where(search.movable, spread, 0.0))))
-        restarts, steps = restarts + 1, steps + found.steps
-        best = found if found.size < best.size else best
-    if not best.closed:
-        raise search.refusal(best, restarts)
-    best = search.nearest(search.unwound(best, guess), guess)
+    best, steps, restarts = search.find(guess, seed)
     return Assembly(best.q, best.worst, search.at(guess).worst, mobility(model, best.q, drive=drive, seed=seed),
                     search.distance(best.q, guess), steps, restarts, search.at_limits(best.q))
 

@@ -19,7 +19,11 @@ _HEAVIEST = 1e8
 _DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
 _SMALLEST = 1e-9        # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
                         # since towards a singular configuration they vanish as the root of the residual does
+_STARTS = 24            # further starts, ever wider around the guess, while none closes
+FAR = 0.25              # rad, or that part of the length: from a guess that is nearer, Newton's steps do not leave its branch
+_BRANCHES = 8           # further starts that look for a nearer branch: a loop of four bars has two
 _NEARER = 60            # steps along the closed configurations
+_SAME = 1e-6            # of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
 _NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
 
 
@@ -74,6 +78,33 @@ class Search:
         low, high = np.zeros((2, self.model.nv), dtype=bool)
         low[self.screws], high[self.screws] = q[self.place] <= self.lower + _NEAREST, q[self.place] >= self.upper - _NEAREST
         return low, high
+
+    def find(self, guess, seed: int = 0) -> tuple[_Found, int, int]:
+        """The closed configuration nearest to the guess, and how many steps and starts besides the guess the first one took.
+
+        Raises ComputationError where none is found.
+        """
+        rng, starts = np.random.default_rng(seed), 0
+        first = self.close(self.within(guess))
+        best, steps = first, first.steps
+        while not best.closed and starts < _STARTS:
+            found = self.close(self._around(guess, 0.3 * 1.1**starts, rng))
+            starts, steps = starts + 1, steps + found.steps
+            best = found if found.closed or found.size < best.size else best
+        if not best.closed:
+            raise self.refusal(best, starts)
+        best = self.nearest(self.unwound(best, guess), guess)
+        for _ in range(_BRANCHES if self.distance(best.q, guess) > FAR else 0):
+            spread = self.distance(best.q, guess) / np.sqrt(self.movable.sum())
+            found = self.close(self._around(guess, spread, rng))
+            found = self.nearest(self.unwound(found, guess), guess) if found.closed else found
+            if found.closed and self.distance(found.q, guess) < (1 - _SAME) * self.distance(best.q, guess):
+                best = found
+        return best, steps, starts
+
+    def _around(self, q, spread: float, rng) -> np.ndarray:
+        x = spread * self.unit * rng.standard_normal(self.model.nv)
+        return self.within(integrate(self.model, q, np.where(self.movable, x, 0.0)))
 
     # steps --------------------------------------------------------------------------------------------------------
 
