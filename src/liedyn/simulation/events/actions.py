@@ -140,13 +140,18 @@ class Actions:
             return self._close_contact(becomes(0.0), k, 0.0 if ends else float(np.sign(moment.v[k])), t, event)
         row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
-        if approach >= 0.0:
-            return moment
-        after = collided(moment, problem, row[None], np.array([-action.restitution * approach]))
-        if self._accumulates(moment, after, t, event):
+        after = moment
+        if approach < 0.0:
+            after = collided(moment, problem, row[None], np.array([-action.restitution * approach]))
+        if self._accumulates(moment, after, t, event) if approach < 0.0 else self._presses(moment, event):
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return after
+
+    def _presses(self, moment: Moment, event: Event) -> bool:
+        """Whether the event's expression rests at zero and is on its way beyond."""
+        motion = self.expression and self.expression(moment)
+        return bool(motion and event.direction * motion.curvature > 0.0 and hidden(motion.rate, motion.curvature, motion.bound))
 
     def _accumulates(self, before: Moment, after: Moment, t: float, event: Event) -> bool:
         """Whether the impact reverses the event's expression, and it comes back within what can be resolved."""

@@ -33,7 +33,7 @@ from liedyn.integrators.problem import (
 )
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
-from liedyn.integrators.zero_crossings import rounding_bound, sign_after, turns_at_once
+from liedyn.integrators.zero_crossings import comes_back, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
 from liedyn.io.scenarios.events import Event, Impact
 from liedyn.io.scenarios.scenario import Scenario
@@ -44,7 +44,7 @@ from liedyn.simulation.events.expression_motion import ExpressionMotion, express
 from liedyn.simulation.events.jumped_events import jumped, reading_forces, reads_forces, sides
 from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
-from liedyn.simulation.joint_limits.hard_stops import HardStops
+from liedyn.simulation.joint_limits.hard_stops import STILL, HardStops
 from liedyn.simulation.joint_limits.stops import guards_of
 from liedyn.simulation.records.rows import Rows
 from liedyn.simulation.signals.signal_table import SAME_TIME
@@ -114,6 +114,7 @@ class Timeline:
         else:                                                  # in the middle of a stretch
             now, silent = self._standing
             timed = [(t, event) for t, event in timed if t > now.t + slack]
+        shown = 0                                              # events whose states before and after are rows
         while not self.actions.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
             if due:
@@ -130,8 +131,8 @@ class Timeline:
             asked = np.concatenate([[] if silent else [now.t], inside, [end]])
             self._standing, problem = (now, silent), self.modes.problem
             stretch = self._stretch(now, asked, options, rows, lambda share, end=end: progress(share * end / duration))
-            self.totals = self.totals.plus(self._by_all_rows(problem.model, stretch.statistics))
-            now = self._reached(stretch.end, stretch.end.signs, stretch.end.armed)
+            self.totals, shown = self.totals.plus(self._by_all_rows(problem.model, stretch.statistics)), len(self.occurrences)
+            now = self._reached(stretch.end, stretch.end.signs, stretch.end.armed, stretch.end.t - now.t)
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
@@ -144,7 +145,7 @@ class Timeline:
                 timed = timed[len(due):]
                 now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
             silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
-        if self.actions.stopped or not self.entered:
+        if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
         return self.totals
@@ -171,9 +172,13 @@ class Timeline:
                 bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            bounds[e] = motion.bound if now.signs is not None else max(motion.bound, self._rounded_start)
+            bounds[e], zero = motion.bound, abs(motion.value) <= motion.bound
+            if now.signs is None and abs(motion.value) <= self._rounded_start:
+                motion = self._expression(int(k), now)
+                bounds[e] = max(motion.bound, self._rounded_start)
+                zero = zero_at_start(motion.value, motion.rate, motion.curvature, motion.bound, bounds[e])
             fired = fired and abs(motion.value - self._at_zero.get(e, np.inf)) <= motion.bound       # it has not jumped since
-            if not fired and abs(motion.value) > bounds[e]:
+            if not fired and not zero:
                 signs[e] = np.sign(motion.value)
             elif fired or np.isnan(carried[e]):
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
@@ -188,9 +193,9 @@ class Timeline:
         """What rounding may have left of an expression that was zero at the end of another run."""
         return float(rounding_bound(scales_of(self.model).length))
 
-    def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None) -> Start:
+    def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None, elapsed: float) -> Start:
         """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for
-        rounding, and those whose last step ended just before."""
+        rounding, and those whose last step ended just before. elapsed: since the segment began [s]."""
         if known is None or not len(self.watched):
             return now
         found, self._at_zero = set(now.fired), {}
@@ -199,9 +204,10 @@ class Timeline:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
             waits = self.modes.problem.directions[e] in (0, -known[e])
-            if e not in found and waits and armed[e] and abs(motion.value) <= motion.bound:
+            if e not in found and waits and abs(motion.value) <= motion.bound:
                 motion = self._expression(int(k), now)
-                if motion.rate * known[e] < 0.0 and not turns_at_once(motion.rate, motion.curvature, motion.bound):
+                comes = motion.rate * known[e] < 0.0 if armed[e] else comes_back(motion.rate, known[e], motion.bound, elapsed)
+                if comes and not turns_at_once(motion.rate, motion.curvature, motion.bound):
                     found.add(e)
             if e in found:
                 self._at_zero[e] = motion.value
@@ -324,7 +330,14 @@ class Timeline:
         self.actions.count_short(event, now.t, since, before)
         if event.once:
             self._done.add(event.name)
+        if self._rests_from_start(event, before, moment):
+            return replace(now, q=moment.q, v=moment.v)
         return self._happened(event.name, now, before, moment)
+
+    def _rests_from_start(self, event: Event, before: Moment, after: Moment) -> bool:
+        """Whether a run begins at rest at the stop of an impact: nothing happens, as at hard stops."""
+        impacts = event.when and all(isinstance(action, Impact) for action in event.actions)
+        return bool(impacts and not self.entered and np.abs(after.v - before.v).max() <= STILL * np.abs(before.v).max())
 
     def _expression_after(self, event: Event, now: Start):
         """A function of a moment: the motion of the event's expression there; None where it has none."""
