@@ -186,6 +186,8 @@ class Timeline:
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
                 unknown = -carried[e] if fired else np.nan     # of forces, whose rates are not known
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
+            else:
+                armed[e] = now.armed is None or now.armed[e]   # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
 
     @property
@@ -350,8 +352,7 @@ class Timeline:
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
         self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral,
-                     now.signs)
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral, now.signs, now.armed)
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
