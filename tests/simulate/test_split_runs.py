@@ -64,7 +64,7 @@ CASES = {                             # split at; duration; events; keys of the 
     "at a zero after a start from zero": (float(np.pi / 30), 0.9, PASS,
                                           {"gravity": [0, 0, 0], "initial": {"v": {"z": 1.0}}}, {"gravity": [0, 0, 0]}),
     "just before a zero": (0.5, 0.9, {"a": {"when": "q(z)", "do": "record"}},
-                           {"gravity": [0, 0, 0], "initial": {"q": {"z": -0.5 - 5e-15}, "v": {"z": 1.0}}}, {"gravity": [0, 0, 0]}),
+                           {"gravity": [0, 0, 0], "initial": {"q": {"z": -0.5 - 4.4e-16}, "v": {"z": 1.0}}}, {"gravity": [0, 0, 0]}),
 }
 
 

@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -93,6 +94,7 @@ class Timeline:
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
         self._at_zero: dict[int, float] = {}                   # expressions of events that happen, before their actions
+        self._state, self._values = (), {}                     # where expressions were evaluated last, and their values there
         self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors hide short flights
 
     @property
@@ -113,17 +115,17 @@ class Timeline:
             timed = [*((0.0, event) for event in self._pressed(now)), *timed]
         else:                                                  # in the middle of a stretch
             now, silent = self._standing
-            timed = [(t, event) for t, event in timed if t > now.t + slack]
+            timed = timed[len(_due(timed, now.t + slack)):]
         shown = 0                                              # events whose states before and after are rows
         while not self.actions.stopped:
-            due = [event for t, event in timed if t <= now.t + slack]
+            due = _due(timed, now.t + slack)
             if due:
-                timed, known = [(t, event) for t, event in timed if t > now.t + slack], len(self.occurrences)
+                timed, known = timed[len(due):], len(self.occurrences)
                 now = self._happen(now, due)
                 silent = bool(self.entered) and (silent or not now.fired) and len(self.occurrences) == known
                 now = now if self.entered else replace(now, work=0.0)          # the motion begins with what it makes
                 continue
-            end = min([t for t, _ in timed], default=duration)
+            end = timed[0][0] if timed else duration
             if now.t >= duration - slack:
                 break
             end = end if end < duration - slack else duration
@@ -141,7 +143,7 @@ class Timeline:
             known = len(self.occurrences)
             if now.fired:
                 now = self._meet_limits(now, problem)
-                due = [event for t, event in timed if t <= now.t + slack]
+                due = _due(timed, now.t + slack)
                 timed = timed[len(due):]
                 now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
             silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
@@ -226,7 +228,12 @@ class Timeline:
     def _expression(self, k: int, now: Start, derivatives: bool = True) -> ExpressionMotion:
         problem, run = self.modes.problem, None
         if not derivatives and not reads_forces(problem, k):
-            found = expression_motion(problem, k, now.t, now.q, now.v)
+            state = problem, now.t, now.q.tobytes(), now.v.tobytes()
+            if state != self._state:
+                self._state, self._values = state, {}
+            if k not in self._values:
+                self._values[k] = expression_motion(problem, k, now.t, now.q, now.v)
+            found = self._values[k]
         else:
             if self.controller is not None:
                 run = RightHandSide(problem, problem.signals)
@@ -394,6 +401,11 @@ def _plain(one) -> dict:
 def _arrays(plain: dict) -> dict:
     """Back."""
     return {name: np.array(x) if isinstance(x, list) else x for name, x in plain.items()}
+
+
+def _due(timed, until: float) -> list[Event]:
+    """The first of those that are known, up to this time."""
+    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
 
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:
