@@ -330,13 +330,13 @@ class Timeline:
         since, rested = now.t - modes.last.get(event.name, -math.inf), modes.mode.resting
         modes.last[event.name] = now.t
         modes.change(resting=())
-        moment = self.actions.do(before, event, now.t, self._expression_after(event, now))
+        moment = self.actions.do(before, event, now.t, *self._expression_after(event, now))
         if event.name in modes.problem.clocks:
             phase = modes.phases.get(modes.mode.phase)
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
         moment = self._settled(moment, now.t, (*rested, *self.actions.take_closed()))
-        self.actions.count_short(event, now.t, since, before)
+        self.actions.count_short(event, since, before)
         if event.once:
             self._done.add(event.name)
         if self._rests_from_start(event, before, moment):
@@ -349,9 +349,14 @@ class Timeline:
         return bool(impacts and not self.entered and np.abs(after.v - before.v).max() <= STILL * np.abs(before.v).max())
 
     def _expression_after(self, event: Event, now: Start):
-        """A function of a moment: the motion of the event's expression there; None where it has none."""
-        k = next((int(k) for one, k in zip(self.watched, self.modes.problem.schedule.watch, strict=False) if one is event), -1)
-        return None if k < 0 else lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v))
+        """A function of a moment: the motion of the event's expression there; None where it has none. And whether the expression
+        has exceeded its rounding since the event happened before."""
+        e = next((e for e, one in enumerate(self.watched) if one is event), -1)
+        k = int(self.modes.problem.schedule.watch[e]) if e >= 0 else -1
+        if k < 0:
+            return None, True
+        return (lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v)),
+                now.armed is None or e not in now.fired or bool(now.armed[e]))
 
     def _moment(self, now: Start) -> Moment:
         return Moment(self.modes.problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)))
