@@ -249,3 +249,15 @@ def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale
                     integrator={"method": "rk4", "step": 1e-3 * scale})
     assert np.abs(found.q[-1] - height) < 1e-13 * max(1.0, height) and found.v[-1] == 0.0
     assert abs(len(found.events) - {0.0: 34, 0.3: 19, 1000.0: 15}[height]) <= 1
+
+
+@pytest.mark.parametrize("when, value, suspected", [
+    ("abs(q(z) - 0.503)", 0.0, True), ("abs(q(z) - 0.503)", 0.002, True), ("max(q(z) - 0.503, 0.503 - q(z))", 0.002, True),
+    ("-abs(q(z) - 0.503)", -0.002, True), ("q(z) + 2*abs(q(z) - 0.503)", 0.504, True),
+    ("abs(q(z) - 0.503)", -0.02, False), ("q(z) + 2*abs(q(z) - 0.503)", 0.48, False), ("(q(z) - 0.503)**2", -1e-3, False)])
+def test_a_rollout_warns_of_kinks_that_pass_twice_within_a_step(robot, when, value, suspected):
+    """The kink lies between 0.5 and 0.51 s; single runs find both events, or the one where zero is touched."""
+    events = {"a": {"when": when, "value": value, "do": "record"}}
+    found = ld.rollout(ld.load(robot, gravity=[0, 0, 0]), [[0.0]], [1.0], dt=0.01, steps=100, events=events)
+    assert len(found.events) == 0 and [("before t = 0.51 s" in note) for note in found.notes] == [True] * suspected
+    assert (len(run(robot, events, v=1.0, gravity=0.0, duration=1.0).events) > 0) == suspected
