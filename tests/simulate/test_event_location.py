@@ -236,3 +236,28 @@ def test_signs_follow_from_value_rate_and_curvature(value, rate, curvature, boun
     (1e-14, -9.81, 0.0, 1.0, False), (1e-8, 9.81, 0.0, 1.0, True), (1.0, 9.81, 1e-3, 1.0, True), (0.0, -9.81, 1e-14, 1.0, False)])
 def test_flights_are_resolved_where_value_and_time_show_them(rate, curvature, bound, t, found):
     assert resolvable(rate, curvature, bound, t) == found
+
+
+@pytest.mark.parametrize("height", [0.0, 0.3, 1000.0])
+@pytest.mark.parametrize("when", ["z(ball) + 1e-30*v(z)", "q(z) + 1e-30*v(z)"])
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e5])
+def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale):
+    """The ball sank with ever higher bounces, each as deep as twice the one before; in microseconds, bounces ended too early."""
+    events = {"bounce": {"when": when, "value": height, "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.4}}}}
+    with pytest.warns(ld.LiedynWarning, match="come to an end"):
+        found = run(robot, events, duration=2.0 * scale, q=height + 0.7, gravity=G / scale**2, output_step=0.1 * scale,
+                    integrator={"method": "rk4", "step": 1e-3 * scale})
+    assert np.abs(found.q[-1] - height) < 1e-13 * max(1.0, height) and found.v[-1] == 0.0
+    assert abs(len(found.events) - {0.0: 34, 0.3: 19, 1000.0: 15}[height]) <= 1
+
+
+@pytest.mark.parametrize("when, value, suspected", [
+    ("abs(q(z) - 0.503)", 0.0, True), ("abs(q(z) - 0.503)", 0.002, True), ("max(q(z) - 0.503, 0.503 - q(z))", 0.002, True),
+    ("-abs(q(z) - 0.503)", -0.002, True), ("q(z) + 2*abs(q(z) - 0.503)", 0.504, True),
+    ("abs(q(z) - 0.503)", -0.02, False), ("q(z) + 2*abs(q(z) - 0.503)", 0.48, False), ("(q(z) - 0.503)**2", -1e-3, False)])
+def test_a_rollout_warns_of_kinks_that_pass_twice_within_a_step(robot, when, value, suspected):
+    """The kink lies between 0.5 and 0.51 s; single runs find both events, or the one where zero is touched."""
+    events = {"a": {"when": when, "value": value, "do": "record"}}
+    found = ld.rollout(ld.load(robot, gravity=[0, 0, 0]), [[0.0]], [1.0], dt=0.01, steps=100, events=events)
+    assert len(found.events) == 0 and [("before t = 0.51 s" in note) for note in found.notes] == [True] * suspected
+    assert (len(run(robot, events, v=1.0, gravity=0.0, duration=1.0).events) > 0) == suspected

@@ -36,6 +36,8 @@ EVENTS = {
                                    {"unlock": "elbow"}]},
         "drop": {"at": 0.7, "do": [{"detach": "lower"}, {"phase": "second"}]}}}
 FIXED = {"method": "rk4", "step": 1e-3}
+BALL = {"name": "ball", "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},
+        "joints": {"z": {"type": "prismatic", "parent": "world", "child": "ball", "axis": [0, 0, 1], "limits": {"lower": -0.3}}}}
 
 
 class Stopping(Unfinished):
@@ -153,6 +155,24 @@ def test_events_go_on_as_they_were(scenario, in_pieces, integrator, looks):
     assert {one.name for one in alone.events} == set(EVENTS["events"])
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2
+    equal(resumed, alone)
+
+
+@pytest.mark.filterwarnings("ignore:.*come to an end")
+@pytest.mark.parametrize("method, looks", [("rk4", 9), ("dopri5", 4), ("dop853", 4), ("rodas5p", 40), ("RK45", 40),
+                                           ("BDF", 60)])
+@pytest.mark.parametrize("given", [
+    {"events": {"bounce": {"when": "z(ball)", "value": 0.3, "direction": "falling",
+                           "do": {"impact": {"joint": "z", "restitution": 0.4}}}}},
+    {"events": {"a": {"when": "q(z)", "value": 0.7, "do": "record"}, "b": {"when": "sin(30*q(z))", "do": "record"}}},
+    {"limits": {"mode": "hard", "restitution": 0.6}}], ids=["comes to rest", "passes", "hard stop"])
+def test_a_resumed_run_has_the_same_events(scenario, in_pieces, method, looks, given):
+    """Interrupted within segments, also while an event is disarmed."""
+    given = scenario(json.dumps(BALL), duration=1.6, output_step=0.05, initial={"q": {"z": 1.0}}, integrator={"method": method},
+                     **given)
+    alone = ld.run_scenario(given)
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 2 and len(alone.events) > 2
     equal(resumed, alone)
 
 

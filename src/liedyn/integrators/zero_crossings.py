@@ -27,6 +27,19 @@ def sign_after(value, rate, curvature, bound):
     return np.where(np.abs(value) > bound, np.sign(value), by_motion)
 
 
+def zero_at_start(value, rate, curvature, bound, begins):
+    """Whether an expression counts as zero where a run begins: within its own rounding `bound`; or within `begins`, what rounding
+    may have left at the end of another run, unless it moves towards zero: then its event is still ahead."""
+    ahead = (value * rate < 0.0) & ~hidden(rate, curvature, begins)
+    return (np.abs(value) <= bound) | ((np.abs(value) <= begins) & ~ahead)
+
+
+def comes_back(rate, sign, bound, elapsed):
+    """Whether an expression that has left zero to the side `sign` moves towards it again, so fast that it has exceeded its rounding
+    in the time since."""
+    return (rate * sign < 0.0) & (np.abs(rate) * elapsed > bound)
+
+
 def resolvable(rate, curvature, bound, duration):
     """Whether an expression that leaves zero at `rate` and is turned round by `curvature` exceeds its rounding before it is back,
     and is back at a time that a run of this duration can tell from now. True where it is not turned round."""

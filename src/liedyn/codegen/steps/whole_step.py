@@ -18,13 +18,14 @@ from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import VARYING, Array, Program, Recording, alone, bounds_of_angles, written
 from liedyn.codegen.steps.mechanism import Mechanism
 from liedyn.codegen.steps.scenario_tables import Tables
+from liedyn.codegen.steps.signals import instructions
 from liedyn.codegen.steps.step import Scene
 from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
 from liedyn.kernels.simulation.by_line import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
-from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
 from liedyn.lie.recorded import NotALine, Recorded, absolute, numbers, where_less, zeros
 from liedyn.model.constraints import residual_weights
 
@@ -32,6 +33,7 @@ TIMES = 3            # of a step, at which signals are read: its beginning, midd
 Rows = tuple[tuple[int, ...], ...]
 PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
 _REACHED = np.finfo(float).tiny      # a reading below it is zero or on the other side
+KINKS = ABS, SIGN, MIN, MAX
 OF_EVENT = 4         # numbers in `work`
 OPEN = 1e-5          # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
@@ -103,6 +105,12 @@ def may_be_passed_twice(x, y, z):
     return where_less(0.0, bent, where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0), 0.0)
 
 
+def may_touch_at_kink(x, y, z):
+    """The same of an expression with kinks: 1 where the straight line through the first two values is below zero at the third."""
+    below = where_less(2.0 * y, x, 1.0, 0.0)
+    return where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0)
+
+
 class Runs(Scene):
     """signals: at each of the times of a step; shared: inputs that all runs share."""
 
@@ -110,6 +118,7 @@ class Runs(Scene):
 
     def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
         self.directions, self.watched = directions, tables.schedule.watch
+        self.kinked = [bool(np.isin(instructions(tables.signals, k) & 255, KINKS).any()) for k in self.watched]
         super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
         self.times, self.curves = self.read_at()
         at = [tables.over(self.given["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves, strict=True)]
@@ -152,8 +161,8 @@ class Runs(Scene):
         happens = unread = float(RUNNING)
         known_sides, pairs, suspected = np.split(self.given["work"][1:], [count, 3 * count])
         history, suspicions = [], []
-        for x, side, direction, before, when in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2), suspected,
-                                                    strict=True):
+        for x, side, direction, before, when, kinked in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2), suspected,
+                                                            self.kinked, strict=True):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
@@ -161,7 +170,8 @@ class Runs(Scene):
             happens = where_less(passed, _REACHED, where_less(0.5, known, there, happens), happens)
             unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
             history += [before[1], x]
-            twice = may_be_passed_twice(side * before[0], side * before[1], passed)
+            three = side * before[0], side * before[1], passed
+            twice = may_be_passed_twice(*three) + (may_touch_at_kink(*three) if kinked else 0.0)
             suspicions.append(where_less(0.0, twice, where_less(0.0, when, when, self.times[-1]), when))
         code, after["work"] = _first(code, unread, happens), [*after["work"], *sides, *history, *suspicions]
         return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]

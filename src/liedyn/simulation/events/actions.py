@@ -46,9 +46,10 @@ class Actions:
         for event in events:
             self._check_names(event, carrying)
 
-    def do(self, moment: Moment, event: Event, t: float, expression=None) -> Moment:
-        """expression(moment): the motion of the event's expression; None: it has none."""
-        self.expression = expression
+    def do(self, moment: Moment, event: Event, t: float, expression=None, seen: bool = True) -> Moment:
+        """expression(moment): the motion of the event's expression; None: it has none. seen: whether it has exceeded its rounding
+        since the event happened before."""
+        self.expression, self.seen = expression, seen
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, t, event)
@@ -56,12 +57,14 @@ class Actions:
                 raise ComputationError(f"event {event.name} at t = {t:.9g} s: {problem_found}") from None
         return moment
 
-    def count_short(self, event: Event, t: float, since: float, before: Moment) -> None:
+    def count_short(self, event: Event, since: float, before: Moment) -> None:
         """Whether the event has come at once after the one before, `since` seconds ago."""
         names = [action.coordinate for action in event.actions if isinstance(action, Impact) and action.coordinate]
         q_of_v = coordinates(self.model)
         struck = [(k, q_of_v[k]) for k in map(self.model.v_names.index, names) if q_of_v[k] >= 0]
-        soon = comes_at_once(t, since, np.inf, 0.0) or any(comes_at_once(t, since, before.v[k], before.q[i]) for k, i in struck)
+        duration = self.modes.scenario.duration
+        soon = comes_at_once(since, np.inf, 0.0, duration) or any(
+            comes_at_once(since, before.v[k], before.q[i], duration) for k, i in struck)
         self.short[event.name] = self.short.get(event.name, 0) + 1 if soon else 0
 
     def take_closed(self) -> tuple[JointStop, ...]:
@@ -140,13 +143,18 @@ class Actions:
             return self._close_contact(becomes(0.0), k, 0.0 if ends else float(np.sign(moment.v[k])), t, event)
         row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
-        if approach >= 0.0:
-            return moment
-        after = collided(moment, problem, row[None], np.array([-action.restitution * approach]))
-        if self._accumulates(moment, after, t, event):
+        after = moment
+        if approach < 0.0:
+            after = collided(moment, problem, row[None], np.array([-action.restitution * approach]))
+        if self._accumulates(moment, after, t, event) if approach < 0.0 else self._presses(moment, event):
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return after
+
+    def _presses(self, moment: Moment, event: Event) -> bool:
+        """Whether the event's expression rests at zero and is on its way beyond."""
+        motion = self.expression and self.expression(moment)
+        return bool(motion and event.direction * motion.curvature > 0.0 and hidden(motion.rate, motion.curvature, motion.bound))
 
     def _accumulates(self, before: Moment, after: Moment, t: float, event: Event) -> bool:
         """Whether the impact reverses the event's expression, and it comes back within what can be resolved."""
@@ -154,7 +162,7 @@ class Actions:
             return False
         came, leaves = self.expression(before), self.expression(after)
         if np.isnan(leaves.curvature):
-            return self.short.get(event.name, 0) >= REST_AFTER
+            return not self.seen or self.short.get(event.name, 0) >= REST_AFTER
         if abs(came.rate - leaves.rate) <= _UNCHANGED * max(abs(came.rate), abs(leaves.rate)) and before.v.any():
             return False                                       # the condition is elsewhere
         duration, bound = self.modes.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))

@@ -28,10 +28,12 @@ class ExpressionMotion(NamedTuple):
 
 def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
     """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
-    model, signals = problem.model.open_tree(), measured_at(problem.model, problem.signals, q, v)
-    if tau is not None and signals.measured.size:
-        signals.measured[:model.nv] = tau
+    model, signals = problem.model.open_tree(), problem.signals
     words = _free_words(instructions(signals, k))
+    if (words & 255 == MEASURED).any():
+        signals = measured_at(problem.model, signals, q, v)
+        if tau is not None:
+            signals.measured[:model.nv] = tau
     read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
     values = {word: number_of_state(signals, word, q, v) for word in read}
     size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()

@@ -22,7 +22,7 @@ _ROUNDED = 1e-12             # of what an entry of a row is made of: it is round
 _CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
 _NOTHING = 1e-12             # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
 REST_AFTER = 3               # impacts of a joint that come at once: it rests
-_AT_ONCE = 5e-13             # s, and 64 spacings of the time
+_AT_ONCE = 5e-13             # of the duration of the run: 36 times what can be told from nothing, see `zero_crossings.resolvable`
 _ROUNDING = 16               # spacings of the position: the way there and back is less
 
 
@@ -95,8 +95,9 @@ def _largest(x):
     return np.abs(x).max(axis=-1, initial=0.0)
 
 
-def comes_at_once(t, since, speed, position):
-    """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in time, or in position."""
+def comes_at_once(since, speed, position, duration):
+    """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in the time of a run of this
+    duration, or in position."""
     with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
         near = np.abs(speed) * since <= _ROUNDING * np.spacing(np.abs(position))
-    return (since <= np.maximum(_AT_ONCE, 64 * np.spacing(t))) | (near & (since < np.inf))
+    return (since <= _AT_ONCE * duration) | (near & (since < np.inf))

@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from liedyn.integrators.problem import (
 )
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
-from liedyn.integrators.zero_crossings import rounding_bound, sign_after, turns_at_once
+from liedyn.integrators.zero_crossings import comes_back, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
 from liedyn.io.scenarios.events import Event, Impact
 from liedyn.io.scenarios.scenario import Scenario
@@ -44,7 +45,7 @@ from liedyn.simulation.events.expression_motion import ExpressionMotion, express
 from liedyn.simulation.events.jumped_events import jumped, reading_forces, reads_forces, sides
 from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
-from liedyn.simulation.joint_limits.hard_stops import HardStops
+from liedyn.simulation.joint_limits.hard_stops import STILL, HardStops
 from liedyn.simulation.joint_limits.stops import guards_of
 from liedyn.simulation.records.rows import Rows
 from liedyn.simulation.signals.signal_table import SAME_TIME
@@ -93,6 +94,7 @@ class Timeline:
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
         self._at_zero: dict[int, float] = {}                   # expressions of events that happen, before their actions
+        self._state, self._values = (), {}                     # where expressions were evaluated last, and their values there
         self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors hide short flights
 
     @property
@@ -113,16 +115,17 @@ class Timeline:
             timed = [*((0.0, event) for event in self._pressed(now)), *timed]
         else:                                                  # in the middle of a stretch
             now, silent = self._standing
-            timed = [(t, event) for t, event in timed if t > now.t + slack]
+            timed = timed[len(_due(timed, now.t + slack)):]
+        shown = 0                                              # events whose states before and after are rows
         while not self.actions.stopped:
-            due = [event for t, event in timed if t <= now.t + slack]
+            due = _due(timed, now.t + slack)
             if due:
-                timed, known = [(t, event) for t, event in timed if t > now.t + slack], len(self.occurrences)
+                timed, known = timed[len(due):], len(self.occurrences)
                 now = self._happen(now, due)
                 silent = bool(self.entered) and (silent or not now.fired) and len(self.occurrences) == known
                 now = now if self.entered else replace(now, work=0.0)          # the motion begins with what it makes
                 continue
-            end = min([t for t, _ in timed], default=duration)
+            end = timed[0][0] if timed else duration
             if now.t >= duration - slack:
                 break
             end = end if end < duration - slack else duration
@@ -130,8 +133,8 @@ class Timeline:
             asked = np.concatenate([[] if silent else [now.t], inside, [end]])
             self._standing, problem = (now, silent), self.modes.problem
             stretch = self._stretch(now, asked, options, rows, lambda share, end=end: progress(share * end / duration))
-            self.totals = self.totals.plus(self._by_all_rows(problem.model, stretch.statistics))
-            now = self._reached(stretch.end, stretch.end.signs, stretch.end.armed)
+            self.totals, shown = self.totals.plus(self._by_all_rows(problem.model, stretch.statistics)), len(self.occurrences)
+            now = self._reached(stretch.end, stretch.end.signs, stretch.end.armed, stretch.end.t - now.t)
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
@@ -140,11 +143,11 @@ class Timeline:
             known = len(self.occurrences)
             if now.fired:
                 now = self._meet_limits(now, problem)
-                due = [event for t, event in timed if t <= now.t + slack]
+                due = _due(timed, now.t + slack)
                 timed = timed[len(due):]
                 now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
             silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
-        if self.actions.stopped or not self.entered:
+        if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
         return self.totals
@@ -171,9 +174,13 @@ class Timeline:
                 bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            bounds[e] = motion.bound if now.signs is not None else max(motion.bound, self._rounded_start)
+            bounds[e], zero = motion.bound, abs(motion.value) <= motion.bound
+            if now.signs is None and abs(motion.value) <= self._rounded_start:
+                motion = self._expression(int(k), now)
+                bounds[e] = max(motion.bound, self._rounded_start)
+                zero = zero_at_start(motion.value, motion.rate, motion.curvature, motion.bound, bounds[e])
             fired = fired and abs(motion.value - self._at_zero.get(e, np.inf)) <= motion.bound       # it has not jumped since
-            if not fired and abs(motion.value) > bounds[e]:
+            if not fired and not zero:
                 signs[e] = np.sign(motion.value)
             elif fired or np.isnan(carried[e]):
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
@@ -181,6 +188,8 @@ class Timeline:
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
                 unknown = -carried[e] if fired else np.nan     # of forces, whose rates are not known
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
+            else:
+                armed[e] = now.armed is None or now.armed[e]   # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
 
     @property
@@ -188,9 +197,9 @@ class Timeline:
         """What rounding may have left of an expression that was zero at the end of another run."""
         return float(rounding_bound(scales_of(self.model).length))
 
-    def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None) -> Start:
+    def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None, elapsed: float) -> Start:
         """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for
-        rounding, and those whose last step ended just before."""
+        rounding, and those whose last step ended just before. elapsed: since the segment began [s]."""
         if known is None or not len(self.watched):
             return now
         found, self._at_zero = set(now.fired), {}
@@ -199,9 +208,10 @@ class Timeline:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
             waits = self.modes.problem.directions[e] in (0, -known[e])
-            if e not in found and waits and armed[e] and abs(motion.value) <= motion.bound:
+            if e not in found and waits and abs(motion.value) <= motion.bound:
                 motion = self._expression(int(k), now)
-                if motion.rate * known[e] < 0.0 and not turns_at_once(motion.rate, motion.curvature, motion.bound):
+                comes = motion.rate * known[e] < 0.0 if armed[e] else comes_back(motion.rate, known[e], motion.bound, elapsed)
+                if comes and not turns_at_once(motion.rate, motion.curvature, motion.bound):
                     found.add(e)
             if e in found:
                 self._at_zero[e] = motion.value
@@ -218,7 +228,12 @@ class Timeline:
     def _expression(self, k: int, now: Start, derivatives: bool = True) -> ExpressionMotion:
         problem, run = self.modes.problem, None
         if not derivatives and not reads_forces(problem, k):
-            found = expression_motion(problem, k, now.t, now.q, now.v)
+            state = problem, now.t, now.q.tobytes(), now.v.tobytes()
+            if state != self._state:
+                self._state, self._values = state, {}
+            if k not in self._values:
+                self._values[k] = expression_motion(problem, k, now.t, now.q, now.v)
+            found = self._values[k]
         else:
             if self.controller is not None:
                 run = RightHandSide(problem, problem.signals)
@@ -315,21 +330,33 @@ class Timeline:
         since, rested = now.t - modes.last.get(event.name, -math.inf), modes.mode.resting
         modes.last[event.name] = now.t
         modes.change(resting=())
-        moment = self.actions.do(before, event, now.t, self._expression_after(event, now))
+        moment = self.actions.do(before, event, now.t, *self._expression_after(event, now))
         if event.name in modes.problem.clocks:
             phase = modes.phases.get(modes.mode.phase)
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
         moment = self._settled(moment, now.t, (*rested, *self.actions.take_closed()))
-        self.actions.count_short(event, now.t, since, before)
+        self.actions.count_short(event, since, before)
         if event.once:
             self._done.add(event.name)
+        if self._rests_from_start(event, before, moment):
+            return replace(now, q=moment.q, v=moment.v)
         return self._happened(event.name, now, before, moment)
 
+    def _rests_from_start(self, event: Event, before: Moment, after: Moment) -> bool:
+        """Whether a run begins at rest at the stop of an impact: nothing happens, as at hard stops."""
+        impacts = event.when and all(isinstance(action, Impact) for action in event.actions)
+        return bool(impacts and not self.entered and np.abs(after.v - before.v).max() <= STILL * np.abs(before.v).max())
+
     def _expression_after(self, event: Event, now: Start):
-        """A function of a moment: the motion of the event's expression there; None where it has none."""
-        k = next((int(k) for one, k in zip(self.watched, self.modes.problem.schedule.watch, strict=False) if one is event), -1)
-        return None if k < 0 else lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v))
+        """A function of a moment: the motion of the event's expression there; None where it has none. And whether the expression
+        has exceeded its rounding since the event happened before."""
+        e = next((e for e, one in enumerate(self.watched) if one is event), -1)
+        k = int(self.modes.problem.schedule.watch[e]) if e >= 0 else -1
+        if k < 0:
+            return None, True
+        return (lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v)),
+                now.armed is None or e not in now.fired or bool(now.armed[e]))
 
     def _moment(self, now: Start) -> Moment:
         return Moment(self.modes.problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)))
@@ -337,8 +364,7 @@ class Timeline:
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
         self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral,
-                     now.signs)
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral, now.signs, now.armed)
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
@@ -380,6 +406,11 @@ def _plain(one) -> dict:
 def _arrays(plain: dict) -> dict:
     """Back."""
     return {name: np.array(x) if isinstance(x, list) else x for name, x in plain.items()}
+
+
+def _due(timed, until: float) -> list[Event]:
+    """The first of those that are known, up to this time."""
+    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
 
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:

@@ -31,7 +31,7 @@ from liedyn.simulation.joint_limits.stops import Stop
 
 _AT = 1e-12              # rad | m and relative: a coordinate at its limit
 _BEYOND = 1e-9           # the same: no longer at it
-_STILL = 1e-12           # of the largest speed: no speed
+STILL = 1e-12           # of the largest speed: no speed
 _PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
 
@@ -134,7 +134,7 @@ def _stand(moment, at, grazing, speed: float):
     """Velocities that are zero but for rounding become zero."""
     v = moment.v.copy()
     for stop in at:
-        if stop in grazing or abs(v[stop.coordinate]) <= _STILL * speed:
+        if stop in grazing or abs(v[stop.coordinate]) <= STILL * speed:
             v[stop.coordinate] = 0.0
     return replace(moment, v=v)
 

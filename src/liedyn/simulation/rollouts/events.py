@@ -18,7 +18,7 @@ from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
-from liedyn.integrators.zero_crossings import hidden, resolvable, rounding_bound, sign_after
+from liedyn.integrators.zero_crossings import comes_back, hidden, resolvable, rounding_bound, sign_after, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
@@ -363,9 +363,12 @@ class _MidStep:
 
     def almost(self, k, readings) -> np.ndarray:
         """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
-        near = (np.abs(readings) <= self.handler.bounds[self.who[k]]) & np.isfinite(self._left(k, readings))
-        near &= self.handler.armed[self.who[k]]
-        return near & (self.sides[k] * self._motion_of_readings(k)[1] < 0.0) if near.any() else near
+        bounds, armed = self.handler.bounds[self.who[k]], self.handler.armed[self.who[k]]
+        near = (np.abs(readings) <= bounds) & np.isfinite(self._left(k, readings))
+        if not near.any():
+            return near
+        sides, rate = self.sides[k], self._motion_of_readings(k)[1]
+        return near & np.where(armed, sides * rate < 0.0, comes_back(rate, sides, bounds, self.length[k][:, None]))
 
     def _risen(self, k, length) -> np.ndarray:
         """(n,) shares at which disarmed events exceed their rounding, as in a short flight: they are armed from there. 0: none,
@@ -392,7 +395,7 @@ class _MidStep:
         begins = 0.0 if self.handler.begun else rounding_bound(scales_of(self.runs.model).length)     # as `Timeline` does
         bounds = np.maximum(rounding, begins)
         fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
-        zero = fired | (np.abs(value) <= bounds)
+        zero = fired | zero_at_start(value, rate, curvature, rounding, bounds)
         bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
         carried = zero & ~fired & (np.abs(came) == 1.0)
         sides = np.where(carried, came, np.nan_to_num(
