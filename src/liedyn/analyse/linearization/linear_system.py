@@ -33,12 +33,14 @@ class Mode(Immutable):
                    4 at zero is four integrators in series
     stability      "stable": deviations decay. "neutral": they stay bounded without decaying. "drifting": they grow like t, because
                    a chain has length 2. "unstable": they grow exponentially, or like a higher power of t
+    fastest        {coordinate: share} of the deviations that grow like the highest power of t; empty if none grows like a power
     """
 
     eigenvalue: complex
     count: int
     participation: dict[str, float]
     chains: tuple[int, ...]
+    fastest: dict[str, float]
 
     @property
     def stability(self) -> str:
@@ -203,18 +205,18 @@ def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
     balanced, _ = _balance(A, rate)
     norm = np.linalg.norm(balanced, 2)
     rest, levels, drift = _split_zeros(balanced, _ZERO * norm)
-    found = [_mode(0j, _weights(drift), names, _chains(drift))] if drift else []
+    found = [_chain_mode(0j, balanced, drift, names)] if drift else []
     if len(rest):
         values, left, right = eig(rest, left=True)
         above = values.imag >= 0.0
         values, left, right = values[above], left[:, above], right[:, above]
         repeated, single = _repeated(balanced, values, _ZERO * norm)
-        found += [_mode(value, _weights(basis), names, _chains(basis)) for value, basis in repeated]
+        found += [_chain_mode(value, balanced, drift, names) for value, drift in repeated]
         for value, w, x in zip(values[single], left[:, single].T, right[:, single].T, strict=True):
             for level, down in reversed(levels):                   # A x = value x, of which P x is known
                 x, w = level @ (down.T @ x) / value, down.T @ w
             on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
-            found.append(_mode(complex(value), np.abs(w * x), names, (1,) if on_axis else ()))
+            found.append(Mode(complex(value), 2 if value.imag else 1, _shares(np.abs(w * x), names), (1,) if on_axis else (), {}))
     return tuple(sorted(found, key=lambda mode: _least_stable(mode, norm)))
 
 
@@ -230,7 +232,8 @@ def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
     from scipy.linalg import matrix_balance
 
     size = np.abs(A)
-    A = np.where(size > _ROUNDING * np.maximum(np.maximum(size.max(axis=1)[:, None], size.max(axis=0)), rate), A, 0.0)
+    largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))        # of its row and column
+    A = np.where(size > _ROUNDING * largest, A, 0.0)
     _, (scale, _) = matrix_balance(A, permute=False, separate=True)
     scale = np.clip(scale, 2.0**-12, 2.0**12)
     return A / scale[:, None] * scale, scale
@@ -252,14 +255,15 @@ def _split_zeros(A, least: float):
     return A, levels, drift
 
 
-def _chains(drift) -> tuple[int, ...]:
-    """Lengths of Jordan chains, longest first, from bases whose columns are chains of at least 1, 2, ... eigenvalues."""
+def _chain_mode(value: complex, A, drift, names) -> Mode:
+    """The mode of an eigenvalue on the imaginary axis, from the bases of `_split_zeros`."""
     numbers = [basis.shape[1] for basis in drift]
-    return tuple(sum(number > k for number in numbers) for k in range(numbers[0]))
-
-
-def _weights(drift) -> np.ndarray:
-    return sum((np.abs(basis)**2).sum(axis=1) for basis in drift)
+    chains = tuple(sum(number > k for number in numbers) for k in range(numbers[0]))
+    all_of_it, fastest = np.hstack(drift), {}
+    if len(drift) > 1:                                             # (A - value)^(longest - 1) leaves the ends of the longest chains
+        ends = np.linalg.matrix_power(A - value * np.eye(len(A)), len(drift) - 1) @ all_of_it
+        fastest = _shares((np.abs(np.linalg.svd(ends)[0][:, :numbers[-1]])**2).sum(axis=1), names)
+    return Mode(value, sum(chains) * (2 if value.imag else 1), _shares((np.abs(all_of_it)**2).sum(axis=1), names), chains, fastest)
 
 
 def _repeated(A, values, least: float):
@@ -291,12 +295,12 @@ def _groups(values, single, apart: float) -> list[list[int]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _mode(value: complex, weights, names, chains: tuple[int, ...]) -> Mode:
+def _shares(weights, names) -> dict[str, float]:
+    """{coordinate: share} of the weights of states, largest first."""
     shares: dict[str, float] = {}
     for name, weight in zip(names, weights / weights.sum(), strict=True):
         shares[name] = shares.get(name, 0.0) + float(weight)
-    ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
-    return Mode(value, max(sum(chains), 1) * (2 if value.imag else 1), ordered, chains)
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
