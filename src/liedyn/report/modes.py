@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from liedyn.analyse.linearization.linear_system import LinearSystem, Mode
 from liedyn.report.pictures import style
-from liedyn.report.texts.growth import chains_in_words, growth_in_words
+from liedyn.report.texts.growth import growth_in_words
 
 _COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
 _DECADES = 4                             # of the complex plane about zero
 _MOST_ROWS, _NAMED = 30, 6               # coordinates of the map; eigenvalues with a name
-_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.35        # inches
+_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.8        # inches
 
 
 def draw_modes(system: LinearSystem, title: str = "") -> Figure:
@@ -92,7 +92,7 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
         if number <= _NAMED and all(math.hypot(x - a, y - b) > 0.06 * end for a, b in named):
             named.append((float(x), float(y)))
             style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=style.INK)
-    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line")
+    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line, or in chains on it")
     style.words(axes, "imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", rotation=90, color=style.INK)
 
 
@@ -116,7 +116,7 @@ def _words(mode: Mode) -> str:
     """What a person asks of a mode first: how fast it swings and how well that is damped, or how fast it dies away."""
     if mode.growth:
         swings = f"{mode.frequency:.3g} Hz, " if mode.eigenvalue.imag else ""
-        return f"{swings}{growth_in_words(mode.growth)} ({chains_in_words(mode)})"
+        return f"{swings}chain of {mode.chains[0]}, {growth_in_words(mode.growth)}"
     if mode.eigenvalue.imag:
         damping = 0.0 if mode.chains else mode.damping
         return f"{mode.frequency:.3g} Hz, damping {damping:.2g}"
