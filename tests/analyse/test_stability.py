@@ -123,3 +123,8 @@ def test_chains_of_matrices_with_a_known_jordan_form(chains, seed):
 def test_slow_growth_and_decay_are_not_taken_for_none(A, stability):
     found = modes(A, list(range(len(A))))
     assert found[0].stability == stability and not any(mode.chains for mode in found)
+
+
+def test_a_chain_next_to_a_close_eigenvalue_is_not_taken_for_a_shorter_one():
+    A = block_diag(jordan(3, 2j), jordan(1, 2.000008j))
+    assert modes(A, list(range(8)))[0].stability == "unstable"

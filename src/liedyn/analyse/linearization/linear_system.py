@@ -228,14 +228,13 @@ def _least_stable(mode: Mode, norm: float) -> tuple[float, float, float]:
 
 def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
     """A in units (n,) of the states that make its rows as long as its columns, without entries that are rounding: these would be
-    blown up to the size of the others, and connect what is not connected. So factors are bounded, too."""
+    blown up to the size of the others, and connect what is not connected."""
     from scipy.linalg import matrix_balance
 
     size = np.abs(A)
     largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))        # of its row and column
     A = np.where(size > _ROUNDING * largest, A, 0.0)
     _, (scale, _) = matrix_balance(A, permute=False, separate=True)
-    scale = np.clip(scale, 2.0**-12, 2.0**12)
     return A / scale[:, None] * scale, scale
 
 
@@ -274,10 +273,10 @@ def _repeated(A, values, least: float):
     found, single = [], list(range(len(values)))
     for apart in _APART:
         for group in _groups(values, single, apart):
-            mean = values[group].mean()
-            drift = _split_zeros(A - 1j * mean.imag * np.eye(len(A)), least)[2]
-            if abs(mean.real) <= least and sum(basis.shape[1] for basis in drift) == len(group) and len(drift) > 1:
-                found.append((1j * mean.imag, drift))
+            value = 1j * values[group].imag.mean()
+            drift = _split_zeros(A - value * np.eye(len(A)), least)[2]
+            if sum(basis.shape[1] for basis in drift) == len(group) and len(drift) > 1:
+                found.append((value, drift))
                 single = [k for k in single if k not in group]
     return found, single
 
