@@ -295,11 +295,11 @@ def _groups(values, single, apart: float) -> list[list[int]]:
 
 
 def _shares(weights, names) -> dict[str, float]:
-    """{coordinate: share} of the weights of states, largest first."""
+    """{coordinate: share} of the weights of states, largest first; equal ones in the order of the states."""
     shares: dict[str, float] = {}
     for name, weight in zip(names, weights / weights.sum(), strict=True):
         shares[name] = shares.get(name, 0.0) + float(weight)
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+    return dict(sorted(shares.items(), key=lambda item: -round(item[1], 9)))
 
 
 def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
