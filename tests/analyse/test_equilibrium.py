@@ -100,9 +100,10 @@ def test_thrusts_that_hover():
     found = find_equilibrium(path, overrides=["actuators={}"], hold=["rotor*"])
     assert list(found.offset) == [f"thrust.rotor{k}" for k in range(1, 7)]
     np.testing.assert_allclose(list(found.offset.values()), 6.959722631992465, rtol=1e-9)
-    assert found.system.stability == "neutral"                     # the servos hold the arms; the body drifts
-    zero = next(mode for mode in found.system.modes if mode.eigenvalue == 0)
-    assert zero.count >= 6
+    assert (found.system.stability, found.system.growth) == ("unstable", 3)       # the servos hold the arms; the body tilts and
+    zero = next(mode for mode in found.system.modes if mode.eigenvalue == 0)       # accelerates sideways, nothing brings it back
+    assert zero.chains == (4, 4, 2, 2) and zero.count == 12
+    assert sorted(name for name, share in zero.fastest.items() if share > 1e-9) == ["base.vx", "base.vy"]
     result = linearize_scenario(path, equilibrium=True, overrides=["actuators={}"], hold=["rotor*"], verify=True,
                                 inputs=["thrust.*"])
     assert max(one.off for one in result.differences.values()) < 1e-8 and result.system.controllable == len(result.system.states)

@@ -76,7 +76,7 @@ def test_chains_of_zeros_are_counted_and_not_scattered():
     A[4:6, 4:6], A[6, 6], A[0, 4] = oscillator(1.0, 0.3), -5, 2
     turn = ortho_group.rvs(7, random_state=rng)
     found = modes(turn @ A @ turn.T, list("abcdefg"))
-    assert [mode.count for mode in found] == [4, 2, 1] and found[0].eigenvalue == 0 and found[0].stability == "neutral"
+    assert [mode.count for mode in found] == [4, 2, 1] and found[0].eigenvalue == 0 and found[0].chains == (4,)
     assert found[1].eigenvalue == pytest.approx(complex(*np.array([-0.3, np.sqrt(1 - 0.09)]) * 2 * np.pi), rel=1e-9)
     assert found[2].eigenvalue == pytest.approx(-5, rel=1e-9)
     assert all(sum(mode.participation.values()) == pytest.approx(1) for mode in found)

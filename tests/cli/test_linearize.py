@@ -64,11 +64,28 @@ def test_it_writes_a_folder_and_prints_the_modes(folder):
     result = ok("swing.yaml", "--at", "0.1")
     assert files("runs/swing_linear") == sorted([*FILES, "plots/modes.png", "plots/modes.svg"])
     first, header, *_ = result.stdout.splitlines()
-    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (frozen-time linearization)"
+    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (bounded) (frozen-time linearization)"
     assert "eigenvalue [1/s]" in header and "controllable: 4 of 4 states" in result.stdout
     assert "wrote runs/swing_linear/A.csv" in result.stderr
     columns, rows, D = table("D")
     assert columns == ["a.hip[rad/s^2]", "tau.knee[N m]"] and rows[-1] == "tau.hip[N m]" and D[-1, 0] > 0.1
+
+
+def test_a_robot_that_drifts_away_is_unstable(folder):
+    """A free body whose thrust turns with it: two chains of four integrators, which were called neutral."""
+    Path("robots/drone.yaml").write_text(
+        "base: floating\nlinks:\n  frame: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n"
+        "actuators:\n  rotor: {link: frame, axis: [0, 0, 1]}\n")
+    result = ok("robots/drone.yaml", "--equilibrium", "--hold", "rotor", "--no-plots")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "drone at rest: 12 states, 7 inputs, 6 outputs; unstable (grows like t^3)"
+    assert lines[2].split()[:3] == ["0", "(12x)", "unstable"]
+    assert lines[3] == "  0: Jordan chains of 4, 4, 2, 2; grows like t^3: base.vx, base.vy"
+    told = json.loads(Path("runs/drone_linear/linear.json").read_text())
+    assert (told["stability"], told["growth_power"]) == ("unstable", 3)
+    (mode,) = told["modes"]
+    assert (mode["chains"], mode["growth_power"], mode["time_constant"]) == ([4, 4, 2, 2], 3, None)
+    assert mode["fastest"] == {"base.vx": 0.5, "base.vy": 0.5} and mode["count"] == 12
 
 
 def test_as_json_quietly_elsewhere(folder):

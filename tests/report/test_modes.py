@@ -1,9 +1,11 @@
 """The picture, the table and the folder of a linearization."""
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.linearize import linearize_scenario
@@ -23,7 +25,7 @@ def system(values, names=None):
         A[k:k + len(block), k:k + len(block)] = block
         k += len(block)
     names = names or [f"q.{k}" for k in range(n)]
-    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), (), (), (), np.ones(n, dtype=bool))
+    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), ("",) * n, (), (), np.ones(n, dtype=bool))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,34 @@ def test_each_mode_says_how_it_moves():
     figure = draw_modes(system([2, -0.5, -1 + 3j, 0.6 + 0.8j, 2j, 0, 0]))
     words = {text.get_text() for text in figure.axes[1].texts}
     assert {"grows in 0.5 s", "decays in 2 s", "0.503 Hz, damping 0.32", "0.159 Hz, damping -0.6", "0.318 Hz, damping 0",
-            "drifts (2 at zero)"} <= words
+            "stays"} <= words
+
+
+def chain(length, value=0j):
+    """A Jordan chain with this eigenvalue, of pairs if it is complex."""
+    block = np.array([[value.real, value.imag], [-value.imag, value.real]]) if value.imag else np.array([[value.real]])
+    return np.kron(np.eye(length), block) + np.kron(np.eye(length, k=1), np.eye(len(block)))
+
+
+def of_matrix(A):
+    return replace(system([0] * len(A)), A=A)
+
+
+def test_each_chain_says_how_it_grows():
+    figure = draw_modes(of_matrix(block_diag(chain(4), chain(2), chain(2, 2j), [[-1]])))
+    words = {text.get_text() for text in figure.axes[1].texts}
+    assert {"chain of 4, grows like t^3", "0.318 Hz, chain of 2, grows like t", "decays in 1 s"} <= words
+    assert [text.get_text() for text in figure.texts][-4:] == ["6 unstable", "4 drifting", "0 neutral", "1 stable"]
+    assert marks(figure)["mode 1"] == (0.0, 0.0, _COLOURS["unstable"]) and marks(figure)["mode 2"][2] == _COLOURS["drifting"]
+
+
+@pytest.mark.parametrize("others", [3, 40])
+def test_words_of_modes_lie_in_the_picture(others):
+    figure = draw_modes(of_matrix(block_diag(chain(4, 2.5j), -np.diag(1 + np.arange(others)))))
+    figure.draw_without_rendering()
+    for text in figure.axes[1].texts:
+        box = text.get_window_extent()
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text.get_text()
 
 
 def test_coordinates_stand_in_the_robots_order():
@@ -106,7 +135,9 @@ def test_matrices_carry_names_and_units(result):
 def test_the_table_tells_modes_ranks_and_differences(result):
     lines = text(result).splitlines()
     assert lines[0] == "cart_pole at rest: 4 states, 1 input, 2 outputs; unstable"
-    assert lines[2].split() == ["3.9738", "-0.2516", "pole", "100%"] and "(2x)" in lines[3]
+    assert lines[2].split() == ["3.9738", "-0.2516", "unstable", "pole", "100%"]
+    assert lines[3].split() == ["0", "(2x)", "drifting", "cart", "100%"]
+    assert lines[5] == "  0: Jordan chain of 2; grows like t: cart"
     assert lines[-2] == "controllable: 4 of 4 states; observable: 4 of 4"
     assert lines[-1].startswith("largest relative difference from extrapolated finite differences: A ")
     assert "… and 1 more, in linear.json" in text(result, most=2)

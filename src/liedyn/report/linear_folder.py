@@ -21,6 +21,7 @@ from liedyn.io.output import open_folder
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.picture_data import FORMATS
+from liedyn.report.texts.growth import chains_in_words, growth_in_words, verdict
 from liedyn.report.texts.text_table import counted
 from liedyn.simulation.extrapolation import BOUND
 
@@ -70,7 +71,7 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict:
         "q": by_name(m.q_names, here.q), "v": by_name(m.v_names, here.v), "a": by_name(m.v_names, here.a),
         "tau": by_name(m.v_names, here.tau), "held_by": result.offset or {},
         "integrals": {name[2:]: float(here.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
-        "stability": s.stability, "modes": [_plain(mode) for mode in s.modes],
+        "stability": s.stability, "growth_power": s.growth, "modes": [_plain(mode) for mode in s.modes],
         "controllable_states": s.controllable, "observable_states": s.observable,
         "discretization": {"method": "zero-order hold", "step": result.step},
         "verified": {name: one.off for name, one in result.differences.items()} if result.differences else None,
@@ -82,9 +83,18 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict:
 def _plain(mode: Mode) -> dict:
     constant = mode.time_constant
     return {"eigenvalue": [mode.eigenvalue.real, mode.eigenvalue.imag], "count": mode.count, "stability": mode.stability,
+            "chains": list(mode.chains), "growth_power": mode.growth,
             "frequency_hz": mode.frequency, "damping_ratio": mode.damping,
             "time_constant": constant if math.isfinite(constant) else None,
-            "participation": {name: round(share, 6) for name, share in mode.participation.items() if share >= 5e-7}}
+            "participation": _rounded(mode.participation), "fastest": _rounded(mode.fastest)}
+
+
+def _rounded(shares: dict[str, float]) -> dict[str, float]:
+    return {name: round(share, 6) for name, share in shares.items() if share >= 5e-7}
+
+
+def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
+    return [(name, share) for name, share in list(shares.items())[:_SHOWN] if share >= 0.05]
 
 
 def text(result: Linearization, most: int = 24) -> str:
@@ -95,12 +105,14 @@ def text(result: Linearization, most: int = 24) -> str:
     moving = np.abs([result.here.v * units.time, result.here.a * units.time**2]) > _MOVING * units.of_all(result.model.v_units)
     frozen = " (frozen-time linearization)" if moving.any() else ""
     lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
-             f"{s.stability}{frozen}"]
+             f"{verdict(s)}{frozen}"]
     if s.modes:
-        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  participation"]
+        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  participation"]
         lines += [f"  {_line(mode)}" for mode in s.modes[:most]]
     if len(s.modes) > most:
         lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]
+    lines += [f"  {_value(mode)}: {chains_in_words(mode)}; {growth_in_words(mode.growth)}: "
+              + ", ".join(name for name, _ in _largest(mode.fastest)) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
         lines += [f"  {fixed} more states belong to prescribed coordinates, which forces do not affect"]
@@ -113,15 +125,19 @@ def text(result: Linearization, most: int = 24) -> str:
     return "\n".join(lines)
 
 
+def _value(mode: Mode) -> str:
+    shown = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
+    return shown + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
+
+
 def _line(mode: Mode) -> str:
-    value = mode.eigenvalue
-    real, damping = (0.0, 0.0) if mode.stability == "neutral" else (value.real, mode.damping)
-    shown = f"{real:.5g}" + (f" ± {value.imag:.5g}i" if value.imag else "")
-    shown += f"  ({mode.count}x)" if mode.count > 1 and not value.imag else ""
-    parts = ", ".join(f"{name} {100 * share:.0f}%" for name, share in list(mode.participation.items())[:_SHOWN] if share >= 0.05)
-    frequency, damping = (f"{mode.frequency:.4g}", f"{damping:.3g}") if value.imag else ("", "")
-    constant = "" if mode.stability == "neutral" else f"{mode.time_constant:.4g}"
-    return f"{shown:>24}  {frequency:>8}  {damping:>8}  {constant:>15}  {parts}"
+    pair = 2 if mode.eigenvalue.imag else 1
+    shown = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
+    parts = ", ".join(f"{name} {100 * share:.0f}%" for name, share in _largest(mode.participation))
+    damping = 0.0 if mode.chains else mode.damping
+    frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
+    constant = "" if mode.chains else f"{mode.time_constant:.4g}"
+    return f"{shown:>24}  {frequency:>8}  {damped:>8}  {constant:>15}  {mode.stability:<9}  {parts}"
 
 
 def check(result: Linearization) -> None:

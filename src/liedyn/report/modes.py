@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 
 from liedyn.analyse.linearization.linear_system import LinearSystem, Mode
 from liedyn.report.pictures import style
+from liedyn.report.texts.growth import growth_in_words
 
-_COLOURS = {"unstable": style.VERMILLION, "neutral": style.ORANGE, "stable": style.BLUE}
+_COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
 _DECADES = 4                             # of the complex plane about zero
 _MOST_ROWS, _NAMED = 30, 6               # coordinates of the map; eigenvalues with a name
-_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.35        # inches
+_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.8        # inches
 
 
 def draw_modes(system: LinearSystem, title: str = "") -> Figure:
@@ -91,7 +92,7 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
         if number <= _NAMED and all(math.hypot(x - a, y - b) > 0.06 * end for a, b in named):
             named.append((float(x), float(y)))
             style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=style.INK)
-    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line")
+    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line, or in chains on it")
     style.words(axes, "imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", rotation=90, color=style.INK)
 
 
@@ -113,10 +114,12 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
 
 def _words(mode: Mode) -> str:
     """What a person asks of a mode first: how fast it swings and how well that is damped, or how fast it dies away."""
-    value = mode.eigenvalue
-    if value.imag:
-        damping = 0.0 if mode.stability == "neutral" else mode.damping
+    if mode.growth:
+        swings = f"{mode.frequency:.3g} Hz, " if mode.eigenvalue.imag else ""
+        return f"{swings}chain of {mode.chains[0]}, {growth_in_words(mode.growth)}"
+    if mode.eigenvalue.imag:
+        damping = 0.0 if mode.chains else mode.damping
         return f"{mode.frequency:.3g} Hz, damping {damping:.2g}"
-    if mode.stability == "neutral":
-        return "stays" if mode.count == 1 else f"drifts ({mode.count} at zero)"
+    if mode.chains:
+        return "stays"
     return f"{'decays' if mode.time_constant > 0 else 'grows'} in {abs(mode.time_constant):.3g} s"

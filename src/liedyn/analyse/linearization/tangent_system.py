@@ -25,6 +25,7 @@ from liedyn.dynamics.derivatives.derivative_results import SplitDerivatives
 from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.loops.constrained_derivatives import constrained_hybrid_derivatives
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ModelError
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.model.spatial import bracket, skew
@@ -88,7 +89,7 @@ def tangent_system(model, here: Instant, prescribed, passive, force, push, input
     (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
                                                               for rows in (states, _inputs(model, prescribed)))
     system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
-                          np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool))).select(inputs=inputs)
+                          np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool)), scales_of(model)).select(inputs=inputs)
     return system if chart is None else chart.reduced(system)
 
 
