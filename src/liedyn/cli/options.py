@@ -98,5 +98,5 @@ class Order(click.IntRange):
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
                             help="Also compute time derivatives up to this order: columns d1tau, d2tau, …, d1a, d2a, …")
 smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|auto",
-                             help="Compute missing derivatives with least-squares splines of this knot spacing (auto: the one "
-                                  "with the smallest estimated error) instead of interpolating splines.")
+                             help="Compute missing derivatives with least-squares splines of this knot spacing (auto: for each "
+                                  "coordinate the one with the smallest estimated error) instead of interpolating splines.")

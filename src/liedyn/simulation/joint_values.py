@@ -1,15 +1,17 @@
-"""Values of joints that a scenario gives: an initial state, or one that a law is about."""
+"""Values of joints that a scenario or a recording gives: an initial state, one that a law is about, angles that wrap."""
 from __future__ import annotations
 
 import math
 
 import numpy as np
 
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, TrajectoryError
 from liedyn.io.scenarios.scenario import Rule
 from liedyn.simulation.names import bind_joints
 
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
+_TURN = 2.0 * math.pi
+_WRAPPED = 0.5                   # rad: a change between rows that is as close to full turns is a wrap of the angle
 
 
 def coordinates(model) -> np.ndarray:
@@ -46,6 +48,24 @@ def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ende
                                 found=len(rule.value), expected=str(part.stop - part.start))
         values[part] = rule.value
     return bound
+
+
+def unwrapped_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[np.ndarray, int]:
+    """Samples x (N,) of an angle [rad] without jumps by full turns, and how many jumps there were. TrajectoryError where the limits
+    exclude the other turns; limits that are equal are none."""
+    steps = np.diff(x)
+    turns = np.round(steps / _TURN)
+    turns[np.abs(steps - _TURN * turns) > _WRAPPED] = 0.0
+    if not turns.any():
+        return x, 0
+    out = x - _TURN * np.r_[0.0, np.cumsum(turns)]
+    if lower < upper and (out.min() < lower or out.max() > upper):
+        row = int(np.flatnonzero(turns)[0]) + 1
+        raise TrajectoryError(f"{name} jumps by a full turn at row {row + 1}, and its limits exclude further turns",
+                              found=f"{x[row - 1]:.6g} rad, then {x[row]:.6g} rad",
+                              expected=f"a continuous angle within [{lower:.4g}, {upper:.4g}] rad",
+                              hint="velocities cannot be derived from an angle that jumps; give v and a as columns")
+    return out, int(np.count_nonzero(turns))
 
 
 def unit_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:

@@ -106,7 +106,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
                       (*(event.direction for event in watched), *at_limits.directions), contacts, laws, tuple(table.clocks),
                       lambda begun: bound(begun)[:2], None, len(at_limits.directions), at_limits.stops, at_limits.loads)
     if not initial:
-        return Compiled(problem, contact_names, tuple(doubts))
+        return Compiled(problem, contact_names, (*table.notes, *doubts))
     problem, notes = _begun(scenario, problem)
     return Compiled(problem, contact_names,
                     (*scenario.notes, *notes, *table.notes, *doubts, *_beyond_limits(model, schedule, problem.q)))

@@ -1,7 +1,9 @@
 """Quantities and their derivatives with respect to time, some from a file, the others from splines through those."""
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -13,12 +15,19 @@ from liedyn.analyse.along.manifold_spline import (
     degree_for,
     errors,
     misses,
+    noise,
     of_unit_norm,
     one_sided,
     sizes_to_judge_by,
     spline_derivatives,
 )
+from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model
+from liedyn.simulation.names import listed
+
+_DRAWS = 16                             # of noise, whose mean effect is taken: one alone is of few independent numbers
+_COARSE, _FINE = Fraction(3, 2), Fraction(6, 5)     # from one number of rows per knot to the next that is tried
+_NAMED = 8                              # columns whose knots a message lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +37,14 @@ class Chain:
     names   kinds of columns; "q" is followed by "v", on the manifold of `model`
     arrays  (N, n) each, or None where the file has none; the first is there
     units   (n,) of the first, for telling what may be compared
+    labels  (n,) names of the columns; default: those of the coordinates
     """
 
     model: Model
     names: list[str]
     arrays: list[np.ndarray | None]
     units: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
     def gaps(self) -> list[tuple[int, int]]:
         """(given, last): the entries given + 1 … last are missing."""
@@ -48,7 +59,7 @@ class Chain:
         """All entries, (N, n) each. smoothed: what others are derived from is read off their spline, too."""
         out = list(self.arrays)
         for given, last in self.gaps():
-            found = spline_derivatives(t, self.samples(given), last - given, fit)
+            found = spline_derivatives(t, self.samples(given), last - given, fit.of(self.names[given]))
             rates = body_velocities(self.model, found) if self.names[given] == "q" else found[:, 1:]
             out[given + 1:last + 1] = rates.swapaxes(0, 1)
             if smoothed:
@@ -64,6 +75,29 @@ class Chain:
             error, _, size = errors(x, others, one_sided(len(t), last - given, rows))
             found.append((error[0], size[0]))
         return found
+
+    def columns(self, k: int) -> tuple[str, ...]:
+        """Names of the columns of entry k."""
+        return self.labels or (self.model.q_names if self.names[k] == "q" else self.model.v_names)
+
+    def blocks(self, k: int) -> list[slice]:
+        """The columns of entry k that one spline goes through: the four of a quaternion, else one."""
+        turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
+                                                 if joint.kind != SCREW]
+        single = set(range(self.arrays[k].shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
+        return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
+
+
+def knot_spacings(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[dict[str, np.ndarray], list[str]]:
+    """As `rows_per_knot`, with a number for each column of what a spline is laid through, by its kind: "auto" takes, for each
+    column, the distance at which the estimated error of its highest derivative is least."""
+    gaps = [(chain, *gap) for chain in chains for gap in chain.gaps()]
+    if smooth == "auto" and gaps:
+        for _, given, last in gaps:
+            check_rows(t, last - given, 1)
+        return {chain.names[given]: _quietest_of_each(t, chain, given, last) for chain, given, last in gaps}, []
+    rows, notes = rows_per_knot(t, chains, smooth)
+    return {chain.names[given]: np.full(chain.arrays[given].shape[1], rows) for chain, given, _ in gaps}, notes
 
 
 def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None) -> tuple[int, list[str]]:
@@ -87,17 +121,46 @@ def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None
                   "than estimated; take a shorter --smooth, or --smooth auto"]
 
 
+def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.ndarray:
+    """(n,) rows per knot for the least error of each column of what entry `last` is derived from; all of a quaternion alike."""
+    x, highest, blocks = chain.samples(given), last - given, chain.blocks(given)
+    variance, draws = noise(t, x) ** 2, np.random.default_rng(0).standard_normal((len(t), _DRAWS))
+    best, least, follows = np.ones(x.shape[1], dtype=int), np.full(len(blocks), np.inf), np.ones(len(blocks), dtype=bool)
+    for rows in _numbers(len(t), _FINE):
+        if rows > 1:
+            missed = misses(t, x, highest, rows)
+            follows &= [not missed[block].any() for block in blocks]
+        if not follows.any():
+            break
+        ends = one_sided(len(t), highest, rows)
+        found, other, drawn = (spline_derivatives(t, samples, highest, fit)[ends:len(t) - ends, highest]
+                               for samples, fit in ((x, Fit(rows)), (x, Fit(rows, raised=2)), (draws, Fit(rows))))
+        square = np.mean((other - found) ** 2, axis=0) + variance * np.mean(drawn**2)
+        for k, block in enumerate(blocks):
+            error = float(square[block].sum())
+            if follows[k] and error < least[k]:
+                least[k], best[block] = error, rows
+    return best
+
+
+def _numbers(most: int, factor: Fraction) -> Iterator[int]:
+    """Of rows per knot that are tried, below `most`."""
+    rows = 1
+    while rows < most:
+        yield rows
+        rows = max(rows + 1, int(rows * factor))
+
+
 def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
     """Rows per knot for the least error of the worst coordinate, each of the size that it has where its error is least."""
-    tried, error, size, rows = [], [], [], 1
-    while rows < len(t):
+    tried, error, size = [], [], []
+    for rows in _numbers(len(t), _COARSE):
         if rows > 1 and any(_missed(t, chain, given, last, rows, alike=True) for chain, given, last in gaps):
             break
         doubts = [doubt for chain in chains for doubt in chain.doubt(t, rows)]
         tried.append(rows)
         error.append(np.concatenate([x for x, _ in doubts]))
         size.append(np.concatenate([x for _, x in doubts]))
-        rows = max(rows + 1, rows * 3 // 2)
     units = [f"{k} {unit}" for k, (chain, _, _) in enumerate(gaps) for unit in chain.units]
     error, size = np.array(error), np.array(size)
     size = np.take_along_axis(size, error.argmin(axis=0)[None], axis=0)
@@ -111,14 +174,24 @@ def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, al
     return bool(misses(t, chain.samples(given), last - given, rows, units).any())
 
 
-def derivations(t: np.ndarray, chains: list[Chain], rows: int) -> list[str]:
-    """What is derived from what, in words."""
+def derivations(t: np.ndarray, chains: list[Chain], rows: Mapping[str, np.ndarray]) -> list[str]:
+    """What is derived from what, in words. rows: as of `knot_spacings`."""
     out = []
     for chain in chains:
         for given, last in chain.gaps():
             *others, name = chain.names[given + 1:last + 1]
-            listed = f"{', '.join(others)} and {name} are" if others else f"{name} is"
-            step = float(np.median(np.diff(t)))
-            way = "through every row" if rows == 1 else f"with a knot every {rows} rows ({rows * step:.3g} s)"
-            out.append(f"{listed} derived from {chain.names[given]} by splines of degree {degree_for(last - given)} {way}")
+            what = f"{', '.join(others)} and {name} are" if others else f"{name} is"
+            way = _way(rows[chain.names[given]], chain.columns(given), float(np.median(np.diff(t))))
+            out.append(f"{what} derived from {chain.names[given]} by splines of degree {degree_for(last - given)} {way}")
     return out
+
+
+def _way(rows: np.ndarray, names: Sequence[str], step: float) -> str:
+    """Where the knots are, in words."""
+    least, most = int(rows.min()), int(rows.max())
+    if most == 1:
+        return "through every row"
+    if least == most:
+        return f"with a knot every {most} rows ({most * step:.3g} s)"
+    each = listed([f"{name} {count}" for name, count in zip(names, rows, strict=True)], _NAMED)
+    return f"with a knot every {least} to {most} rows ({least * step:.3g} to {most * step:.3g} s): {each}"

@@ -5,11 +5,12 @@ degree and with noise added: what the results then differ by is told as their er
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analyse.along.chains import Chain, derivations, rows_per_knot
+from liedyn.analyse.along.chains import Chain, derivations, knot_spacings
 from liedyn.analyse.along.derived_error import UNRELIABLE, mend, percent
 from liedyn.analyse.along.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
 from liedyn.analyse.along.recorded_checks import recorded_limit_notes, unwrapped
@@ -50,6 +51,10 @@ class Question:
         """Kind of the columns of the k-th derivative of what comes out at coordinate j."""
         return rate_of("tau" if self.prescribed[j] else "a", k)
 
+    def answer(self, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """What comes out of these, with their derivatives (N, order + 1, nv)."""
+        return np.where(self.prescribed, tau, a)
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -72,8 +77,8 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     ----------
     patterns : of joint names, for "hybrid": the joints whose motion is given
     smooth : float or "auto", optional
-        Seconds between the knots of least-squares splines; without it, splines go through every row. "auto" takes the distance
-        that makes the estimated error least.
+        Seconds between the knots of least-squares splines; without it, splines go through every row. "auto" takes, for each
+        coordinate, the distance that makes the estimated error of its highest derivative least.
     progress : optional
         With `stage(text)`, a context, and `update(fraction)`.
 
@@ -98,24 +103,27 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     asked = Question(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
     with progress.stage("deriving what the file lacks"), naming(trajectory):
-        rows, notes = rows_per_knot(t, chains, smooth)
+        rows, notes = knot_spacings(t, chains, smooth)
     header = header_along(model, trajectory, passive)
     fits = [Fit(rows)]
     derived = derivations(t, chains, rows)
     if derived:
         header["derived"] = "; ".join(derived)
         fits += Fit(rows).checks()
-    results = []
-    for fit in fits:
+
+    def result_of(fit: Fit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
         with progress.stage("deriving what the file lacks"):
             state = _state(chains, t, fit)
         with progress.stage("computing (the first run compiles the kernels)"):
-            results.append(_compute(model, asked, state, progress))
-        if fit is fits[0]:
-            columns = _columns(model, asked, state, *results[0])
-            limits = recorded_limit_notes(model, t, state.q, state.v[:, 0], results[0][1][:, 0])
+            return state, _compute(model, asked, state, progress)
+
+    (state, found), *others = map(result_of, fits)
+    columns = _columns(model, asked, state, *found)
+    limits = recorded_limit_notes(model, t, state.q, state.v[:, 0], found[1][:, 0])
     if derived:
-        notes = [*derived, *notes, *unwrapping, *limits, *_errors(model, asked, chains, t, rows, results, smooth)]
+        answers = [asked.answer(*each) for each in (found, *(other for _, other in others))]
+        notes = [*derived, *notes, *unwrapping, *limits,
+                 *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
     else:
         notes = [*notes, *unwrapping, *limits]
     return Along(header, t, columns, tuple(notes))
@@ -133,7 +141,7 @@ def _chains(model: Model, trajectory, asked: Question, q) -> list[Chain]:
     arrays = [bind_wrench_rate(model, trajectory, asked.forced, k) for k in range(asked.order + 1)]
     if asked.forced:
         units = tuple("m" if name.endswith(("mx", "my", "mz")) else "f" for name in asked.forced)
-        chains.append(Chain(model, [rate_of("fext", k) for k in range(asked.order + 1)], arrays, units))
+        chains.append(Chain(model, [rate_of("fext", k) for k in range(asked.order + 1)], arrays, units, tuple(asked.forced)))
     return chains
 
 
@@ -188,11 +196,15 @@ def _columns(model: Model, asked: Question, state: State, a, tau) -> list[tuple[
     return columns_of(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
 
 
-def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, results, smooth) -> list[str]:
-    """How far the results are off, order by order; a second line where they are not to be relied on from some order on."""
-    found, *others = (np.where(asked.prescribed, tau, a) for a, tau in results)
+def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
+            answer_of: Callable[[Fit], np.ndarray]) -> list[str]:
+    """How far the results are off, order by order; a second line where they are not to be relied on from some order on.
+
+    answers: those of the fit, then of its checks; answer_of(fit): of another one."""
+    found, *others = answers
     units = [f"{unit} {given}" for unit, given in zip(model.v_units, asked.prescribed, strict=True)]
-    ends = max(one_sided(len(found), last - given, rows) for chain in chains for given, last in chain.gaps())
+    most = {kind: int(x.max(initial=1)) for kind, x in rows.items()}
+    ends = max(one_sided(len(found), last - given, most[chain.names[given]]) for chain in chains for given, last in chain.gaps())
     inner, outer, size = errors(found, others, ends)
     span = t[-1] - t[0]                   # a derivative that changes the result by a millionth over the whole motion is none
     size = sizes_to_judge_by(np.maximum(size, 1e-6 * size[:1] / span ** np.arange(len(size))[:, None]), units)
@@ -205,14 +217,19 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, re
     if len(bad):
         k, j = bad[0], worst[bad[0]]
         by_spline, by_noise = (errors(found, [other], ends)[0][k, j] for other in others)
+        noisy = by_noise > 2.0 * by_spline
+        if smooth == "auto":            # which balances both errors: at fault is the noise if it is what demands smoothing
+            exact, disturbed = answer_of(Fit()), answer_of(Fit(noisy=True))
+            noisy = errors(exact, [disturbed], ends)[0][k, j] > UNRELIABLE * size[k, j]
         which = f"{asked.name(k, j)}{' and higher derivatives' if k < asked.order else ''}"
         notes.append(f"NOT RELIABLE: {which}, off by {percent(inner[k, j])} ({model.v_names[j]}): "
-                     f"{_mend(by_noise > 2.0 * by_spline, rows, smooth)}")
+                     f"{_mend(noisy, max(most.values()), smooth)}")
     return notes
 
 
 def _mend(noisy: bool, rows: int, smooth) -> str:
-    if noisy and smooth == "auto":
-        return ("the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give "
-                "measured derivatives as columns")
+    if smooth == "auto":
+        return mend(False, "rows", None) if not noisy else (
+            "the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give measured "
+            "derivatives as columns")
     return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,18 +34,23 @@ _QUIET, _QUIET_SIZE = 0.9, 0.789        # the part without outliers (kinks, say)
 class Fit:
     """A way to lay a spline through samples.
 
-    samples  for each knot: 1 interpolates, more is a least-squares fit, which smooths
+    samples  for each knot: 1 interpolates, more is a least-squares fit, which smooths; of all columns, of each (n,), or by the kind
+             of quantity that a spline is laid through
     raised   degrees added
     noisy    whether noise is added to the samples, of the size that they have themselves
     """
 
-    samples: int = 1
+    samples: int | np.ndarray | Mapping[str, np.ndarray] = 1
     raised: int = 0
     noisy: bool = False
 
     def checks(self) -> tuple[Fit, Fit]:
         """The fits that differ from this by about what it is off: of another degree, of other noise."""
         return Fit(self.samples, raised=2), Fit(self.samples, noisy=True)
+
+    def of(self, kind: str) -> Fit:
+        """The fit of a kind of quantity."""
+        return replace(self, samples=self.samples[kind]) if isinstance(self.samples, Mapping) else self
 
 
 def degree_for(highest: int) -> int:
@@ -85,11 +91,15 @@ def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: Fit) -> 
     """(N, highest + 1, n): x and its derivatives with respect to t, of a spline through or along the samples x (N, n).
 
     Raises TrajectoryError as `check_rows` does."""
-    check_rows(t, highest, fit.samples)
+    samples = np.broadcast_to(fit.samples, x.shape[1:])
     if fit.noisy:
         x = with_noise(t, x)
-    spline = _spline(t, x, degree_for(highest) + fit.raised, fit.samples)
-    out = np.stack([spline(t, nu=k) for k in range(highest + 1)], axis=1)
+    out = np.empty((len(t), highest + 1, x.shape[1]))
+    for each in map(int, np.unique(samples)):
+        check_rows(t, highest, each)
+        spline = _spline(t, x[:, samples == each], degree_for(highest) + fit.raised, each)
+        for k in range(highest + 1):
+            out[:, k, samples == each] = spline(t, nu=k)
     if not np.isfinite(out).all():
         raise TrajectoryError(f"derivative {highest} overflows; are the times in seconds?")
     return out

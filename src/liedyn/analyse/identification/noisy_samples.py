@@ -90,7 +90,7 @@ class NoisySamples:
 
     def notes(self) -> list[str]:
         """What was done, in words."""
-        out = derivations(self.t, [self.chain], self.rows)
+        out = derivations(self.t, [self.chain], {kind: np.array([self.rows]) for kind in _KINDS})
         if out:
             x = self.noise[0]
             most = int(np.argmax(x))

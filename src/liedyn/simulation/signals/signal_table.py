@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.errors import Place, ScenarioError, TrajectoryError, nearest
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.io.scenarios.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.link_points import NUMBERS
+from liedyn.simulation.joint_values import unwrapped_angle
 from liedyn.simulation.measured import points_of
 from liedyn.simulation.names import find, unknown
 from liedyn.simulation.signals.curves import LEAST_ROWS, Curve, held_at_ends, interpolant, quintic, spline
@@ -298,7 +299,21 @@ class SignalTable:
             raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(given, trajectory, use, interpolation)
-        return trajectory.t, trajectory.columns[name], interpolation
+        x = trajectory.columns[name]
+        return trajectory.t, self._continuous(given, use, name, x) if use.unit == "rad" else x, interpolation
+
+    def _continuous(self, given: Column, use: Use, column: str, x: np.ndarray) -> np.ndarray:
+        """The angles without jumps by full turns, with a note. ScenarioError where the limits of the joint exclude them."""
+        limits = (-math.inf, math.inf) if use.v is None else (self.model.lower[use.v], self.model.upper[use.v])
+        try:
+            x, jumps = unwrapped_angle(x, f"column {column} of {given.file}", *limits)
+        except TrajectoryError as error:
+            raise ScenarioError(error.message, place=given.place, found=error.found, expected=error.expected,
+                                hint="a motion that jumps cannot be followed; record the angle without jumps") from None
+        if jumps:
+            where = f"{given.place}: " if str(given.place) else ""
+            self.notes.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped ({jumps} times)")
+        return x
 
     def _file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
