@@ -112,13 +112,13 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
     runs = found.bench.together_along(found.sweep.job.trajectory)
     computed, bad = runs._columns, []
 
-    def columns(motion):
+    def columns(robots, motion):
         from liedyn.dynamics.calling.calls import _thread
         numbers = _thread.run.__self__.varying[1]
         bad.append(np.any(numbers[:, 0] == whole.values[0][6]))                                  # the mass
         if bad[-1]:
             raise ld.ComputationError("singular")
-        return computed(motion)
+        return computed(robots, motion)
     monkeypatch.setattr(runs, "_columns", columns)
     rows = found.bench.chunk(0, 11)
     others = np.arange(11) != 6

@@ -117,7 +117,7 @@ class SimulationBench(Bench):
             for x in (out.q, out.v):
                 done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= LOST        # NaN is not
         out.q[~done], out.v[~done] = model.neutral(), 0.0        # energies of these would be refused
-        kinetic, potential = by_rows(lambda q, v: np.stack(energy(model, q, v)), out.q, out.v, lineup.variants(numbers), MANY)
+        kinetic, potential = by_rows(lambda *state: np.stack(energy(*state)), model, out.q, out.v, lineup.variants(numbers), MANY)
         if not lineup.first.problem.passive:
             potential = potential - _springs(model, out.q, lineup.variants(numbers))
         table.energy_balance[done] = relative_balance(model, kinetic, potential, out.work, lineup.grid.steps)[done]

@@ -47,8 +47,7 @@ def batch_text(recording: Recording, width: int) -> str:
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
-    written = [bool(array.results) for array in recording.arrays]
-    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written)])
+    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written(recording))])
 
 
 def pointers_text(recording: Recording) -> str:
@@ -96,6 +95,11 @@ def made(recording: Recording) -> list[bool]:
     """Whether an array only holds results, so that a new one will do."""
     read = {array.name for array in _read(recording)}
     return [array.name not in read and all(x is not None for x in array.written) for array in recording.arrays]
+
+
+def written(recording: Recording) -> list[bool]:
+    """Whether an array holds results."""
+    return [bool(array.results) for array in recording.arrays]
 
 
 def _slots(recording: Recording) -> dict[int, int]:
