@@ -44,7 +44,8 @@ class RunsMotion:
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
         """(N, R) a component of COMPONENTS of a point of a link, in world axes."""
-        return by_rows(lambda model, q, v: _of_point(model, q, v, kind, link, at), self.model, self.q, self.v, self.variants, _FEW)
+        return by_rows(lambda model, q, v: _of_point(model, q, v, kind, link, at), self.model, self.q, self.v, self.variants,
+                       _FEW)
 
 
 def motion_of_run(result: Result) -> RunsMotion:
@@ -63,8 +64,8 @@ def robots_of_rows(model: Model, variants: Variants | None, rows: int) -> Abstra
 
 
 def by_rows(function: Callable, model: Model, q: np.ndarray, v: np.ndarray, variants: Variants | None, states: int) -> np.ndarray:
-    """(…, N, R) function(model, q, v) of states (N, R, …), of robots that are variants of `model`; some rows after the other, of so
-    many states."""
+    """(…, N, R) function(model, q, v) of states (N, R, …), of robots that are variants of `model`; some rows after the other, of
+    so many states."""
     found, some = [], max(1, states // max(1, len(q)))
     for first in range(0, q.shape[1], some):
         here = [np.ascontiguousarray(x[:, first:first + some]) for x in (q, v)]

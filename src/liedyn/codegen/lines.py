@@ -39,8 +39,8 @@ _LOCK = threading.RLock()
 
 @dataclass(frozen=True)
 class Built:
-    """A line as it is kept: numbers of scratch, for each array whether it only holds results and whether it holds any, and machine
-    code; no code where it decides on numbers or is too long."""
+    """A line as it is kept: numbers of scratch, for each array whether it only holds results and whether it holds any, and
+    machine code; no code where it decides on numbers or is too long."""
 
     scratch: int
     made: tuple[bool, ...]

@@ -31,8 +31,8 @@ from liedyn.simulation.records.motion_columns import columns_of, constraint_colu
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Dynamics along a motion, before it is computed. compute(model, motion): this motion, or another one, with a and tau complete;
-    prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+    """Dynamics along a motion, before it is computed. compute(model, motion): this motion, or another one, with a and tau
+    complete; prescribed: (nv,) bool, the coordinates whose force is found and not given."""
 
     model: Model
     motion: Motion

@@ -41,7 +41,7 @@ def text(name: str, shapes: list[tuple[int, ...]], made: list[bool], written: li
             "end:", f"%result = phi i64 [%code, %w_good], [{REFUSED}, %refuse]",
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
             "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(made) else -1}",
-            f"br i1 %inputs, label %n_0, label %nothing",
+            "br i1 %inputs, label %n_0, label %nothing",
             *_checked("n", given, shapes, made, asked, "nothing"), "n_good:", *_made(new, shapes),
             "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
             "br i1 %well, label %give, label %drop0", *_given(new),
@@ -53,8 +53,8 @@ def _called(code: str, name: str, way: str, shapes) -> list[str]:
 
 
 def _checked(way: str, which, shapes, made: list[bool], asked: list[int], refuse: str) -> list[str]:
-    """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good. %`way`_batch: whether one that
-    is read has the leading axis of a batch of one; all that are written must then have it."""
+    """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good. %`way`_batch: whether one
+    that is read has the leading axis of a batch of one; all that are written must then have it."""
     out, batch, same = [], "false", "true"
     for place, k in enumerate(which):
         x, rank = f"{way}_{k}", len(shapes[k])
@@ -101,8 +101,8 @@ def _made(which, shapes) -> list[str]:
             out += [f"%new{k}_n{j} = getelementptr i8, ptr %new{k}_all, i64 {8 * j}", f"store i64 {n}, ptr %new{k}_n{j}"]
         after = f"new{place + 1}" if place + 1 < len(which) else "make"
         out += [f"%new{k}_rank = add i32 {rank}, %lead", f"%new{k}_shape = getelementptr i64, ptr %new{k}_all, i32 %skipped",
-                f"%new{k} = call ptr %new_array(ptr %type, i32 %new{k}_rank, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, ptr null, "
-                "i32 0, i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
+                f"%new{k} = call ptr %new_array(ptr %type, i32 %new{k}_rank, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, "
+                "ptr null, i32 0, i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
                 f"br i1 %new{k}_failed, label %failed, label %new{k}_made", f"new{k}_made:",
                 *_field(f"n_data{k}", f"%new{k}", _DATA, "ptr"), f"br label %{after}"]
         if place + 1 < len(which):
@@ -200,7 +200,8 @@ def _by_ctypes(one: int, shapes, made, written):
             if x is not None and not (type(x) is np.ndarray and x.dtype is float64 and x.flags.carray
                                       and x.shape in (shape, (1, *shape))):
                 return None if new else REFUSED
-        lead = (1,) if any(x.shape != shape for x, shape, one_made in zip(arrays, shapes, made, strict=True) if not one_made) else ()
+        read = [(x, shape) for x, shape, one_made in zip(arrays, shapes, made, strict=True) if not one_made]
+        lead = (1,) if any(x.shape != shape for x, shape in read) else ()
         arrays = [np.empty((*lead, *shape)) if x is None else x for x, shape in zip(arrays, shapes, strict=True)]
         if any(x.shape != (*lead, *shape) for x, shape, one in zip(arrays, shapes, written, strict=True) if one):
             return None if new else REFUSED

@@ -46,7 +46,8 @@ def computed(model, key, entry, memory: Callable[..., int], given: dict, *shapes
     else:
         rows, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
     before = before if prescribed is None else (prescribed,)
-    code = run(entry, model, memory(*model.sizes), before, (*rows, *options, *results, *after), None if count == 1 else count, key)
+    arguments = (*rows, *options, *results, *after)
+    code = run(entry, model, memory(*model.sizes), before, arguments, None if count == 1 else count, key)
     refuse(model, code, prescribed, **arrays)
     return hand_over(tuple(places) if len(shapes) > 1 else places[0], out)
 
@@ -74,14 +75,14 @@ def completed(model, key, entry, memory: Callable[..., int], given: dict, shape:
 
 
 def _of_one(model, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The arrays (1, n) of a batch of one, in the shapes that they have for a state: derivatives of v have a row for each order."""
+    """The arrays (1, n) of a batch of one, in the shapes that they have for a state: derivatives have a row for each order."""
     return [x.reshape(-1, model.nv) if name.endswith("_derivatives") and name != "f_ext_derivatives" and x.size else x[0]
             for name, x in arrays.items()]
 
 
 def by_line(model, key, out, *numbers):
-    """Results of one state, or a batch of one, by the line that an earlier call has left for `key`, or None. numbers: arrays as they
-    should be, of which the line checks all; out: None, or so many arrays as there are results."""
+    """Results of one state, or a batch of one, by the line that an earlier call has left for `key`, or None. numbers: arrays as
+    they should be, of which the line checks all; out: None, or so many arrays as there are results."""
     try:
         line = model._cache[key]
         if out is None:

@@ -332,7 +332,8 @@ class Timeline:
         return None if k < 0 else lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v))
 
     def _moment(self, now: Start) -> Moment:
-        return Moment(self.modes.problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)))
+        problem = self.modes.problem
+        return Moment(problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)), problem.passive)
 
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
