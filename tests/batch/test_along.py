@@ -191,3 +191,14 @@ def test_bad_jobs(tmp_path, text, message):
     with pytest.raises(LiedynError, match=message) as caught:
         batch(tmp_path, text)
     assert "\n" not in str(caught.value)
+
+
+def test_the_estimate_of_memory_counts_the_derivatives(tmp_path):
+    """A matrix by q, v and the inputs of each row, and what they are solved from: 4 nv^2."""
+    found = {}
+    for name, text in (("inverse", "job: inverse\noutputs:\n  x: final(tau.elbow)\n"),
+                       ("derivatives", "job: derivatives\nof: forward\noutputs:\n  x: final(d(a.elbow, q.elbow))\n")):
+        (tmp_path / name).mkdir()
+        bench = batch(tmp_path / name, f"{text}{VARY}").bench
+        found[name] = bench.numbers()[0] - len(bench.first.columns)
+    assert found["derivatives"] - found["inverse"] == 4 * 2**2
