@@ -26,18 +26,19 @@ _WAYS = {("path", "Model"): "ld.load(path)", ("path", "Robot"): "ld.load_descrip
 def explained(function: F, module: str | None = None) -> F:
     """The function, with an ArgumentError for unknown keywords and for objects of the wrong class.
 
-    A call that succeeds costs 0.04 us more: Python code with the same parameters calls the function. Signature, documentation
-    and name are those of the function; module: under which it can be found, for pickle."""
+    A call that succeeds costs 0.04 us more, 0.2 us with options: Python code with the same parameters calls the function.
+    Signature, documentation and name are those of the function; module: under which it can be found, for pickle."""
     parameters = inspect.signature(function).parameters.values()
     names = [one.name for one in parameters if one.kind is _NAMED]
     free = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    options = "_options" if free else "(_options if _options.keys() <= _names else _known(_function, _options))"
     head = ", ".join(one.name if one.default is one.empty else f"{one.name}=_defaults[{one.name!r}]"
                      for one in parameters if one.kind is _NAMED)
     given, values = ", ".join(names), ", ".join(f"{name!r}: {name}" for name in names)
     code = (f"def {function.__name__}({head}, **_options):\n"
             "    try:\n"
             "        if _options:\n"
-            f"            return _function({given}, **{'_options' if free else '_known(_function, _options)'})\n"
+            f"            return _function({given}, **{options})\n"
             f"        return _function({given})\n"
             "    except _ArgumentError:\n"
             "        raise\n"
@@ -45,6 +46,7 @@ def explained(function: F, module: str | None = None) -> F:
             f"        _refuse(_function, {{{values}}})\n"
             "        raise\n")
     space: dict[str, Any] = {"_function": function, "_known": known, "_refuse": refuse_kinds,
+                             "_names": {one.name for one in parameters},
                              "_ArgumentError": ArgumentError, "__name__": __name__,
                              "_defaults": {one.name: one.default for one in parameters}}
     exec(compile(code, f"<arguments of {function.__name__}>", "exec"), space)

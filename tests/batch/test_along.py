@@ -112,13 +112,13 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
     runs = found.bench.together_along(found.sweep.job.trajectory)
     computed, bad = runs._columns, []
 
-    def columns(motion):
+    def columns(robots, motion):
         from liedyn.dynamics.calling.calls import _thread
         numbers = _thread.run.__self__.varying[1]
         bad.append(np.any(numbers[:, 0] == whole.values[0][6]))                                  # the mass
         if bad[-1]:
             raise ld.ComputationError("singular")
-        return computed(motion)
+        return computed(robots, motion)
     monkeypatch.setattr(runs, "_columns", columns)
     rows = found.bench.chunk(0, 11)
     others = np.arange(11) != 6
@@ -191,3 +191,14 @@ def test_bad_jobs(tmp_path, text, message):
     with pytest.raises(LiedynError, match=message) as caught:
         batch(tmp_path, text)
     assert "\n" not in str(caught.value)
+
+
+def test_the_estimate_of_memory_counts_the_derivatives(tmp_path):
+    """A matrix by q, v and the inputs of each row, and what they are solved from: 4 nv^2."""
+    found = {}
+    for name, text in (("inverse", "job: inverse\noutputs:\n  x: final(tau.elbow)\n"),
+                       ("derivatives", "job: derivatives\nof: forward\noutputs:\n  x: final(d(a.elbow, q.elbow))\n")):
+        (tmp_path / name).mkdir()
+        bench = batch(tmp_path / name, f"{text}{VARY}").bench
+        found[name] = bench.numbers()[0] - len(bench.first.columns)
+    assert found["derivatives"] - found["inverse"] == 4 * 2**2

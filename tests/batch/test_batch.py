@@ -8,6 +8,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.analyse.along.varied import with_parameters
+from liedyn.batch.chunk import hashes
 from liedyn.batch.motions import motion_of_run
 from liedyn.io.csv import read_trajectory
 from liedyn.simulation.preparation import prepare_with
@@ -322,3 +323,26 @@ def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, mon
     assert rows.status == ["complete" if good else "failed" for good in valid]
     k = int(np.argmax(rows.values[0]))
     assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12)
+
+
+def test_the_hash_of_a_run_does_not_depend_on_its_chunk():
+    """Of its number, its numbers and its other values; all tell."""
+    values = [np.array([1.0, 1.0, 2.0]), ["a", "b", "b"], [True, True, False]]
+    found = hashes("sweep", 4, values)
+    assert len(set(found)) == 3
+    for k in range(3):
+        assert hashes("sweep", 4 + k, [x[k:k + 1] for x in values]) == found[k:k + 1]
+    for changed in ([np.array([1.0, 3.0, 2.0]), *values[1:]], [values[0], ["a", "c", "b"], values[2]]):
+        assert [x == y for x, y in zip(hashes("sweep", 4, changed), found, strict=True)] == [True, False, True]
+    assert not set(hashes("sweep", 5, values)) & set(found) and not set(hashes("other", 4, values)) & set(found)
+
+
+def test_the_estimate_of_the_folder_is_about_what_it_holds(tmp_path):
+    """With many outputs, and with trajectories."""
+    outputs = "".join(f"  x{k}: final(q.elbow) + {k}\n" for k in range(40))
+    for name, more in (("outputs", ""), ("trajectories", "trajectories: {columns: [\"*\"]}\n")):
+        (tmp_path / name).mkdir()
+        found = batch(tmp_path / name, f"{DRAWN}samples: 600\noutputs:\n{outputs}{more}")
+        found.run(tmp_path / name / "out")
+        held = sum(file.stat().st_size for file in (tmp_path / name / "out").rglob("*") if file.is_file())
+        assert 0.4 < found.bytes_on_disk() / held < 2.5, name

@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.codegen.emit import python_call
+from liedyn.codegen.emit.compiled import supported
 from liedyn.dynamics.calling import calls
 from liedyn.model.description import Coordinate, Joint, Link
 
@@ -22,7 +24,10 @@ CALLS = {
     "forward_dynamics_derivatives": lambda m, q, v, a, tau: tuple(ld.forward_dynamics_derivatives(m, q, v, tau)),
     "energy": lambda m, q, v, a, tau: ld.energy(m, q, v),
     "centre_of_mass": lambda m, q, v, a, tau: ld.centre_of_mass(m, q),
+    "forward_dynamics, out": lambda m, q, v, a, tau: ld.forward_dynamics(m, q, v, tau, passive=False, out=np.empty(tau.shape)),
+    "higher orders": lambda m, q, v, a, tau: ld.higher_order_inverse_dynamics(m, q, np.stack([v, a, tau], axis=-2)),
 }
+LINES = pytest.mark.skipif(not supported(), reason="this LLVM is too old for generated functions")
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +42,68 @@ def test_a_batch_of_one_takes_the_way_of_one_state(name, model, monkeypatch):
     expected = call(model, *one)
     expected = expected if isinstance(expected, tuple) else (expected,)
     monkeypatch.setattr(calls, "states", lambda *args: pytest.fail("the arrays are prepared as a batch"))
-    found = call(model, *one[:, None])
-    for x, y in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
+    for x, y in zip(several(call(model, *one[:, None])), expected, strict=True):
         assert x.shape == (1, *np.shape(y)) and np.array_equal(x[0], y)
+
+
+def several(found) -> tuple:
+    return found if isinstance(found, tuple) else (found,)
+
+
+@LINES
+@pytest.mark.parametrize("name", CALLS)
+def test_one_state_takes_the_way_that_a_batch_of_one_has_left(name, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    call, one, model = CALLS[name], np.array([Q, V, A, TAU]), ld.build(ARM)
+    expected = several(call(model, *one[:, None]))
+    monkeypatch.setattr(calls, "states", lambda *args: pytest.fail("the arrays are prepared as a batch"))
+    for given, lead in ((one, ()), (one[:, None], (1,))):
+        for x, y in zip(several(call(model, *given)), expected, strict=True):
+            assert np.shape(x) == (*lead, *y.shape[1:]) and np.array_equal(x, y.reshape(np.shape(x)))
+
+
+@LINES
+@pytest.mark.parametrize("ctypes_only", [False, True])
+def test_a_batch_of_one_beside_one_state_is_a_batch(ctypes_only, monkeypatch):
+    """Also where an argument is overwritten; an out of the other shape is refused."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    if ctypes_only:
+        monkeypatch.setattr(python_call, "works", lambda: False)
+    model = ld.build(ARM)
+    tau, (a, force) = ld.inverse_dynamics(model, Q, V, A), ld.hybrid_dynamics(model, Q, V, A, TAU, MASK)
+    for k in range(3):
+        given = [x[None] if i == k else x for i, x in enumerate((Q, V, A))]
+        assert np.array_equal(ld.inverse_dynamics(model, *given), tau[None])
+        for out in (np.empty(2), np.empty((2, 2)), np.empty((1, 1, 2))):
+            with pytest.raises(ld.ShapeError, match="out has the wrong shape"):
+                ld.inverse_dynamics(model, *given, out=out)
+    with pytest.raises(ld.ShapeError, match="out has the wrong shape"):
+        ld.inverse_dynamics(model, Q, V, A, out=np.empty((1, 2)))
+    for k in range(4):
+        found = ld.hybrid_dynamics(model, *[x[None] if i == k else x for i, x in enumerate((Q, V, A, TAU))], MASK)
+        assert np.array_equal(found, [a[None], force[None]])
+    twice = np.array([Q, Q])
+    assert ld.inverse_dynamics(model, twice, V, A).shape == (2, 2)
+
+
+def test_options_are_looked_up_and_not_inspected(model, monkeypatch):
+    """The signature would take 12 to 30 us at each call."""
+    expected = ld.inverse_dynamics(model, Q, V, A, passive=False)
+    monkeypatch.setattr("liedyn.public_calls.known", lambda *args: pytest.fail("inspected"))
+    monkeypatch.setattr("inspect.signature", lambda *args: pytest.fail("inspected"))
+    out = np.empty(2)
+    assert ld.inverse_dynamics(model, Q, V, A, passive=False, out=out) is out and np.array_equal(out, expected)
+
+
+def test_one_robot_of_others_is_not_computed_as_the_model():
+    """Functions for one state that the model has left are those of its own numbers."""
+    model, heavy = ld.build(ARM), ld.build(ARM).with_changes(mass={"lower": 3.0})
+    for x in (Q, Q[None]):
+        ld.inverse_dynamics(model, x, V, A), ld.mass_matrix(model, x)
+    with ld.Variants.of_numbers(model, range(len(heavy.constants)), heavy.constants[None]).in_place_of_the_model() as robot:
+        tau, M = ld.inverse_dynamics(robot, Q[None], V[None], A[None]), ld.mass_matrix(robot, Q[None])
+    assert np.allclose(tau[0], ld.inverse_dynamics(heavy, Q, V, A), rtol=1e-13)
+    assert np.allclose(M[0], ld.mass_matrix(heavy, Q), rtol=1e-13)
 
 
 def test_what_is_no_batch_of_one_is_computed_all_the_same(model):

@@ -88,7 +88,7 @@ def run_inverse_mass(index, constants, memory, none, q, M):
 def run_kinematics(index, constants, memory, q, v, a, link, sums, J, dJ):
     tree, work = tree_of(index, constants), kinematics_work(memory, index[0])
     kinematics(tree, q, v, a, ACCELERATIONS, work)
-    energy(tree, q, v, work, sums[:2])
+    energy(tree, q, v, True, work, sums[:2])
     total_momentum(tree, work, sums[2:8])
     centre_of_mass(tree, work, sums[8:11])
     jacobian(tree, link, LOCAL_WORLD_ALIGNED, q, v, J, dJ)

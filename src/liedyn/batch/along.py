@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
@@ -183,16 +184,16 @@ class RunsTogether:
         n, rows = len(constants) if len(self.places) else 1, len(t)
         if len(self.places):
             variants = Variants.of_numbers(self.model, self.places, constants[:, self.places])
-        with robots_of_rows(variants, rows):
-            columns = self._columns(rows_of(state, np.tile(np.arange(rows), n)))
+        with robots_of_rows(self.model, variants, rows) as robots:
+            columns = self._columns(robots, rows_of(state, np.tile(np.arange(rows), n)))
         q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))
         return RunsMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
-    def _columns(self, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
+    def _columns(self, robots: Model, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
         """Of the motion of the trajectory, or of its rows many times over."""
         if self.asked is None:
-            return columns_of_motion(self.model, completed(self.setting, motion))
-        table = jacobian(self.model, self.asked, motion)
+            return columns_of_motion(robots, completed(replace(self.setting, model=robots), motion))
+        table = jacobian(robots, self.asked, motion)
         if not np.isfinite(table).all():
             raise ConfigurationError("the derivatives are not finite")
         return list(zip(*column_names(self.model, self.asked), table.reshape(len(table), -1).T, strict=True))

@@ -44,7 +44,8 @@ class RunsMotion:
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
         """(N, R) a component of COMPONENTS of a point of a link, in world axes."""
-        return by_rows(lambda q, v: _of_point(self.model, q, v, kind, link, at), self.q, self.v, self.variants, _FEW)
+        return by_rows(lambda model, q, v: _of_point(model, q, v, kind, link, at), self.model, self.q, self.v, self.variants,
+                       _FEW)
 
 
 def motion_of_run(result: Result) -> RunsMotion:
@@ -53,21 +54,23 @@ def motion_of_run(result: Result) -> RunsMotion:
     return RunsMotion(result.model, result.t, columns, result.q[None], result.v[None], events=result.events)
 
 
-def robots_of_rows(variants: Variants | None, rows: int) -> AbstractContextManager:
-    """Within it functions that are called with the model and states (N, rows, …) compute those of run k with its robot."""
+def robots_of_rows(model: Model, variants: Variants | None, rows: int) -> AbstractContextManager[Model]:
+    """Within it functions that are called with the model that it gives and states (N, rows, …) compute those of run k with its
+    robot."""
     if variants is None:
-        return nullcontext()
+        return nullcontext(model)
     places, numbers = variants.varying
     return Variants.of_numbers(variants.model, places, numbers.repeat(rows, axis=0)).in_place_of_the_model()
 
 
-def by_rows(function: Callable, q: np.ndarray, v: np.ndarray, variants: Variants | None, states: int) -> np.ndarray:
-    """(…, N, R) function(q, v) of states (N, R, …), of robots that are variants; some rows after the other, of so many states."""
+def by_rows(function: Callable, model: Model, q: np.ndarray, v: np.ndarray, variants: Variants | None, states: int) -> np.ndarray:
+    """(…, N, R) function(model, q, v) of states (N, R, …), of robots that are variants of `model`; some rows after the other, of
+    so many states."""
     found, some = [], max(1, states // max(1, len(q)))
     for first in range(0, q.shape[1], some):
         here = [np.ascontiguousarray(x[:, first:first + some]) for x in (q, v)]
-        with robots_of_rows(variants, here[0].shape[1]):
-            found.append(function(*here))
+        with robots_of_rows(model, variants, here[0].shape[1]) as robots:
+            found.append(function(robots, *here))
     return np.concatenate(found, axis=-1)
 
 

@@ -148,7 +148,7 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     found = np.moveaxis(found, -1, 0)
     still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
     rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
-    base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(motion))]
+    base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(run.model, motion))]
     t = run.trajectory.t
     return _RatesMotion(RunsMotion(run.model, t, base, motion.q[None], motion.v[None]),
                         RunsMotion(run.model, t, rates, **still), True)

@@ -12,7 +12,7 @@ from liedyn.batch.binding import ScenarioBinding
 from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Table, by_loops_of
 from liedyn.batch.lineup import Lineup, lineup_of
 from liedyn.batch.motions import MANY, RunsMotion, by_rows, motion_of_run
-from liedyn.dynamics.kinematics import energy, spring_energy
+from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
@@ -117,9 +117,9 @@ class SimulationBench(Bench):
             for x in (out.q, out.v):
                 done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= LOST        # NaN is not
         out.q[~done], out.v[~done] = model.neutral(), 0.0        # energies of these would be refused
-        kinetic, potential = by_rows(lambda q, v: np.stack(energy(model, q, v)), out.q, out.v, lineup.variants(numbers), MANY)
-        if not lineup.first.problem.passive:
-            potential = potential - _springs(model, out.q, lineup.variants(numbers))
+        passive = lineup.first.problem.passive
+        kinetic, potential = by_rows(lambda *state: np.stack(energy(*state, passive=passive)), model, out.q, out.v,
+                                     lineup.variants(numbers), MANY)
         table.energy_balance[done] = relative_balance(model, kinetic, potential, out.work, lineup.grid.steps)[done]
         done &= np.isfinite(table.energy_balance)
         arrays = out.q, out.v, out.more, kinetic, potential, out.work
@@ -143,10 +143,3 @@ class SimulationBench(Bench):
                 return
             self._fill(table, np.array([i]), motion_of_run(result))
             table.energy_balance[i] = result.check["energy_balance_relative"]
-
-
-def _springs(model, q: np.ndarray, variants) -> np.ndarray:
-    """(N, R) energies of the springs of N runs, of robots that are variants."""
-    if variants is None:
-        return spring_energy(model, q)
-    return np.array([spring_energy(model, q[k], variants.constants_of(k)) for k in range(len(q))])

@@ -24,6 +24,7 @@ from liedyn.codegen.emit.llvm import (
     program_scratch,
     program_text,
     scratch_size,
+    written,
 )
 from liedyn.codegen.emit.python_call import callable_of
 from liedyn.codegen.emit.segments import SEGMENT
@@ -38,11 +39,12 @@ _LOCK = threading.RLock()
 
 @dataclass(frozen=True)
 class Built:
-    """A line as it is kept: numbers of scratch, for each array whether it only holds results, and machine code; no code where it
-    decides on numbers or is too long."""
+    """A line as it is kept: numbers of scratch, for each array whether it only holds results and whether it holds any, and
+    machine code; no code where it decides on numbers or is too long."""
 
     scratch: int
     made: tuple[bool, ...]
+    written: tuple[bool, ...]
     code: bytes
 
 
@@ -70,13 +72,13 @@ class Batch:
 
 
 class One:
-    """The same for one state. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the arrays that only
-    hold results it returns new ones, one or a tuple, or None."""
+    """The same for one state, or a batch of one. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the
+    arrays that only hold results it returns new ones, one or a tuple, or None."""
 
     def __init__(self, built: Built, shapes: list[tuple[int, ...]]):
         self._engine = loaded(built.code)
         self.address = self._engine.get_function_address("one")
-        self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes, built.made)
+        self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes, built.made, built.written)
 
 
 def batch_of(model, asked: Asked) -> Batch | None:
@@ -120,12 +122,12 @@ def _kept(model, key, made, asked, width, shapes=None):
 
 def build(recording, width: int, shapes=None, longest: int | None = None) -> Built:
     if recording is None or recording.size > (longest or LONGEST):
-        return Built(0, (), b"")
+        return Built(0, (), (), b"")
     if isinstance(recording, Program):
-        code = object_code(program_text(recording, width))
-        return Built(program_scratch(recording, width), (False,) * len(recording.arrays), code)
+        code, none = object_code(program_text(recording, width)), (False,) * len(recording.arrays)
+        return Built(program_scratch(recording, width), none, none, code)
     code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
-    return Built(scratch_size(recording, width), tuple(made(recording)), code)
+    return Built(scratch_size(recording, width), tuple(made(recording)), tuple(written(recording)), code)
 
 
 @cache

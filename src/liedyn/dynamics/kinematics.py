@@ -9,8 +9,6 @@ from liedyn.dynamics.calling.calls import computed
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, check_frame, twists_in
 from liedyn.errors import ComputationError
-from liedyn.joints.kinds import SCREW
-from liedyn.joints.tree import tree_of
 from liedyn.kernels.recursions.energy import energy_memory, totals
 from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
@@ -273,11 +271,11 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
                     (6, model.nv), before=which)[1]
 
 
-def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
+def energy(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = True,
+           on_error: OnError = "raise") -> tuple[Array, Array]:
     """Kinetic energy, of rotors too, and potential energy of gravity and of joint springs (K1 (14)-(19); PBP (32), (39), (58)).
 
-    The potential energy of gravity is zero at the world's origin, that of a spring at its rest. Springs are always included;
-    runs with ``passive: false`` report the potential energy without them.
+    The potential energy of gravity is zero at the world's origin, that of a spring at its rest.
 
     Parameters
     ----------
@@ -286,6 +284,8 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "rai
         Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    passive : bool
+        Whether joint springs act: their energy is left out if not.
     on_error
         As in `inverse_dynamics`.
 
@@ -307,19 +307,8 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "rai
     """
     if on_error != "raise":
         return each_state(energy, locals())
-    out = _totals(model, q, v)
+    out = _totals(model, q, v, bool(passive))
     return out[..., 0][()], out[..., 1][()]
-
-
-def spring_energy(model: Model, q: np.ndarray, constants: np.ndarray | None = None) -> np.ndarray:
-    """(...,) potential energy [J] of all joint springs at q (..., nq), of a robot with these constants (default: the model's).
-
-    Runs with ``passive: false`` subtract it from `energy`.
-    """
-    tree = tree_of.py_func(model.index, model.constants if constants is None else constants)
-    i = np.array([i for i in range(1, len(tree.parent)) if tree.kind[i] == SCREW], dtype=int)
-    x = q[..., tree.iq[i]] - tree.rest[tree.iv[i]]
-    return 0.5 * (x * x) @ tree.stiffness[tree.iv[i]]
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -391,5 +380,5 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
     return centre
 
 
-def _totals(model, q, v) -> np.ndarray:
-    return computed(model, "totals", totals, energy_memory, {"q": q, "v": v}, (11,))
+def _totals(model, q, v, passive: bool = True) -> np.ndarray:
+    return computed(model, ("totals", passive), totals, energy_memory, {"q": q, "v": v}, (11,), options=(passive,))

@@ -42,11 +42,8 @@ class _OfEach(Generic[P, R]):
 
         @wraps(self._function)
         def of_each(*arguments: P.args, **options: P.kwargs) -> R:
-            kept = variants.model._cache
-            if "variants" not in kept:
-                kept["variants"] = variants.model._copy()             # which has no lines for one state, of robot 0 alone
-            with variants.in_place_of_the_model():
-                return self._function(kept["variants"], *arguments, **options)
+            with variants.in_place_of_the_model() as model:
+                return self._function(model, *arguments, **options)
         return of_each
 
 
@@ -135,10 +132,13 @@ class Variants:
         return first._copy(constants=constants, loop_machine=machine)
 
     @contextmanager
-    def in_place_of_the_model(self) -> Iterator[None]:
-        """Within it functions that are called with `model` compute state k of a batch with robot k."""
+    def in_place_of_the_model(self) -> Iterator[Model]:
+        """Within it functions that are called with the model that it gives compute state k of a batch with robot k."""
+        kept = self.model._cache
+        if "variants" not in kept:
+            kept["variants"] = self.model._copy()                     # which has no lines for one state, of `model` alone
         with taken_over(self._run):
-            yield
+            yield kept["variants"]
 
     @property
     def varying(self) -> tuple[tuple[int, ...], Array]:
@@ -159,8 +159,8 @@ class Variants:
 
     def _run(self, model, entry, size: int, before: tuple, arrays: tuple, count: int | None) -> int:
         """In place of `calls.run`."""
+        found, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
-            found = "one state" if count is None else f"{count} states"
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
         rows = with_numbers((*arrays, self._numbers))
         if wanted() and of_states(rows, count):

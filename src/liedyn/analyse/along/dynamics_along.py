@@ -31,11 +31,12 @@ from liedyn.simulation.records.motion_columns import columns_of, constraint_colu
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Dynamics along a motion, before it is computed. compute(motion): this motion, or another one, with a and tau complete;
-    prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+    """Dynamics along a motion, before it is computed. compute(model, motion): this motion, or another one, with a and tau
+    complete; prescribed: (nv,) bool, the coordinates whose force is found and not given."""
 
+    model: Model
     motion: Motion
-    compute: Callable[[Motion], Motion]
+    compute: Callable[[Model, Motion], Motion]
     prescribed: np.ndarray
 
 
@@ -86,7 +87,7 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
             motors, notes = motors_of(model, motion, mask_of(model, actuated))
             motion = replace(motion, notes=(*motion.notes, *notes))
 
-    def compute(motion: Motion) -> Motion:
+    def compute(model: Model, motion: Motion) -> Motion:
         state, given = (model, motion.q, motion.v), {"f_ext": motion.f_ext, "passive": motion.passive}
         if of == "inverse":
             if model.nc:
@@ -101,12 +102,12 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
         a, tau = hybrid_dynamics(*state, a, tau, mask, **given)
         return replace(motion, a=a, tau=tau)
 
-    return Setting(motion, compute, mask)
+    return Setting(model, motion, compute, mask)
 
 
 def completed(setting: Setting, motion: Motion) -> Motion:
     """ConfigurationError where forces are not finite."""
-    found = setting.compute(motion)
+    found = setting.compute(setting.model, motion)
     if not np.isfinite(found.tau).all():
         raise ConfigurationError("the joint forces are not finite")
     return found
@@ -136,5 +137,5 @@ def _doubts(model: Model, setting: Setting, found: Motion) -> list[str]:
     def results(motion: Motion) -> np.ndarray:
         return np.where(setting.prescribed, motion.tau, motion.a)
 
-    return error_notes(found, results(found), lambda other: results(setting.compute(other)), [name for name, *_ in chosen],
+    return error_notes(found, results(found), lambda other: results(setting.compute(model, other)), [name for name, *_ in chosen],
                        [unit for _, unit, _ in chosen], None if model.nc else "--smooth auto")

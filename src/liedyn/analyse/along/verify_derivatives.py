@@ -87,8 +87,8 @@ def _outcome_of(other: Model, model: Model, asked: Question, motion, u) -> np.nd
     if not np.array_equal(other.index, model.index):
         return _outcome(other, asked, motion, motion.q, motion.v, u)
     numbers = np.tile(other.constants, (len(motion.q), 1))
-    with Variants.of_numbers(model, range(len(other.constants)), numbers).in_place_of_the_model():
-        return _outcome(model, asked, motion, motion.q, motion.v, u)
+    with Variants.of_numbers(model, range(len(other.constants)), numbers).in_place_of_the_model() as robots:
+        return _outcome(robots, asked, motion, motion.q, motion.v, u)
 
 
 def _outcome(model: Model, asked: Question, motion, q, v, u) -> np.ndarray:

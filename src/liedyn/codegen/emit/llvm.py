@@ -15,8 +15,9 @@ from liedyn.lie.recorded import Operand, Recorded, operand
 _FLAGS = "contract nsz arcp"
 OK, OUT_OF_BOUNDS = 0, 1
 # LLVM takes time that grows with the square of a block's length (13 s for 20,000 operations, 1.7 in blocks), but makes
-# faster code of one block on AVX-512 (by a tenth or two). Longer lines are cut.
-_WHOLE, _BLOCK = 12_000, 600
+# faster code of one block on AVX-512 (by a tenth or two). Longer lines are cut. In blocks of 600 lines, forward derivatives of a
+# floating Talos (111,000 operations) took 51 us and 1.6 MB of code with AVX-512; in blocks of 900 to 4,000, 24 us and 0.95 MB.
+_WHOLE, _BLOCK = 12_000, 1200
 _BLOCKS = 4                # of states, for each segment of a line in turn
 
 
@@ -47,8 +48,7 @@ def batch_text(recording: Recording, width: int) -> str:
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
-    written = [bool(array.results) for array in recording.arrays]
-    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written)])
+    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written(recording))])
 
 
 def pointers_text(recording: Recording) -> str:
@@ -96,6 +96,11 @@ def made(recording: Recording) -> list[bool]:
     """Whether an array only holds results, so that a new one will do."""
     read = {array.name for array in _read(recording)}
     return [array.name not in read and all(x is not None for x in array.written) for array in recording.arrays]
+
+
+def written(recording: Recording) -> list[bool]:
+    """Whether an array holds results."""
+    return [bool(array.results) for array in recording.arrays]
 
 
 def _slots(recording: Recording) -> dict[int, int]:

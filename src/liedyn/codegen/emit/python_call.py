@@ -27,21 +27,22 @@ def text(name: str, shapes: list[tuple[int, ...]], made: list[bool], written: li
 
     With all arrays: returns what `name` returns, or REFUSED, as an int of Python. Without those that are `made`: makes them and
     returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. Arrays that are not
-    `written` may be read-only. self: `_known()`."""
+    `written` may be read-only. Each may have a leading axis of length 1; results have it if an argument does: a batch of one
+    state. self: `_known()`."""
     given, new = ([k for k, one in enumerate(made) if one is wanted] for wanted in (False, True))
     asked = [_WRITTEN if one else _READ for one in written]
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
     for k, word in enumerate(_TOLD):
         out += _field(word, "%known", 8 * k, "ptr")
     return [*out, f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
-            *_checked("w", range(len(shapes)), shapes, asked, "refuse"),
+            *_checked("w", range(len(shapes)), shapes, made, asked, "refuse"),
             "w_good:", *_called("code", name, "w", shapes), "br label %end",
             "refuse:", "br label %end",
             "end:", f"%result = phi i64 [%code, %w_good], [{REFUSED}, %refuse]",
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
             "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(made) else -1}",
-            f"br i1 %inputs, label %{'n_0' if given else 'n_good'}, label %nothing",
-            *_checked("n", given, shapes, asked, "nothing"), "n_good:", *_made(new, shapes),
+            "br i1 %inputs, label %n_0, label %nothing",
+            *_checked("n", given, shapes, made, asked, "nothing"), "n_good:", *_made(new, shapes),
             "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
             "br i1 %well, label %give, label %drop0", *_given(new),
             "nothing:", "call void %keep(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
@@ -51,41 +52,57 @@ def _called(code: str, name: str, way: str, shapes) -> list[str]:
     return [f"%{code} = call i64 @{name}({', '.join(f'ptr %{way}_data{k}' for k in range(len(shapes)))})"]
 
 
-def _checked(way: str, which, shapes, asked: list[int], refuse: str) -> list[str]:
-    """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good."""
-    out = []
+def _checked(way: str, which, shapes, made: list[bool], asked: list[int], refuse: str) -> list[str]:
+    """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good. %`way`_batch: whether one
+    that is read has the leading axis of a batch of one; all that are written must then have it."""
+    out, batch, same = [], "false", "true"
     for place, k in enumerate(which):
-        x, after = f"{way}_{k}", f"{way}_{place + 1}" if place + 1 < len(which) else f"{way}_good"
+        x, rank = f"{way}_{k}", len(shapes[k])
         out += [f"{way}_{place}:", *_field(f"{x}_x", "%arguments", 8 * place, "ptr"),
                 *_field(f"{x}_type", f"%{x}_x", _TYPE, "ptr"),
                 f"%{x}_typed = icmp eq ptr %{x}_type, %type", f"br i1 %{x}_typed, label %{x}_look, label %{refuse}", f"{x}_look:",
                 *_field(f"{x}_descr", f"%{x}_x", _DESCR, "ptr"), *_field(f"{x}_flags", f"%{x}_x", _FLAGS, "i32"),
                 *_field(f"{x}_rank", f"%{x}_x", _RANK, "i32"),
                 f"%{x}_right = icmp eq ptr %{x}_descr, %descr", f"%{x}_some = and i32 %{x}_flags, {asked[k]}",
-                f"%{x}_all = icmp eq i32 %{x}_some, {asked[k]}", f"%{x}_flat = icmp eq i32 %{x}_rank, {len(shapes[k])}",
+                f"%{x}_all = icmp eq i32 %{x}_some, {asked[k]}",
+                f"%{x}_more = sub i32 %{x}_rank, {rank}", f"%{x}_flat = icmp ule i32 %{x}_more, 1",
                 f"%{x}_a = and i1 %{x}_right, %{x}_all", f"%{x}_b = and i1 %{x}_a, %{x}_flat",
-                f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_shape", f"%{x}_x", _SHAPE, "ptr"),
-                *_field(f"{way}_data{k}", f"%{x}_x", _DATA, "ptr")]
-        good = "true"
+                f"br i1 %{x}_b, label %{x}_size, label %{refuse}", f"{x}_size:", *_field(f"{x}_sizes", f"%{x}_x", _SHAPE, "ptr"),
+                *_field(f"{way}_data{k}", f"%{x}_x", _DATA, "ptr"),
+                f"%{x}_batch = icmp ne i32 %{x}_more, 0", f"%{x}_shape = getelementptr i64, ptr %{x}_sizes, i32 %{x}_more",
+                f"%{x}_where = select i1 %{x}_batch, ptr %{x}_sizes, ptr %known",            # a scalar has no sizes
+                *_field(f"{x}_first", f"%{x}_where", 0, "i64"), f"%{x}_one = icmp eq i64 %{x}_first, 1",
+                f"%{x}_lead = select i1 %{x}_batch, i1 %{x}_one, i1 true"]
+        good = f"%{x}_lead"
         for j, n in enumerate(shapes[k]):
             out += [*_field(f"{x}_n{j}", f"%{x}_shape", 8 * j, "i64"), f"%{x}_same{j} = icmp eq i64 %{x}_n{j}, {n}",
                     f"%{x}_good{j} = and i1 {good}, %{x}_same{j}"]
             good = f"%{x}_good{j}"
-        out.append(f"br i1 {good}, label %{after}, label %{refuse}")
-    return out
+        if not made[k]:
+            out.append(f"%{x}_any = or i1 {batch}, %{x}_batch")
+            batch = f"%{x}_any"
+        out.append(f"br i1 {good}, label %{way}_{place + 1}, label %{refuse}")
+    out += [f"{way}_{len(which)}:", f"%{way}_batch = or i1 {batch}, false"]
+    for k in which:
+        if asked[k] == _WRITTEN:
+            x = f"{way}_{k}"
+            out += [f"%{x}_alike = icmp eq i1 %{x}_batch, %{way}_batch", f"%{x}_kept = and i1 {same}, %{x}_alike"]
+            same = f"%{x}_kept"
+    return [*out, f"br i1 {same}, label %{way}_good, label %{refuse}"]
 
 
 def _made(which, shapes) -> list[str]:
     """New arrays. One that cannot be made leaves its error with Python; those before it, of a process out of memory, are lost."""
-    out = []
+    out = ["%lead = zext i1 %n_batch to i32", "%skipped = sub i32 1, %lead"] if which else []
     for place, k in enumerate(which):
         rank = len(shapes[k])
-        out.append(f"%new{k}_shape = alloca [{rank} x i64]")
-        for j, n in enumerate(shapes[k]):
-            out += [f"%new{k}_n{j} = getelementptr i8, ptr %new{k}_shape, i64 {8 * j}", f"store i64 {n}, ptr %new{k}_n{j}"]
+        out.append(f"%new{k}_all = alloca [{rank + 1} x i64]")
+        for j, n in enumerate((1, *shapes[k])):
+            out += [f"%new{k}_n{j} = getelementptr i8, ptr %new{k}_all, i64 {8 * j}", f"store i64 {n}, ptr %new{k}_n{j}"]
         after = f"new{place + 1}" if place + 1 < len(which) else "make"
-        out += [f"%new{k} = call ptr %new_array(ptr %type, i32 {rank}, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, ptr null, "
-                "i32 0, i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
+        out += [f"%new{k}_rank = add i32 {rank}, %lead", f"%new{k}_shape = getelementptr i64, ptr %new{k}_all, i32 %skipped",
+                f"%new{k} = call ptr %new_array(ptr %type, i32 %new{k}_rank, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, "
+                "ptr null, i32 0, i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
                 f"br i1 %new{k}_failed, label %failed, label %new{k}_made", f"new{k}_made:",
                 *_field(f"n_data{k}", f"%new{k}", _DATA, "ptr"), f"br label %{after}"]
         if place + 1 < len(which):
@@ -112,10 +129,10 @@ class _MethodDef(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-def callable_of(python: int, one: int, shapes: list[tuple[int, ...]], made: list[bool]):
+def callable_of(python: int, one: int, shapes: list[tuple[int, ...]], made: list[bool], written: list[bool]):
     """What `text` says, as a callable. python, one: addresses of these functions, for whose lifetime the caller cares."""
     if not works():
-        return _by_ctypes(one, shapes, made)
+        return _by_ctypes(one, shapes, made, written)
     method = _MethodDef(b"line", python, _FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
@@ -169,16 +186,25 @@ def _makes_arrays() -> bool:
     return type(x) is np.ndarray and x.dtype is np.dtype(np.float64) and x.shape == (2, 3) and x.flags.carray and x.flags.owndata
 
 
-def _by_ctypes(one: int, shapes, made):
+def _by_ctypes(one: int, shapes, made, written):
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(shapes))(one)
     float64, inputs = np.dtype(np.float64), len(made) - sum(made)
 
     def line(*arrays):
-        new, arrays = any(made) and len(arrays) == inputs, iter(arrays)
-        arrays = [np.empty(shape) if new and one_made else next(arrays) for shape, one_made in zip(shapes, made, strict=True)]
+        new = any(made) and len(arrays) == inputs
+        if not new and len(arrays) != len(shapes):
+            return None
+        given, places = iter(arrays), [new and one_made for one_made in made]
+        arrays = [None if place else next(given) for place in places]
         for x, shape in zip(arrays, shapes, strict=True):
-            if type(x) is not np.ndarray or x.dtype is not float64 or x.shape != shape or not x.flags.carray:
+            if x is not None and not (type(x) is np.ndarray and x.dtype is float64 and x.flags.carray
+                                      and x.shape in (shape, (1, *shape))):
                 return None if new else REFUSED
+        read = [(x, shape) for x, shape, one_made in zip(arrays, shapes, made, strict=True) if not one_made]
+        lead = (1,) if any(x.shape != shape for x, shape in read) else ()
+        arrays = [np.empty((*lead, *shape)) if x is None else x for x, shape in zip(arrays, shapes, strict=True)]
+        if any(x.shape != (*lead, *shape) for x, shape, one in zip(arrays, shapes, written, strict=True) if one):
+            return None if new else REFUSED
         code = call(*(x.ctypes.data for x in arrays))
         if not new:
             return code

@@ -411,7 +411,7 @@ def _energies(runs: Runs) -> list:
     n = runs.tree.parent.size
     work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n)), n)
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
-    kernels.energy(runs.tree, q, v, work, out)
+    kernels.energy(runs.tree, q, v, bool(runs.plant.passive[0]), work, out)
     return [*out]
 
 

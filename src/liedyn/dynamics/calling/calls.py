@@ -37,21 +37,17 @@ def computed(model, key, entry, memory: Callable[..., int], given: dict, *shapes
                         *[x for x in given.values() if x is not None and x is not NONE])
         if found is not None:
             return found if out is None else out
-        if out is None and (state := _of_one(model, given)) is not None:
-            return _batch_of_one(computed(model, key, entry, memory, state, *shapes, before=before, prescribed=prescribed,
-                                          options=options, after=after))
     else:
         key = None
     lead, arrays = states(model, given)
     count, places = prod(lead), places_for([(*lead, *shape) for shape in shapes], out, arrays.values())
-    if lead:
-        given, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
+    if count == 1:                                             # with the shapes of one state, whatever the batch
+        rows, results = _of_one(model, arrays), [x.reshape(shape) for x, shape in zip(places, shapes, strict=True)]
     else:
-        results, count = places, None
-        given = [x.reshape(as_given.shape) if isinstance(as_given, np.ndarray) else x[0]
-                 for x, as_given in zip(arrays.values(), given.values(), strict=True)]
+        rows, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
     before = before if prescribed is None else (prescribed,)
-    code = run(entry, model, memory(*model.sizes), before, (*given, *options, *results, *after), count, key)
+    arguments = (*rows, *options, *results, *after)
+    code = run(entry, model, memory(*model.sizes), before, arguments, None if count == 1 else count, key)
     refuse(model, code, prescribed, **arrays)
     return hand_over(tuple(places) if len(shapes) > 1 else places[0], out)
 
@@ -60,68 +56,33 @@ def completed(model, key, entry, memory: Callable[..., int], given: dict, shape:
               before: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and forces (*lead, *shape) of an entry that completes both in place: the third and fourth of its states, the
     fifth being wrenches. Where nothing is prescribed the third is NONE, and out a place for it. The others as in `computed`."""
-    if out is None and (state := _of_one(model, given)) is not None:
-        found = _completed_by_line(model, key, *state.values())
-        return _batch_of_one(found or completed(model, key, entry, memory, state, shape, prescribed, before, options))
     lead, arrays = states(model, given)
     _, _, name, _, wrenches = given
     q, v, a, tau, F = arrays.values()
-    tau = tau.reshape(*lead, *shape)
+    count, tau = prod(lead), tau.reshape(*lead, *shape)
     if given[name] is NONE:                               # all of tau is read, nothing of it written
         a = place_for((*lead, *shape), out, arrays.values())
     else:
         a, tau = a.reshape(*lead, *shape).copy(), tau.copy()
-    if lead:
-        rows, count = [x.reshape(len(q), prod(shape)) for x in (a, tau)], len(q)
+    if count == 1:
+        q, v, F, rows = q[0], v[0], F[0], [x.reshape(shape) for x in (a, tau)]
     else:
-        q, v, F, rows, count = q[0], v[0], F[0], (a, tau), None
+        rows = [x.reshape(count, prod(shape)) for x in (a, tau)]
     key = key if given[wrenches] is None else None
-    code = run(entry, model, memory(*model.sizes), before, (q, v, *rows, F, *options), count, key)
+    code = run(entry, model, memory(*model.sizes), before, (q, v, *rows, F, *options), None if count == 1 else count, key)
     refuse(model, code, prescribed, **arrays)
     return a, tau
 
 
-def _of_one(model, given: dict) -> dict | None:
-    """The state of a batch of one, which is computed as if it were no batch: 1 us instead of 30. None for other arguments."""
-    if getattr(_thread, "run", None) is not None:
-        return None
-    found, one = {}, False
-    for name, x in given.items():
-        if x is not None and x is not NONE:
-            own = 1
-            if name == "f_ext" or name.endswith("_derivatives"):
-                own = 3 if name == "f_ext_derivatives" else 2
-            if type(x) is not np.ndarray or not x.ndim:
-                return None
-            if own == 1 and x.shape[-1] != (model.nq if name in ("q", "q0", "q1") else model.nc if name == "multipliers"
-                                            else model.nv):
-                return None                                    # refused with the shape that was given
-            if x.ndim == own + 1 and len(x) == 1:
-                x, one = x[0], True
-            elif x.ndim != own:
-                return None
-        found[name] = x
-    return found if one else None
-
-
-def _completed_by_line(model, key, q, v, a, tau, F):
-    """`completed` of one state by the line that an earlier call has left, or None."""
-    if F is not None:
-        return None
-    if a is NONE:
-        found = by_line(model, key, None, q, v, tau)
-        return None if found is None else (found, tau.copy())
-    found = a.copy(), tau.copy()
-    return None if by_line(model, key, (), q, v, *found) is None else found
-
-
-def _batch_of_one(result):
-    return tuple(x[None] for x in result) if type(result) is tuple else result[None]
+def _of_one(model, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The arrays (1, n) of a batch of one, in the shapes that they have for a state: derivatives have a row for each order."""
+    return [x.reshape(-1, model.nv) if name.endswith("_derivatives") and name != "f_ext_derivatives" and x.size else x[0]
+            for name, x in arrays.items()]
 
 
 def by_line(model, key, out, *numbers):
-    """Results of one state by the line that an earlier call has left for `key`, or None. numbers: arrays as they should be, of
-    which the line checks all; out: None, or so many arrays as there are results."""
+    """Results of one state, or a batch of one, by the line that an earlier call has left for `key`, or None. numbers: arrays as
+    they should be, of which the line checks all; out: None, or so many arrays as there are results."""
     try:
         line = model._cache[key]
         if out is None:
@@ -170,7 +131,7 @@ def _by_line(model, asked: Asked, numbers, count: int | None, key) -> bool:
     line = one_of(model, asked, [x.shape for x in numbers])
     if line is None:
         return False
-    if key is not None and count is None:                 # results of a batch of one have its axis
+    if key is not None:
         model._cache[key] = line.call
     return not line.call(*numbers)
 

@@ -90,10 +90,10 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
         try:                                  # one state, of which the line checks all
-            tau = model._cache["higher_order_inverse", len(v_derivatives), passive](q, v_derivatives)
+            tau = model._cache["higher_order_inverse", v_derivatives.shape[-2], passive](q, v_derivatives)
             if tau is not None:
                 return tau
-        except (KeyError, TypeError):
+        except (AttributeError, IndexError, KeyError, TypeError):
             pass
     rows = order_of(v_derivatives, "v_derivatives", model.nv, 2)
     F, which = framed_wrenches(model, f_ext_derivatives, f_ext_frame, rows - 1)

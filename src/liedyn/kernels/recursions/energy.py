@@ -14,8 +14,8 @@ from liedyn.seam.views import carve
 
 
 @kernel
-def energy(tree, q, v, work, out):
-    """out (2): kinetic energy, rotors included; potential energy of gravity (zero at the origin) and springs.
+def energy(tree, q, v, passive, work, out):
+    """out (2): kinetic energy, rotors included; potential energy of gravity (zero at the origin) and, where `passive`, springs.
 
     Source: K1 (14)-(19); PBP (32), (39), (58)."""
     zero = number_like(q, 0.0)
@@ -29,7 +29,9 @@ def energy(tree, q, v, work, out):
         x = load(v, k)
         kinetic = kinetic + 0.5 * load(tree.armature, k) * x * x
     store(out, 0, kinetic)
-    store(out, 1, potential + spring_energy(tree, q))
+    if passive:
+        potential = potential + spring_energy(tree, q)
+    store(out, 1, potential)
 
 
 @kernel
@@ -59,8 +61,8 @@ def centre_of_mass(tree, work, out):
 def energy_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + nv + 11
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def totals(index, constants, memory, q, v, out, first, last):
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+def totals(index, constants, memory, q, v, passive, out, first, last):
     """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, sums, m) = tree_of(index, constants), carve(memory, (nq, nv, 11))
@@ -70,7 +72,7 @@ def totals(index, constants, memory, q, v, out, first, last):
         if code != OK:
             return code
         kinematics(tree, Q, v1, v1, TWISTS, work)
-        energy(tree, Q, v1, work, sums[:2])
+        energy(tree, Q, v1, passive, work, sums[:2])
         total_momentum(tree, work, sums[2:8])
         centre_of_mass(tree, work, sums[8:11])           # not finite where nothing has mass
         if not finite(sums[:8]):

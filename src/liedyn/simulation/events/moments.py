@@ -14,18 +14,19 @@ from liedyn.simulation.events.jumps import jump
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """The state while an event acts: model, q, v; impulse (nv,), work and lost energy so far."""
+    """The state while an event acts: model, q, v; impulse (nv,), work and lost energy so far; passive: whether springs act."""
 
     model: object
     q: np.ndarray
     v: np.ndarray
     impulse: np.ndarray
+    passive: bool
     work: float = 0.0
     lost: float = 0.0
 
     @property
     def energies(self) -> tuple[float, float]:
-        kinetic, potential = energy(self.model.open_tree(), self.q, self.v)
+        kinetic, potential = energy(self.model.open_tree(), self.q, self.v, passive=self.passive)
         return float(kinetic), float(potential)
 
     def with_work_since(self, before: Moment) -> Moment:

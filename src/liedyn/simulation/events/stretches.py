@@ -359,7 +359,8 @@ class Timeline:
                 now.armed is None or e not in now.fired or bool(now.armed[e]))
 
     def _moment(self, now: Start) -> Moment:
-        return Moment(self.modes.problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)))
+        problem = self.modes.problem
+        return Moment(problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)), problem.passive)
 
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""

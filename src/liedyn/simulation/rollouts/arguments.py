@@ -144,8 +144,8 @@ class Given:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
         if not self.count:
             return
-        with self.each_robot():
-            open_q, open_v = constraint_residual(model, self.q), constraint_velocity(model, self.q, self.v)
+        with self.each_robot() as robots:
+            open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
         for name, x, at, mend in (("q0", open_q, 0, "project_configuration, or assemble"), ("v0", open_v, 1, "project_velocity")):
             off = np.abs(x) * row_scale(model)
             worst = off.max(axis=1, initial=0.0)
@@ -166,9 +166,9 @@ class Given:
             yield mask, rows
 
     def each_robot(self, which=slice(None)):
-        """Within it functions of the model compute state k with the robot of run k, or of run which[k]."""
+        """Within it functions of the model that it gives compute state k with the robot of run k, or of run which[k]."""
         if self.variants is None:
-            return nullcontext()
+            return nullcontext(self.model)
         places, numbers = self.varying
         return Variants.of_numbers(self.model, places, numbers[which]).in_place_of_the_model()
 

@@ -462,9 +462,8 @@ class _MidStep:
 
     def _hit(self, action: Impact, k) -> None:
         """What is prescribed, and constraints, keep their velocities."""
-        model, which = self.runs.model, self.who[k]
         prescribed = self.engine.problem.prescribed.copy()
-        with self.runs.each_robot(which):
+        with self.runs.each_robot(self.who[k]) as model:
             if action.coordinate:
                 row = np.zeros((len(k), model.nv))
                 row[:, model.v_names.index(action.coordinate)] = 1.0

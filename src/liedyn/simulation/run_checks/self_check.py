@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.dynamics.inverse import inverse_dynamics
-from liedyn.dynamics.kinematics import energy, spring_energy
+from liedyn.dynamics.kinematics import energy
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import followed
 from liedyn.simulation.control_laws.tracking import Tracking
@@ -45,11 +45,8 @@ class SelfCheck:
 
     def _add(self, place: slice, block: Part) -> None:
         record, model = block.record, self.model
-        kinetic, potential = energy(block.model, record.q, record.v)
-        if not self.passive:
-            potential = potential - spring_energy(block.model, record.q)
-        self.kinetic[place], self.potential[place] = kinetic, potential
-        self._balance.add(record, kinetic, potential)
+        self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
+        self._balance.add(record, *energies)
         if self.passive:
             self.creep.add(record)
         again = _inverse(block, self.passive)
