@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import liedyn as ld
 from command_line import run
 from liedyn.cli.export import FUNCTIONS
 from liedyn.codegen.emit.c99 import comment, identifier
 from liedyn.report import c_files
 from liedyn.report.c_files import write_export
+from other_units import in_units
 from zoo import model_of
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +54,18 @@ def test_a_wrong_result_fails_the_program(tmp_path):
     source = (tmp_path / "f.c").read_text()
     assert "    a[1] = " in source
     (tmp_path / "f.c").write_text(source.replace("    a[1] = ", "    a[1] = 1e-3 + "))
+    assert ran(tmp_path, "f").returncode == 1
+
+
+@pytest.mark.parametrize("mass", [1.0, 1e-9])
+def test_the_program_judges_light_robots_by_their_own_forces(tmp_path, mass):
+    """A torque that is off by a thousandth fails, also where it is a nanonewton metre."""
+    model = ld.build(in_units(model_of("ball").description, mass=mass))
+    write_export(model, "inverse_dynamics", tmp_path / "f.c", with_test=True)
+    assert ran(tmp_path, "f").returncode == 0
+    source = (tmp_path / "f.c").read_text()
+    assert source.count("    tau[") == model.nv
+    (tmp_path / "f.c").write_text(source.replace("    tau[1] = ", "    tau[1] = 1.001 * "))
     assert ran(tmp_path, "f").returncode == 1
 
 

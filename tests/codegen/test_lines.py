@@ -278,3 +278,10 @@ def test_a_kernel_cannot_ask_what_a_recorded_number_is(question):
     x, = Tape().inputs("q", 1)
     with pytest.raises((NotALine, TypeError)):
         question(x)
+
+
+@pytest.mark.parametrize("mix", [lambda x, y: x * y, lambda x, y: x + y, lambda x, y: y - x, lambda x, y: y / x])
+def test_a_number_is_not_the_operation_with_that_number(mix):
+    """Operation 5 times itself is not 5.0 times it: friction of exactly 5 N gave a wrong force."""
+    *_, five, six = Tape().inputs("q", 7)
+    assert mix(six, five).k != mix(six, 5.0).k and mix(five, six).k != mix(five, 6.0).k

@@ -44,8 +44,16 @@ def test_energy_is_counted_from_the_start():
     assert np.allclose(lines["potential (0 at the start)"].get_ydata(), np.sin(T) ** 2)
     assert np.allclose(lines["total"].get_ydata(), 1)
     assert np.allclose(lines["start + work supplied"].get_ydata(), 1)
-    assert lines["balance residual"].get_ydata()[0] == -18                 # a residual of zero has no logarithm
+    assert lines["balance residual"].get_ydata()[0] == pytest.approx(np.log10(2e-12) - 18)           # zero has no logarithm
     assert lines["balance residual"].get_ydata()[-1] == pytest.approx(np.log10(2e-12))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-20])
+def test_energies_of_any_size_fill_their_axes(size):
+    figure = draw_energy(Energy(size * np.cos(T) ** 2, size * np.sin(T) ** 2, residual=size * 1e-6 * T), T)
+    low, high = np.array(figure.axes[0].get_ylim()) / size
+    assert -0.2 < low < 0.0 and 1.0 < high < 1.2
+    assert labelled(figure)["balance residual"].get_ydata()[-1] == pytest.approx(np.log10(2e-6 * size))
 
 
 def test_energy_without_balance_has_one_axes():

@@ -37,6 +37,19 @@ def test_a_panel_a_joint(n):
         assert texts(axes).count(f"joint{k}") == 1 and "rad" in texts(axes)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-13, 1e13])
+def test_values_of_any_size_fill_their_panels(size):
+    axes, = draw(series("x", size * np.sin(T), unit="m")).axes
+    low, high = np.array(axes.get_ylim()) / size
+    assert -0.2 < low < 0.0 and 1.0 < high < 1.2
+
+
+@pytest.mark.parametrize("limit", [1.0, 1e-10])
+def test_a_limit_that_is_passed_by_half_is_told_however_small(limit):
+    axes, = draw(series("x", 1.5 * limit * np.sin(T), unit="m", upper=limit)).axes
+    assert "over limit" in texts(axes)
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 37])
 def test_panels_do_not_overlap_and_stay_on_the_page(n):
     boxes = [axes.get_position() for axes in draw(*(series(f"joint{k}") for k in range(n))).axes]

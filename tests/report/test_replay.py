@@ -103,6 +103,20 @@ def test_the_page_holds_the_motion_and_is_small(tmp_path, robot, seconds, larges
     assert np.abs(curves[:, :model.nq] - q[rows]).max() < 1e-4 * np.ptp(q, axis=0).max()
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-6])
+def test_small_robots_move_on_the_page(tmp_path, size):
+    """Positions to 1e-4 of the robot's length."""
+    path = tmp_path / "arm.yaml"
+    path.write_text(f"links: {{a: {{mass: 1, com: [0, 0, {-size}]}}, b: {{mass: 1, com: [0, 0, {-size}]}}}}\n"
+                    "joints:\n  p: {type: continuous, parent: world, child: a, axis: [0, 1, 0]}\n"
+                    f"  r: {{type: continuous, parent: a, child: b, axis: [0, 1, 0], origin: {{xyz: [0, 0, {-size}]}}}}\n")
+    model, t, q = write_run(tmp_path / "run", path, 1.0, 125)
+    ok("replay", tmp_path / "run")
+    shown, links = poses_in((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))
+    rows = np.array([np.abs(t - s).argmin() for s in shown])
+    assert np.abs(links["b"][1] - ld.link_poses(model, q[rows])[:, 1, :3, 3]).max() < 1e-4 * size
+
+
 def test_the_page_fetches_nothing_and_takes_any_name(tmp_path):
     (tmp_path / "cart.yaml").write_text(ROBOT)
     write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2)

@@ -29,6 +29,13 @@ def texts(axes):
     return [text.get_text() for text in axes.texts]
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-12])
+def test_motions_of_any_size_fill_their_axes(size):
+    axes = draw_tracking([Followed("law", T, {"rail": ("m", size * REFERENCE, size * REFERENCE)})]).axes[0]
+    low, high = np.array(axes.get_ylim()) / size
+    assert -1.2 < low < -1.0 and 1.0 < high < 1.2
+
+
 def test_a_row_a_joint_motion_and_error():
     figure = draw_tracking([followed()], "arm")
     motion, error, rail, _ = figure.axes

@@ -9,6 +9,7 @@ import numpy as np
 
 from liedyn.dynamics.loops.assembly import Assembly, assemble
 from liedyn.dynamics.loops.constraints import constraint_velocity, nearest_velocity
+from liedyn.dynamics.loops.rank import column_scale, row_scale
 from liedyn.errors import ComputationError, ConfigurationError, UsageError
 from liedyn.joints.kinds import SCREW
 from liedyn.model.description import Pose
@@ -16,7 +17,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.simulation.names import named
 
-_AGREE = 1e-9            # of the largest velocity: rows that are left with less obey the constraints
+_AGREE = 1e-9            # of the largest given velocity, in lengths of the loops: what is left of an equation is rounding
 _UNIT_NORM = 1e-6        # rounding allowed in a quaternion; people write six digits
 
 
@@ -67,8 +68,9 @@ def _velocity(model: Model, q, texts: Sequence[str], drive: dict) -> np.ndarray:
         wanted[model.v_index(name)], given[model.v_index(name)] = values, True
     v = nearest_velocity(model, q, wanted, prescribed=given, drive=drive)
     left = np.abs(constraint_velocity(model, q, v, drive=drive))
-    if left.max() > _AGREE * max(1.0, np.abs(wanted).max()):
-        row = int(np.argmax(left))
+    off = row_scale(model) * left
+    if off.max() > _AGREE * np.abs(wanted / column_scale(model)).max():
+        row = int(np.argmax(off))
         raise ComputationError(f"the given velocities contradict the constraints: the residual of {model.row_names[row]} is "
                                f"{left[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
     return v

@@ -30,6 +30,10 @@ class Scales(NamedTuple):
     def of_all(self, units) -> Array:
         return np.array([self.of(unit) for unit in units])
 
+    def of_forces(self, units) -> Array:
+        """Of the joint forces of coordinates with the units rad or m."""
+        return self.of_all("N m" if unit == "rad" else "N" for unit in units)
+
     def _product(self, unit: str) -> float:
         size = 1.0
         for factor in unit.split():

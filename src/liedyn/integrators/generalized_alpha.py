@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.loops.rank import entry_sizes, row_scale
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import UsageError
 from liedyn.integrators.chunks import solve_in_chunks
 from liedyn.integrators.run_state import keep_evaluated, next_break, next_part
@@ -17,6 +18,7 @@ from liedyn.kernels.loops.loop_rows import FrameWork
 from liedyn.kernels.loops.pivoting import PivotWork
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
 from liedyn.kernels.simulation.generalized_alpha import (
+    LEAST,
     STEP,
     AlphaWork,
     accelerations_here,
@@ -32,7 +34,8 @@ from liedyn.kernels.simulation.generalized_alpha import (
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
 
 _TOLERANCE = 1e-11            # rad, lengths of the loop: of the constraints in a step
-_BALANCED = 1e-10             # of the largest force: of the balance in a step
+_BALANCED = 1e-10             # of the largest force times lengths: of the balance in a step
+_NO_FORCE = 1e-12             # of a characteristic torque: less holds nothing, and needs no balance
 
 
 @kernel
@@ -169,11 +172,13 @@ def method_of(rho: float, step: float) -> np.ndarray:
         raise UsageError(f"rho, the spectral radius at infinity, must lie between 0 and 1; found {rho:g}")
     m, f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
     gamma = 0.5 + f - m
-    return np.array([m, f, 0.25 * (gamma + 0.5)**2, gamma, step, _TOLERANCE, _BALANCED])
+    return np.array([m, f, 0.25 * (gamma + 0.5)**2, gamma, step, _TOLERANCE, _BALANCED, 0.0])
 
 
 def _work(model, ties, method) -> AlphaWork:
     n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
+    units = scales_of(model)
+    method[LEAST] = _NO_FORCE * units.of("N m")
     if ties is None:
         m = nc = 0
     N = nv + m
@@ -186,4 +191,4 @@ def _work(model, ties, method) -> AlphaWork:
     rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
     return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive, solver,
                      BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
-                     row_scale(model) if m else np.zeros(0))
+                     row_scale(model) if m else np.zeros(0), units.of_all(model.v_units))

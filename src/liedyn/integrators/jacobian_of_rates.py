@@ -15,13 +15,14 @@ import numpy as np
 from scipy.special import bernoulli, factorial
 
 from liedyn.codegen.steps.step_slopes import StepSlopes
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
 from liedyn.model.spatial import bracket, skew
 
-_STEP = 1.5e-8            # of differences, relative: the root of a rounding
+_STEP = 1.5e-8            # of differences, of a state or of its characteristic unit: the root of a rounding
 _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
 _UNITS = {n: np.array([ad(e).ravel() for e in np.eye(n)]) for n, ad in ((3, skew), (6, bracket))}       # u @ units: ad_u
 
@@ -35,7 +36,9 @@ class RateJacobian:
 
     def __init__(self, problem, work, evaluate, sides=None, origin=None):
         self.problem, self.work, self.evaluate, self.sides, self.origin = problem, work, evaluate, sides, origin
-        self.slopes = None
+        self.slopes, units = None, scales_of(problem.model)
+        reach = units.of_all(problem.model.v_units)
+        self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
@@ -113,7 +116,7 @@ class RateJacobian:
         """Forward differences, backward where the state ahead cannot be evaluated, zero where neither can."""
         J = np.zeros_like(self.last)
         for k in np.flatnonzero(~self.ignored):
-            for h in (_STEP * max(1.0, abs(y[k])), -_STEP * max(1.0, abs(y[k]))):
+            for h in _STEP * max(self.units[k], abs(y[k])) * np.array([1.0, -1.0]):
                 moved = np.array(y)
                 moved[k] += h
                 code, there = self.evaluate(t, moved)

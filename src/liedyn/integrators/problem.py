@@ -13,6 +13,7 @@ from liedyn.codegen.steps.step import Step, step_of
 from liedyn.codegen.steps.step_slopes import slopes_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
+from liedyn.dynamics.loops.rank import scaled_equations, significant
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.row_memory import zeros
 from liedyn.integrators.run_state import Record, Stages, State
@@ -419,8 +420,8 @@ def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) 
 def _given_on(problem: Problem, name: str) -> list[str]:
     """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
     model, prescribed = problem.model, problem.prescribed
-    A = constraint_jacobian(model, problem.q)[model.constraint(name).rows]
-    felt = prescribed & (np.abs(A).max(axis=0) > 1e-9)
+    A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]
+    felt = prescribed & significant(np.abs(A).max(axis=0))
     among = felt if felt.any() else prescribed
     driven = [one.name for one in model.constraints if one.driven]
     return [model.v_names[i] for i in np.flatnonzero(among)] + [f"the motion of closure {one}" for one in driven]

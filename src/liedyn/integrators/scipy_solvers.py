@@ -9,6 +9,7 @@ from math import isfinite
 
 import numpy as np
 
+from liedyn.dynamics.loops.rank import column_scale
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, failure, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import RosenbrockSolver
@@ -22,7 +23,7 @@ from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGU
 
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
-_LOOSE = 1e-8             # rad or m
+_LOOSE = 1e-8             # rad or lengths of the loops: a state that is brought back by less need not restart LSODA
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
 
 
@@ -241,7 +242,7 @@ class _Run(Underway):
         y = np.array(solver.y)
         self.bring_back(solver.t, y, True)
         if self.options.method == "LSODA":
-            return np.abs(y - solver.y)[:self.model.nv].max(initial=0.0) > _LOOSE
+            return np.abs((y - solver.y)[:self.model.nv] / column_scale(self.model)).max(initial=0.0) > _LOOSE
         solver.y = y
         if self.options.method == "BDF":
             solver.D[0] = y                  # the first backward difference is the state

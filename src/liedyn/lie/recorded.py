@@ -47,9 +47,10 @@ class Tape:
         self.known: np.ndarray | None = None
 
     def record(self, *operation) -> Recorded:
-        k = self._known.get(operation)
+        key = operation, tuple(map(type, operation))        # 5.0 is a number, 5 an operation; for a dictionary they are equal
+        k = self._known.get(key)
         if k is None:
-            k = self._known[operation] = len(self.operations)
+            k = self._known[key] = len(self.operations)
             self.operations.append(operation)
         return Recorded(self, k)
 

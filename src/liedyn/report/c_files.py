@@ -13,6 +13,7 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import random_configuration
 from liedyn.dynamics.mass import inverse_mass_matrix, mass_matrix
 from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import UsageError
 from liedyn.io.output import check_output, open_output, path_part
 from liedyn.model.model import Model
@@ -23,6 +24,12 @@ FUNCTIONS = {
     "mass_matrix": (mass_matrix, ()), "inverse_mass_matrix": (inverse_mass_matrix, ()),
     "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a")),
     "forward_dynamics_derivatives": (forward_dynamics_derivatives, ("v", "tau")),
+}
+# what comes out, and by what each result is differentiated
+_RESULTS = {
+    "inverse_dynamics": ("tau", (None,)), "forward_dynamics": ("a", (None,)), "mass_matrix": ("tau", ("a",)),
+    "inverse_mass_matrix": ("a", ("tau",)), "inverse_dynamics_derivatives": ("tau", ("q", "v", "a")),
+    "forward_dynamics_derivatives": ("a", ("q", "v", "tau")),
 }
 
 
@@ -60,15 +67,25 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
     found = Written(model, function, asked, name=path.stem, passive=passive, single=single)
     texts = {path: found.source, path.with_suffix(".h"): found.header}
     if with_test:
-        rng = np.random.default_rng(0)
-        rates = rng.standard_normal((len(names), model.nv))
+        rng, units = np.random.default_rng(0), _units(model)
+        rates = rng.standard_normal((len(names), model.nv)) * np.reshape([units[name] for name in names], (-1, model.nv))
         given = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
         result = compute(model, *given.values(), **options)
         results = result if isinstance(result, tuple) else (result,)
-        texts[path.with_name(f"{path.stem}_test.c")] = found.test(given, dict(zip(found.outputs, results, strict=True)))
+        of, by = _RESULTS[function]
+        sizes = [units[of] if x is None else units[of][:, None] / units[x] for x in by]
+        texts[path.with_name(f"{path.stem}_test.c")] = found.test(
+            given, *(dict(zip(found.outputs, arrays, strict=True)) for arrays in (results, sizes)))
     for file in texts:
         check_output(file, force=force)
     for file, text in texts.items():
         with open_output(file, force=force) as stream:
             stream.write(text)
     return found, list(texts)
+
+
+def _units(model: Model) -> dict[str, np.ndarray]:
+    """Characteristic units of coordinates, their rates and forces."""
+    scales = scales_of(model)
+    reach = scales.of_all(model.v_units)
+    return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.of_forces(model.v_units)}

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.mass import mass_matrix
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError
+from liedyn.joints.tree import tree_of
 from liedyn.model.model import Model
 
 BOUND = 1e-6             # of relative differences; those of sound derivatives are about 1e-10
@@ -103,8 +105,16 @@ def own_error(condition, derivative: np.ndarray) -> np.ndarray:
     return 0.1 * _ROUNDING * condition * np.abs(derivative).max(axis=(-2, -1), keepdims=True, initial=0.0)
 
 
+def rough(model: Model, coordinate: str) -> bool:
+    """Whether Coulomb friction acts on a coordinate, which bends within `FRICTION_SPEED`."""
+    friction = tree_of.py_func(model.index, model.constants).friction
+    return bool(friction[model.v_names.index(coordinate)])
+
+
 def condition_of(model: Model, q, free) -> np.ndarray:
-    """(N,) condition of the mass matrix of the coordinates whose force is given, which is what gets inverted."""
+    """(N,) condition of the mass matrix of the coordinates whose force is given, which is what gets inverted: in radians and
+    characteristic lengths."""
     if not free.any():
         return np.ones(len(q))
-    return np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free])
+    reach = scales_of(model).of_all(model.v_units)[free]
+    return np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free] * reach[:, None] * reach)

@@ -12,6 +12,7 @@ from liedyn.simulation.names import bind_joints
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 _TURN = 2.0 * math.pi
 _WRAPPED = 0.5                   # rad: a change between rows that is as close to full turns is a wrap of the angle
+_ROUNDING = 1e-12                # of a norm: a change that is not worth a word
 
 
 def coordinates(model) -> np.ndarray:
@@ -86,4 +87,4 @@ def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
         raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),
                             expected="norm 1", hint=f"the unit quaternion is [{unit}]")
     quaternion /= norm
-    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > 1e-12 else []
+    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > _ROUNDING else []

@@ -8,11 +8,13 @@ import numpy as np
 
 from liedyn.codegen.plain import plain
 from liedyn.codegen.steps.signals import read_signal
+from liedyn.dynamics.scales import Scales, scales_of
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe
 from liedyn.io.scenarios.waypoints import Waypoints
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY, Poses
+from liedyn.model.model import Model
 from liedyn.simulation.signals.curves import Curve, spline
 from liedyn.simulation.signals.rotation_spline import (
     TURN,
@@ -26,7 +28,7 @@ from liedyn.simulation.signals.signal_table import SignalTable, Use, finite
 _AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 _UNUSED = -1
 _END = 4                 # rows from which the rate at the end of a recorded motion is taken
-_UNIT_NORM = 1e-6
+_UNIT_NORM = 1e-6        # a quaternion printed with seven digits is meant to be a unit one
 
 
 class PoseTable:
@@ -152,14 +154,16 @@ class Followed(NamedTuple):
     q: slice
     v: slice
     is_pose: bool
+    model: Model
 
     def off(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
-        """The largest differences of positions and of velocities, relative where they are larger than 1. A quaternion and its
-        negative are the same."""
-        q, begins = here[0][self.q].copy(), there[0][self.q]
+        """The largest differences of positions and of velocities, each relative to the largest number of its unit and to the
+        characteristic one. A quaternion and its negative are the same."""
+        q, begins, scales = here[0][self.q].copy(), there[0][self.q], scales_of(self.model)
         if self.is_pose and q[-4:] @ begins[-4:] < 0.0:
             q[-4:] *= -1.0
-        return _gap(q, begins), _gap(here[1][self.v], there[1][self.v])
+        rates = [f"{unit}/s" for unit in self.model.v_units[self.v]]
+        return _gap(q, begins, self.model.q_units[self.q], scales), _gap(here[1][self.v], there[1][self.v], rates, scales)
 
     def told(self, x: np.ndarray) -> str:
         """Coordinates, for messages."""
@@ -167,8 +171,12 @@ class Followed(NamedTuple):
         return f"[{numbers}]" if self.is_pose else numbers
 
 
-def _gap(here, there) -> float:
-    return float(np.abs(here - there).max(initial=0.0) / np.abs(there).max(initial=1.0))
+def _gap(here, there, units, scales: Scales) -> float:
+    gap, units = 0.0, np.array(units)
+    for unit in set(units):
+        same = units == unit
+        gap = max(gap, float(np.abs(here - there)[same].max() / np.abs(there[same]).max(initial=scales.of(unit))))
+    return gap
 
 
 def following(problem: Problem) -> list[Followed]:
@@ -176,13 +184,13 @@ def following(problem: Problem) -> list[Followed]:
     found, schedule = [], problem.schedule
     for joint in problem.model.joints:
         if joint.screws is None and schedule.level[joint.v.start] == POSITION:
-            found.append(Followed(joint.name, joint.name, joint.q, joint.v, True))
+            found.append(Followed(joint.name, joint.name, joint.q, joint.v, True, problem.model))
             continue
         for k in range(joint.v.start, joint.v.stop):
             if schedule.level[k] in (POSITION, VELOCITY):
                 i = schedule.q_of_v[k]
                 q = slice(i, i + 1) if schedule.level[k] == POSITION else slice(0)
-                found.append(Followed(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False))
+                found.append(Followed(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False, problem.model))
     return found
 
 

@@ -46,7 +46,7 @@ from liedyn.simulation.signals.signal_table import SAME_TIME, SignalTable, Use, 
 from liedyn.simulation.signals.switches import MOST, switches_of_state
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
-_AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
+_AGREE = 1e-6                    # relative, as `Followed.off` says: an initial value against the prescribed motion; people round
 _STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
 
 

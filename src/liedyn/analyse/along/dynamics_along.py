@@ -27,6 +27,7 @@ from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
 from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, joint_wrench_columns
+from liedyn.simulation.run_checks.creep import slow_friction_note
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,13 @@ def _along(model: Model, trajectory, setting: Setting, axes: str | None = None) 
         header |= wrench_comments(model, axes)
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
     limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau)
-    return Along(header, trajectory.t, columns, (*motion.notes, *limits, *_doubts(model, setting, motion)))
+    slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
+    return Along(header, trajectory.t, columns, (*motion.notes, *limits, *slow, *_doubts(model, setting, motion)))
+
+
+def _slow_friction(model: Model, t: np.ndarray, motion: Motion) -> list[str]:
+    speed = np.abs(motion.v)
+    return slow_friction_note(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
 
 
 def _doubts(model: Model, setting: Setting, found: Motion) -> list[str]:

@@ -34,6 +34,7 @@ from liedyn.simulation.records.motion_columns import (
 )
 
 _ROWS = 4096                            # that cross into the kernels at a time
+_NOTHING = 1e-6                         # of a result: a derivative that changes it by less over the whole motion is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +207,8 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: dict[st
     most = {kind: int(x.max(initial=1)) for kind, x in rows.items()}
     ends = max(one_sided(len(found), last - given, most[chain.names[given]]) for chain in chains for given, last in chain.gaps())
     inner, outer, size = errors(found, others, ends)
-    span = t[-1] - t[0]                   # a derivative that changes the result by a millionth over the whole motion is none
-    size = sizes_to_judge_by(np.maximum(size, 1e-6 * size[:1] / span ** np.arange(len(size))[:, None]), units)
+    span = t[-1] - t[0]
+    size = sizes_to_judge_by(np.maximum(size, _NOTHING * size[:1] / span ** np.arange(len(size))[:, None]), units)
     inner, outer = inner / size, outer / size
     worst = [int(k) for k in inner.argmax(axis=1)]
     listed = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))

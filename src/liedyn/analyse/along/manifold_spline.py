@@ -26,6 +26,7 @@ HIGHEST = 20                            # derivative; splines of degree 27 and m
 UNEVEN = 1e10                           # longest over shortest time step: what a spline still stands
 _DIFFERENCES = (2, 4, 8, 16, 24)        # orders; the smallest noise that one of them shows is taken
 _ROUNDING = 1e-13                       # of a spline through samples, relative to the largest of them
+_SHARE = 1e-3                           # of the largest coordinate of the same unit: what moves less is judged by that share
 _WINDOWS = 4000                         # samples of a long motion at which its noise is measured
 _QUIET, _QUIET_SIZE = 0.9, 0.789        # the part without outliers (kinks, say), and its size if normal numbers are of size 1
 
@@ -272,9 +273,9 @@ def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def sizes_to_judge_by(size: np.ndarray, units) -> np.ndarray:
-    """The sizes (..., n), at least a thousandth of the largest of the same unit: what hardly moves is not judged by itself."""
+    """The sizes (..., n), at least `_SHARE` of the largest of the same unit: what hardly moves is not judged by itself."""
     size, units = size.copy(), np.asarray(units)
     for unit in set(units):
         same = units == unit
-        size[..., same] = np.maximum(size[..., same], 1e-3 * size[..., same].max(axis=-1, keepdims=True))
+        size[..., same] = np.maximum(size[..., same], _SHARE * size[..., same].max(axis=-1, keepdims=True))
     return np.where(size > 0.0, size, 1.0)

@@ -8,11 +8,11 @@ import numpy as np
 from liedyn.analyse.along.recorded_motion import Motion
 from liedyn.dynamics.loops.constrained_inverse import constrained_inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
-from liedyn.dynamics.loops.rank import column_scale, least_solution, row_scale
+from liedyn.dynamics.loops.rank import column_scale, least_solution, row_scale, size_of_rates
 from liedyn.errors import Place, TrajectoryError, UsageError
 
-_CLOSED = 1e-5          # rad or lengths of the loop, per second for velocities: what six digits in a file leave, times lever arms
-_MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
+_CLOSED = 1e-5          # rad or lengths of the loop; of velocities, of the largest: six digits in a file, times lever arms
+_MOVED = 1e-6           # of the largest acceleration: accelerations that were moved more than rounding does are told of
 
 
 def motors_of(model, motion, actuated):
@@ -42,7 +42,7 @@ def obedient(model, motion):
     A = constraint_jacobian(model, motion.q)
     off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
     change = least_solution(model, A, off[..., None])[..., 0]
-    size, moved = np.abs(motion.a).max(initial=1.0), np.abs(change).max(initial=0.0)
+    size, moved = size_of_rates(model, motion.a, 2).max(), np.abs(change / column_scale(model)).max(initial=0.0)
     note = f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}"
     return motion.a - change, [note] if moved > _MOVED * size else []
 
@@ -54,8 +54,8 @@ def refuse_open_rows(model, trajectory, motion) -> None:
                          "simulate it, or use the library (drive=…)")
     for what, x in (("position", constraint_residual(model, motion.q)),
                     ("velocity", constraint_velocity(model, motion.q, motion.v))):
-        speed = np.abs(motion.v / column_scale(model)).max(initial=0.0)
-        off, scale = np.abs(x) * row_scale(model), _CLOSED * (1.0 if what == "position" else max(1.0, speed))
+        off = np.abs(x) * row_scale(model)
+        scale = _CLOSED * (1.0 if what == "position" else size_of_rates(model, motion.v, 1).max())
         if off.max(initial=0.0) > scale:
             k, r = np.unravel_index(np.argmax(off), x.shape)
             raise TrajectoryError(f"the {what} violates the constraints",

@@ -16,6 +16,8 @@ from liedyn.model.model import Model
 from liedyn.simulation.names import named
 from liedyn.simulation.records.motion_columns import bind, bind_wrenches, columns_of, header_of
 
+_UNIT_NORM = 4e-10                      # of a norm: a quaternion written with ten digits; less is a mistake in the file
+
 
 @dataclass(frozen=True, eq=False)
 class Along:
@@ -167,7 +169,7 @@ def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
         if joint.type in ("ball", "free"):
             with np.errstate(over="ignore"):
                 norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            bad = np.flatnonzero(np.abs(norms - 1) > 4e-10)
+            bad = np.flatnonzero(np.abs(norms - 1) > _UNIT_NORM)
             if len(bad):
                 return joint.name, int(bad[0]), float(norms[bad[0]])
     return None

@@ -41,7 +41,7 @@ class JointFit:
     size        root mean square of the torque that the candidate explains [N m | N]
     force       root mean square of the fitted torque [N m | N]
     scale       standard deviation of the scale of the measured torque, as far as the fit determines it; infinite if it does not
-    rounding    torques that are rounding, 1e-12 of the largest one of the robot [N m | N]
+    rounding    torques that are rounding: 1e-12 of the largest one of the robot, in characteristic units [N m | N]
     """
 
     joint: str
@@ -74,11 +74,11 @@ class JointFit:
 
 def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: Solution,
                low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray,
-               least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+               least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray]:
     """Tests of the residual of each joint, and (nv, b) by how much a significant candidate of the joint changes the solution.
 
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
-    measured torque; least: what is rounding, of torques [N m | N]."""
+    measured torque; least (nv,): what is rounding, of torques [N m | N]."""
     A = W[:, :, :-1] / found.noise[:, None]
     residual = (W[:, :, -1] - W[:, :, :-1] @ found.x) / found.noise
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
@@ -92,7 +92,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         if k in q_of_v:
             signals["stiffness"] = q[:, q_of_v[k]]
         C = low_pass(np.stack(list(signals.values()), axis=1)) / found.noise[k]
-        names, test = list(signals), _scores(A, found.root, residual[:, k], k, C, least / found.noise[k])
+        names, test = list(signals), _scores(A, found.root, residual[:, k], k, C, least[k] / found.noise[k])
         scores, moments, inflation = test.scores, test.explained, test.inflation
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
@@ -101,7 +101,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         shifts[k] = test.shifts[:, most] * significant
         out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
                             _CAUSES[names[most]] if significant else "", score * significant, size * significant,
-                            float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")]), least))
+                            float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")]),
+                            float(least[k])))
     return tuple(out), shifts
 
 

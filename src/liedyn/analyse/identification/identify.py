@@ -21,6 +21,7 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.parameters.base_parameters import BaseParameters, base_parameters
 from liedyn.dynamics.parameters.regressor import joint_kinds, regressor
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.csv import Trajectory, read_trajectory
@@ -31,7 +32,7 @@ from liedyn.simulation.names import listed
 RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN = VERDICTS = "reliable", "imprecise", "not reliable", "not excited"
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
-_LEAST_NOISE = 1e-12  # of the largest force: exact data are weighted as if they had rounding only
+_LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
 _DRAWS = 8            # pairs of draws of noise
 _NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
@@ -221,8 +222,9 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     if raw.shape[0] * raw.shape[1] < len(base):
         raise TrajectoryError("the trajectory is too short for so many parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
-    least = _LEAST_NOISE * (np.abs(motion.tau).max(initial=0.0) or 1.0)
-    found = fit(W, least)
+    forces = scales_of(model).of_forces(model.v_units)
+    least = _LEAST_NOISE * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
+    found = fit(W, least, base.sizes[base.columns])
     values = base.values + found.x
     left = raw @ np.r_[found.x, -1.0]
     tested, shifts = rows.tested(W, found, left, least)
@@ -263,7 +265,8 @@ class _Rows:
         """(n, nv, b + 1)"""
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
-    def tested(self, W: np.ndarray, found: Solution, left: np.ndarray, least: float) -> tuple[tuple[JointFit, ...], np.ndarray]:
+    def tested(self, W: np.ndarray, found: Solution, left: np.ndarray,
+               least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray]:
         """As `joint_fits`. left (N inner, nv): modelled minus measured torque."""
         inner, t = self.samples.inner, self.samples.t
         q, v, _ = self.samples.states()
@@ -293,7 +296,7 @@ def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointF
     unknown = np.sqrt((own * misfit**2).sum(axis=0))    # of a torque as large as what is visible (Cauchy-Schwarz)
     systematic = np.hypot(np.hypot(effect.bias, unknown), np.abs(shifts).sum(axis=0))
     if rows.samples.derives:
-        other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise).x
+        other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise, found.sizes).x
         systematic = np.hypot(systematic, np.maximum(np.abs(other - found.x) - deviation, 0.0))
     total = np.hypot(deviation, systematic)
     tells = W.shape[0] * W.shape[1] > len(found.x)                         # otherwise nothing is left over to judge noise by

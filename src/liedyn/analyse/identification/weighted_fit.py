@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_UNSEEN = 1e-9        # a direction with this part of the largest singular value is not excited at all
+_UNSEEN = 1e-9        # of the largest column in characteristic units, or singular value: a smaller one is not excited at all
+_BLIND = 1e-6         # of a parameter, squared: a smaller part in directions that are not excited is rounding
 _ROUNDS = 5           # of weights; the first has none
 _NOTHING = 1e-3       # of a deviation
 _MOST = 0.99          # of the information in a direction may be noise for a bias to be told
@@ -22,6 +23,7 @@ class Solution:
     noise       (nv,) of each joint's equations; their weights are its inverse
     blind       (b,) bool: parameters that are not excited
     condition   of the weighted equations, their columns normalized
+    sizes       (b,) characteristic units of the parameters
     """
 
     x: np.ndarray
@@ -29,6 +31,7 @@ class Solution:
     noise: np.ndarray
     blind: np.ndarray
     condition: float
+    sizes: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +50,18 @@ class Effect:
     force: np.ndarray
 
 
-def fit(W: np.ndarray, least: float) -> Solution:
-    """The solution weighted with each joint's own noise, at least `least`."""
-    noise = np.ones(W.shape[1])
+def fit(W: np.ndarray, least: np.ndarray, sizes: np.ndarray) -> Solution:
+    """The solution weighted with each joint's own noise, at least `least` (nv,), which are the weights to begin with. sizes (b,):
+    characteristic units of the parameters."""
+    noise = least
     count = W.shape[0] * W.shape[1]
     freedom = np.sqrt(count / max(count - W.shape[2] + 1, 1))
     R = compressed(W)
     for _ in range(_ROUNDS):
-        solution = solve(R, noise)
+        solution = solve(R, noise, sizes)
         left = np.linalg.norm(R @ np.r_[solution.x, -1.0], axis=1) / np.sqrt(len(W))
         noise = np.maximum(freedom * left, least)
-    return solve(R, noise)
+    return solve(R, noise, sizes)
 
 
 def compressed(W: np.ndarray) -> np.ndarray:
@@ -65,19 +69,19 @@ def compressed(W: np.ndarray) -> np.ndarray:
     return np.array([np.linalg.qr(W[:, k], mode="r") for k in range(W.shape[1])])
 
 
-def solve(R: np.ndarray, noise: np.ndarray) -> Solution:
+def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> Solution:
     """Of compressed equations whose noise differs from joint to joint."""
     weighted = (R / noise[:, None, None]).reshape(-1, R.shape[2])
     A, y = weighted[:, :-1], weighted[:, -1]
     scale = np.linalg.norm(A, axis=0)
-    seen = scale > _UNSEEN * scale.max(initial=0.0)
+    seen = scale * sizes > _UNSEEN * (scale * sizes).max(initial=0.0)
     safe = np.where(seen, scale, 1.0)
     U, s, Vt = np.linalg.svd(np.where(seen, A / safe, 0.0), full_matrices=False)
     good = s > _UNSEEN * s[0]
     root = Vt[good].T / s[good] / safe[:, None]
-    blind = 1.0 - (Vt[good] ** 2).sum(axis=0) > 1e-6                     # part of a parameter is in no excited direction
+    blind = 1.0 - (Vt[good] ** 2).sum(axis=0) > _BLIND                   # part of a parameter is in no excited direction
     condition = float(s[0] / s[-1]) if good.all() and seen.all() else np.inf
-    return Solution(root @ (U[:, good].T @ y), root, noise, blind, condition)
+    return Solution(root @ (U[:, good].T @ y), root, noise, blind, condition, sizes)
 
 
 def variance_by_force(W: np.ndarray, found: Solution, noise: np.ndarray) -> np.ndarray:
@@ -96,7 +100,7 @@ def effect_of_noise(found: Solution, noisier: Iterable[tuple[np.ndarray, np.ndar
     own = (found.root ** 2).sum(axis=1)
     told = []
     for pair in noisier:
-        x = np.array([solve(compressed(other), found.noise).x for other in pair])
+        x = np.array([solve(compressed(other), found.noise, found.sizes).x for other in pair])
         change = (pair[0] - pair[1]) / 2.0
         D = (change[:, :, :-1] / found.noise[:, None]).reshape(-1, len(found.x)) @ found.root
         force = ((change @ np.r_[found.x, -1.0]) ** 2).mean(axis=0)

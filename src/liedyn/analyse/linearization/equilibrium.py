@@ -31,8 +31,10 @@ from liedyn.simulation.names import listed, named
 
 # In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
 _TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
+_FINE = 1e-3                 # of _TOLERANCE: where Newton's method ends, which goes on beyond what counts as none
 _STEPS, _LONGEST = 60, 0.7   # Newton steps; an angle or a slide in one of them: beyond, the linearization is not a guide
 _STARTS, _SPREAD = 24, 0.2   # further configurations to start from; how far they are from the guess at first: fifty times at last
+_DESCENT = 1e-4              # of the accelerations, and of the part of a step taken: what it must take off (Armijo's rule)
 _UNSEEN = 1e-10              # of the largest singular value: directions that move no acceleration but by rounding
 _MOVING = 1e-9               # velocities, accelerations and, relative to their values, rates of signals that count as rest
 _AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate that is beyond it by less began within it
@@ -205,7 +207,7 @@ class _Search:
         self.quickness = self.reach / units.time**2                         # of its acceleration
         self.off_units = np.concatenate([self.quickness[self.free], self.reach[self.sums[self.summed]]])
         self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.of("N")),
-                                       units.of_all("N m" if self.model.v_units[k] == "rad" else "N" for k in self.sums)])
+                                       units.of_forces(self.model.v_units[k] for k in self.sums)])
         slack = _AT_LIMIT * self.reach
         low, high = self.model.lower - slack, self.model.upper + slack
         own = setup.problem.schedule.q_of_v
@@ -232,7 +234,7 @@ class _Search:
         """Damped steps of least length while the accelerations fall."""
         now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
-            if now.worst <= 1e-3 * _TOLERANCE:
+            if now.worst <= _FINE * _TOLERANCE:
                 break
             step = self._step(now)
             after = self._shorter(now, step)
@@ -282,7 +284,7 @@ class _Search:
                 after = self.point(self.within(integrate(self.model, now.q, part * dq)), u, z)
             except ComputationError:                               # a singular position, a law beyond its domain
                 continue
-            if after.size < now.size * (1 - 1e-4 * part):
+            if after.size < now.size * (1 - _DESCENT * part):
                 return after
         return None
 

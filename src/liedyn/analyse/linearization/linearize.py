@@ -18,6 +18,7 @@ from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangen
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
+from liedyn.dynamics.loops.rank import row_scale, size_of_rates
 from liedyn.errors import ComputationError, ShapeError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.override import Overrides
@@ -27,7 +28,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.control_laws.feedback import friction_note
 from liedyn.simulation.extrapolation import Compared
 
-_CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
+_CLOSED = 1e-7       # rad or lengths of the loop; of velocities, of the largest: a state off its constraints by less is closed
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +125,12 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
 def _refuse_open(model, q, v, drive) -> None:
     if not model.nc:
         return
-    for what, x, mend in (("q", constraint_residual(model, q, drive=drive), "project_configuration or assemble"),
-                          ("v", constraint_velocity(model, q, v, drive=drive), "project_velocity")):
-        r = int(np.argmax(np.abs(x)))
-        if not abs(x[r]) <= _CLOSED * (1.0 + (np.abs(v).max() if what == "v" else 0.0)):
+    for what, x, size, mend in (
+            ("q", constraint_residual(model, q, drive=drive), 1.0, "project_configuration or assemble"),
+            ("v", constraint_velocity(model, q, v, drive=drive), size_of_rates(model, v, 1), "project_velocity")):
+        off = row_scale(model) * np.abs(x)
+        r = int(np.argmax(off))
+        if not off[r] <= _CLOSED * size:
             raise ComputationError(f"{what} violates the constraints: the residual of {model.row_names[r]} is {abs(x[r]):.3g} "
                                    f"({mend} corrects it)")
 

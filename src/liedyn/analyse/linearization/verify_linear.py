@@ -9,18 +9,22 @@ from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.loops.constraints import nearest_velocity, project_configuration
 from liedyn.dynamics.manifold import difference, integrate
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError
+from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.driven_loops import drives_at
-from liedyn.simulation.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
+from liedyn.simulation.extrapolation import Compared, compare, condition_of, own_error, rough, slope, surest_slope
 
-_STEP = 0.02                 # rad, m, rad/s, m/s
+_STEP = 0.02                 # of characteristic units: results are smooth over it, and rounding is small beside it
 _TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
+_WITHIN = 1e-3               # of the step, where it leads beyond the domain of a law
 
 
 def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None,
                 acting: bool = True) -> dict[str, Compared]:
-    """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …).
+    """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …), in
+    characteristic units.
 
     `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None. acting: whether forces answer to
     integrals.
@@ -35,18 +39,25 @@ def differences(problem, here: Instant, u, system: LinearSystem, update=lambda f
     def outcome(x, w):
         z = here.integral.copy()
         z[sums] += acting * x[2 * f:n]
-        return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs)
+        return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs) / rows
 
     condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
-    x, w, found = np.eye(n), np.eye(nv + actuators), []
+    units = scales_of(model)
+    by_state, by_input, of_outputs = map(units.of_all, (system.state_units, system.input_units, system.output_units))
+    rows = np.concatenate([by_state / units.time, of_outputs])
+    x, w, found = np.diag(by_state), np.eye(nv + actuators), []
     steps = (_STEP,) if problem.contacts is None else tuple(share * _STEP for share in _TOUCHING)
-    for k in range(n):
-        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), steps, condition))
+    for k, name in enumerate(system.states):
+        rate, _, coordinate = name.partition(".")
+        bends = (2 * FRICTION_SPEED / by_state[k],) if rate == "v" and problem.passive and rough(model, coordinate) else ()
+        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), steps + bends, condition))
         update(k / n)
-    found += [_surest(lambda h, k=k: outcome(0 * x[0], h * w[k]), (1.0,), condition) for k in inputs]
+    found += [_surest(lambda h, k=k, size=size: outcome(0 * x[0], h * size * w[k]), (1.0,), condition)
+              for k, size in zip(inputs, by_input, strict=True)]
     theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
     doubt += own_error(condition, theirs)
     ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
+    ours = ours * np.concatenate([by_state, by_input]) / rows[:, None]
     kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
     return _compare(ours, theirs, doubt, np.array(kinds), n)
 
@@ -79,7 +90,7 @@ def _surest(f, steps: tuple[float, ...], condition: float):
     try:
         return surest_slope(f, steps, condition)
     except ComputationError:                       # beyond the domain of a law
-        return surest_slope(f, tuple(1e-3 * h for h in steps), condition)
+        return surest_slope(f, tuple(_WITHIN * h for h in steps), condition)
 
 
 def _input_numbers(model, system) -> list[int]:
@@ -108,8 +119,10 @@ def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.nda
 
 def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:
     """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
-    fast = max(1.0, np.abs(v).max(initial=0.0))
-    return slope(lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v)), 0.02 / fast, 3)[0]
+    units = scales_of(model)
+    fast = np.abs(v / units.of_all(model.v_units)).max(initial=1.0 / units.time)
+    change = lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v))      # noqa: E731
+    return slope(change, _STEP / fast, 3)[0]
 
 
 def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, Compared]:

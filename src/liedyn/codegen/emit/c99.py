@@ -11,6 +11,10 @@ from liedyn.codegen.recording import Asked, record
 from liedyn.kernels.checks import SMALLEST
 from liedyn.lie.recorded import Operand, Recorded
 
+# Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
+_TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
+_UNIT_AS_FLOAT = 1e-5                     # how far |quaternion|^2 may be from 1: norms known to seven digits, some roundings
+_SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for zero
 _SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
 _FORCES = {"rad": "N m", "m": "N"}
@@ -39,9 +43,10 @@ class Written:
         """(name, count), results last."""
         return sorted(((x.name, x.size) for x in self.recording.arrays), key=lambda x: x[0] in self.outputs)
 
-    def test(self, given: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> str:
-        """A program that computes one state and returns 0 where the results are as expected. given, expected: arrays by name."""
-        return "\n".join(self._test(given, expected)) + "\n"
+    def test(self, given: dict[str, np.ndarray], expected: dict[str, np.ndarray], units: dict[str, np.ndarray]) -> str:
+        """A program that computes one state and returns 0 where the results are as expected. given, expected: arrays by name;
+        units: the characteristic units of what is expected."""
+        return "\n".join(self._test(given, expected, units)) + "\n"
 
     # texts ----------------------------------------------------------------------------------------------------------
     def _about(self) -> Iterator[str]:
@@ -98,7 +103,7 @@ class Written:
         """Of `float`, whose quaternions have norm 1 to seven digits."""
         if not self.single:
             return bound
-        return 1.1754944e-38 if bound == SMALLEST else max(bound, 1e-5)
+        return _SMALLEST_FLOAT if bound == SMALLEST else max(bound, _UNIT_AS_FLOAT)
 
     def _operation(self, name: str, *operands) -> str:
         if name == "input":
@@ -118,10 +123,11 @@ class Written:
         text = f"{x!r}{self._f}"
         return f"({text})" if x < 0 else text
 
-    def _test(self, given, expected) -> Iterator[str]:
-        tolerance = 1e-3 if self.single else 1e-9
+    def _test(self, given, expected, units) -> Iterator[str]:
+        tolerance = _TOLERANCE_AS_FLOAT if self.single else _TOLERANCE
         yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
-        for name, values in (*given.items(), *((f"expected_{name}", x) for name, x in expected.items())):
+        results = (("expected", expected), ("unit", units))
+        for name, values in (*given.items(), *((f"{what}_{name}", x) for what, arrays in results for name, x in arrays.items())):
             numbers = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
             yield f"    static const {self._number} {name}[] = {{{numbers}}};"
         yield from (f"    static {self._number} {name}[{count}];" for name, count in self.outputs.items())
@@ -130,9 +136,9 @@ class Written:
                     f"    if ({self.name}({arguments})) {{ puts(\"refused\"); return 1; }}")
         for name, count in self.outputs.items():
             yield from ("    largest = 1;", "    off = 0;", f"    for (i = 0; i < {count}; i++) {{",
-                        f"        largest = fmax{self._f}(largest, fabs{self._f}(expected_{name}[i]));",
-                        f"        off = fmax{self._f}(off, fabs{self._f}({name}[i] - expected_{name}[i]));", "    }",
-                        f"    worst = fmax{self._f}(worst, off / largest);")
+                        f"        largest = fmax{self._f}(largest, fabs{self._f}(expected_{name}[i] / unit_{name}[i]));",
+                        f"        off = fmax{self._f}(off, fabs{self._f}(({name}[i] - expected_{name}[i]) / unit_{name}[i]));",
+                        "    }", f"    worst = fmax{self._f}(worst, off / largest);")
         yield from ('    printf("largest relative difference from liedyn: %g\\n", (double)worst);',
                     f"    return !(worst <= {tolerance!r}{self._f});", "}")
 

@@ -15,7 +15,8 @@ from liedyn.joints.kinds import SCREW
 _STEPS = 80             # Gauss-Newton steps from one start
 _LONGEST = 0.8          # of a step: rad, or that part of the length
 _DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
-_HEAVIEST = 1e8
+_LIGHTEST, _HEAVIEST = 1e-8, 1e8        # damping of scaled equations; the lightest is no more than rounding of their squares
+_GAIN = 1e-6            # of the residual: a step that takes off less is not worth a further one
 _DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
 _SMALLEST = 1e-9        # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
                         # since towards a singular configuration they vanish as the root of the residual does
@@ -76,7 +77,8 @@ class Search:
     def _at(self, q) -> tuple[np.ndarray, np.ndarray]:
         """Masks (nv,) of the coordinates at their lower and at their upper limit, but for rounding of what closes the loops."""
         low, high = np.zeros((2, self.model.nv), dtype=bool)
-        low[self.screws], high[self.screws] = q[self.place] <= self.lower + _NEAREST, q[self.place] >= self.upper - _NEAREST
+        slack = _NEAREST * self.unit[self.screws]
+        low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
         return low, high
 
     def find(self, guess, seed: int = 0) -> tuple[_Found, int, int]:
@@ -125,9 +127,9 @@ class Search:
             J, r, after = self.slope(now.q), self.weight * self.residual(now.q), None
             while weight < _HEAVIEST:
                 after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size)))
-                if after.size < now.size * (1 - 1e-6):
+                if after.size < now.size * (1 - _GAIN):
                     break
-                weight, after = 10 * max(weight, 1e-8), None
+                weight, after = 10 * max(weight, _LIGHTEST), None
                 if now.closed:                             # at rounding
                     break
             if after is None or (now.closed and after.size > 0.5 * now.size):

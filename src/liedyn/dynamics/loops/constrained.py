@@ -19,7 +19,7 @@ from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.loops.constraints import check_states, constraint_jacobian, require_constraints
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
-from liedyn.dynamics.loops.rank import RANK, column_scale, row_scale, scaled_equations
+from liedyn.dynamics.loops.rank import RANK, row_scale, scaled_equations, size_of_rates
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
@@ -254,7 +254,7 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 
     tau = np.where(prescribed, 0.0, tau)
     P, gamma = rows_and_bias(pfaffian, model, q, v)
-    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.open_tree(), q))
+    force, mu, kept = hold(model, P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.open_tree(), q))
     motion = solve(force)
     shape = (*lead, model.nv)
     return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),
@@ -297,7 +297,7 @@ def wrenches_on_bodies(model, f_ext) -> np.ndarray:
 
 def _refuse_contradiction(model, q, prescribed, a, keep, gap):
     """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
-    scale = CONTRADICTS * (1.0 + np.abs(a / column_scale(model)).max(axis=1, initial=0.0))
+    scale = CONTRADICTS * size_of_rates(model, a, 2)
     bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
     if not bad.any():
         return

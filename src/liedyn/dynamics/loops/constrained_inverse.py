@@ -12,18 +12,19 @@ from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, require_constraints
-from liedyn.dynamics.loops.rank import column_scale, row_scale, row_sizes, significant
+from liedyn.dynamics.loops.rank import column_scale, row_scale, row_sizes, significant, size_of_rates
 from liedyn.dynamics.mass import mass_matrix
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.model.model import Model
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-_MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1 rad/s^2), of the largest joint force,
-                           # in lengths of the loops
+_MET = 1e-7                # what counts as met: a part of the largest acceleration (at least of one per characteristic time
+                           # squared), of the largest joint force, in lengths of the loops
 _ZERO = 1e-14              # of the largest weight: columns of U are orthonormal, or zero
-_REST = 1e-11              # rad/s^2, or lengths: forces of slower accelerations need no balance (a turn takes ten days)
+_REST = 1e-11              # rad, or lengths, per characteristic time squared: forces of slower accelerations need no balance
 
 
 class ConstrainedInverse(NamedTuple):
@@ -242,7 +243,7 @@ def _rows(lead, x, own: int) -> np.ndarray:
 # what cannot be ---------------------------------------------------------------------------------------------------
 def _refuse_motion(model, A, gamma, a) -> None:
     gap = np.abs(_times(A, a) + gamma)
-    bad = row_scale(model) * gap > _MET * (1.0 + np.abs(a / column_scale(model)).max(axis=-1, keepdims=True))
+    bad = row_scale(model) * gap > _MET * size_of_rates(model, a, 2)[..., None]
     if bad.any():
         k = int(np.argmax(bad.any(axis=-1)))
         r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
@@ -259,7 +260,7 @@ def _refuse_unbalanced(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     bad = off > _MET * scale[..., None]
     if bad.any():
         M = np.diagonal(mass_matrix(model.open_tree(), q), axis1=-2, axis2=-1) * column_scale(model)**2
-        bad &= off > _REST * M.max(axis=-1, keepdims=True)
+        bad &= off > _REST / scales_of(model).time**2 * M.max(axis=-1, keepdims=True)
     if not bad.any():
         return
     k = int(np.argmax(bad.any(axis=-1)))

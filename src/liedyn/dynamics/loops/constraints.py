@@ -12,7 +12,7 @@ from liedyn.dynamics.calling.arguments import as_mask, states
 from liedyn.dynamics.calling.calls import check_configuration, check_finite, computed, refuse
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.loops.desk_for import desk_for
-from liedyn.dynamics.loops.rank import column_scale, row_scale
+from liedyn.dynamics.loops.rank import row_scale, size_of_rates
 from liedyn.errors import ComputationError, ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT, OK
@@ -270,8 +270,8 @@ def nearest_velocity(model: Model, q: ArrayLike, v: ArrayLike, prescribed: Array
 def _refuse_contradiction(model, q, v, drive) -> None:
     """Where rows that depend on what is given could not be satisfied."""
     left = np.abs(constraint_velocity(model, q, v, drive=drive)).reshape(-1, model.nc)
-    scaled, speed = left * row_scale(model), np.abs(v / column_scale(model)).reshape(-1, model.nv).max(axis=1, initial=0.0)
-    bad = scaled > CONTRADICTS * (1.0 + speed[:, None])
+    scaled = left * row_scale(model)
+    bad = scaled > CONTRADICTS * size_of_rates(model, v, 1).reshape(-1, 1)
     if bad.any():
         k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
         state = f" of state {k}" if len(left) > 1 else ""

@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.codegen.plain import plain
 from liedyn.codegen.steps.mechanism import Ask, addresses
 from liedyn.dynamics.loops.rank import column_scale, row_scale
+from liedyn.dynamics.scales import scales_of
 from liedyn.kernels.loops import by_parts
 from liedyn.kernels.loops import desk as of
 from liedyn.kernels.loops.parts import BY_LOOPS, PARTS, part_memory
@@ -38,6 +39,7 @@ def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0
     for kept, mask in zip((desk.mask, desk.fixed, desk.held), (prescribed, fixed, held), strict=True):
         kept.view(np.bool_)[:nv] = mask
     desk.weight[:], desk.unit[:] = row_scale(model), column_scale(model)
+    desk.figures[of.SLOWEST] = scales_of(model).time**-2
     header[of.RUN] = address_of(by_parts.mechanism)
     ask = Ask(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
     header[of.PART:of.PART + len(PARTS)] = addresses(model, ask, which, loops)

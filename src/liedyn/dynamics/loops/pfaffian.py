@@ -7,17 +7,18 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.manifold import integrate
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
 
-_STEP = 2e-3          # rad or m, of the differences that give dA/dt v: their error is about its sixth power
-_MET = 1e-5           # of the largest acceleration, or of 1 rad/s^2: what rows may miss
+_STEP = 2e-3          # rad or characteristic lengths, of the differences that give dA/dt v: their error is about its sixth power
+_MET = 1e-5           # of what a row makes of the largest acceleration, or of a characteristic one: what rows may miss
 
 
 def rows_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
     """P (N, k, nv) and gamma = dP/dt v (N, k) at states (N, nq), (N, nv)."""
     P = _rows(pfaffian, model, q)
-    speed = np.maximum(np.abs(v).max(axis=1, initial=0.0), 1e-300)[:, None]
+    speed = np.maximum(np.abs(v / scales_of(model).of_all(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
     along = v / speed
 
     def slope(h):
@@ -39,7 +40,7 @@ def _rows(pfaffian, model, q) -> np.ndarray:
     return np.broadcast_to(P, (len(q), *P.shape[1:]))
 
 
-def hold(P, gamma, motion, tau, M):
+def hold(model, P, gamma, motion, tau, M):
     """Joint forces (N, nv) that with `tau` make motion(tau) (N, nv) obey P a + gamma = 0, the multipliers mu (N, k), and which
     rows do not follow from those before them (N, k).
 
@@ -47,9 +48,11 @@ def hold(P, gamma, motion, tau, M):
     what the constraints leave of a row is judged."""
     if not P.shape[1]:
         return tau, gamma, np.empty(gamma.shape, dtype=bool)
-    free = motion(tau)
-    size = np.maximum(np.abs(tau).max(axis=1), 1.0)[:, None]
-    R = np.stack([(motion(tau + size * P[:, j]) - free) / size for j in range(P.shape[1])], axis=2)
+    units, free = scales_of(model), motion(tau)
+    reach, force = units.of_all(model.v_units), units.of_forces(model.v_units)
+    along, most = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
+    size = most / np.where(along > 0.0, along, 1.0)                       # of a multiplier: its forces are as large as the others
+    R = np.stack([(motion(tau + size[:, [j]] * P[:, j]) - free) / size[:, [j]] for j in range(P.shape[1])], axis=2)
     G = P @ R                                                             # P M^-1 P^T within the model's constraints
     open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
     open_ = np.where(open_ > 0.0, open_, 1.0)
@@ -61,7 +64,8 @@ def hold(P, gamma, motion, tau, M):
         a = motion(tau + np.einsum("nkj,nk->nj", P, mu))
         off = np.einsum("nkj,nj->nk", P, a) + gamma
         mu = mu - np.einsum("nkl,nl->nk", gain, off)
-    bad = np.abs(off) > _MET * (1.0 + np.abs(a).max(axis=1, initial=0.0))[:, None]
+    fastest = np.abs(a / reach).max(axis=1, initial=units.time**-2)[:, None]
+    bad = np.abs(off) > _MET * (np.abs(P) @ reach) * fastest
     if bad.any():
         k, r = np.argwhere(bad)[0]
         raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.codegen.plain import plain
+from liedyn.dynamics.scales import scales_of
 from liedyn.joints.closures import BODY_A, BODY_B, COMMON, FIELDS, FIRST, HEADER, TERM, TERMS
 from liedyn.joints.kinds import COUPLING, NV, SCREW
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
@@ -26,6 +27,12 @@ def row_scale(model) -> np.ndarray:
 def column_scale(model) -> np.ndarray:
     """(nv,) one unit of movement of each coordinate: 1 rad, or the length of the longest loop that it moves [m]."""
     return _scales(model)[0]
+
+
+def size_of_rates(model, x, order: int) -> np.ndarray:
+    """(…) the largest of velocities (order 1) or accelerations (2) x (…, nv) in radians and lengths of the loops, at least one of
+    these per characteristic time: rounding of what is nearly at rest contradicts no constraint."""
+    return np.abs(x / column_scale(model)).max(axis=-1, initial=scales_of(model).time**-order)
 
 
 def row_sizes(model) -> np.ndarray:

@@ -135,7 +135,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     Y = regressor(model, *states, passive=passive, joints=joints)
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
-    forces = units.of_all("N m" if unit == "rad" else "N" for unit in model.v_units)
+    forces = units.of_forces(model.v_units)
     R = np.linalg.qr((Y * sizes / forces[:, None]).reshape(-1, len(pi.names)), mode="r")
     norms = np.linalg.norm(R, axis=0)
     strongest = norms.max(initial=0.0)

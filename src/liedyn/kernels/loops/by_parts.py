@@ -25,6 +25,7 @@ from liedyn.kernels.loops.desk import (
     SINGULAR_ROW,
     SINGULAR_TIME,
     SIZE,
+    SLOWEST,
     SMALL_1,
     SMALL_2,
     TIME,
@@ -41,7 +42,7 @@ MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MUL
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
 FAR = 32                           # an angle is beyond what lines hold, and loops must go on
 OPEN = 20                          # a code beside those of `checks`: the constraints could not be closed
-CONTRADICTS = 1e-7                 # by rounding: of the largest number, and of one rad/s^2 or length of the loop
+CONTRADICTS = 1e-7                 # by rounding: of the largest acceleration, and of figures[SLOWEST]
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 _MOST = 30                # Newton steps; from an integrator's step one or two
 _ACCEPTED = 1e3           # tolerances: where rounding stops a projection, as it does far from the origin, less is closed
@@ -257,10 +258,10 @@ def largest_row(weight, x, figures):
 @callee
 def look_around(d):
     watch(d.solver, d.figures[TIME], d.figures)
-    given, scale, prescribed = d.drive.size > 0, 0.0, d.mask.view(np.bool_)
+    given, scale, prescribed = d.drive.size > 0, d.figures[SLOWEST], d.mask.view(np.bool_)
     for k in range(d.found_a.size):
         given, scale = given or prescribed[k], max(scale, abs(d.found_a[k]) / d.unit[k])
-    return CONTRADICTION if given and contradicted(d.solver, d.weight, CONTRADICTS * (1.0 + scale), d.figures) else CLOSED
+    return CONTRADICTION if given and contradicted(d.solver, d.weight, CONTRADICTS * scale, d.figures) else CLOSED
 
 
 @primitive

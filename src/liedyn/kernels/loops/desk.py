@@ -25,8 +25,9 @@ N, NQ, NV, NC, M, DRIVEN, FORCED, PASSIVE, SIZE, MACHINE, MACHINE_SIZE, RUN, PAR
  ROW_2,                            # and the row of the smallest pivot
  SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_ROW,
  BAD_ROW, BAD_SIZE,                # what LOOP_OPEN or CONTRADICTION speaks of
- TIME, LEFT) = range(16)           # of the state; what a projection has left of the residual, or found of the velocity
-FIGURES = 16
+ TIME, LEFT,                       # of the state; what a projection has left of the residual, or found of the velocity
+ SLOWEST) = range(17)              # acceleration that is judged as one of its own size [rad/s^2, or lengths of the loop/s^2]
+FIGURES = 17
 
 
 class Desk(NamedTuple):

@@ -28,15 +28,15 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_CONVERGED,
 from liedyn.lie.rows import load_pose
 
 # places in AlphaWork.method
-ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED = range(7)
+ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED, LEAST = range(8)
 MOST = 20                     # Newton iterations
 SLOW = 0.1                   # of the residual that an iteration leaves, beyond which the matrix is renewed
-NO_FORCE = 1e-12             # N m: less holds nothing, and needs no balance
 TOO_FAR = 1e3                # of the tolerances: what is left where rounding ends the iteration
 
 
 class AlphaWork(NamedTuple):
-    method: np.ndarray        # (7,) parameters, step, tolerances of residuals [rad | lengths] and of forces, relative
+    method: np.ndarray        # (8,) parameters, step, tolerances of residuals [rad | lengths] and of forces, relative to the
+                              # largest, and what counts as such at the least: forces times `reach` [N m]
     q: np.ndarray             # (nq,) at the beginning of the step
     v: np.ndarray             # (nv,)
     a: np.ndarray             # (nv,) dv
@@ -56,6 +56,7 @@ class AlphaWork(NamedTuple):
     balance: BalanceWork
     scratch: np.ndarray       # of `rates_work`
     weight: np.ndarray        # (m,) residuals times it have no unit
+    reach: np.ndarray         # (nv,) forces times it are N m: 1, or a length
 
 
 # a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
@@ -101,26 +102,26 @@ def largest_of(x):
 
 @primitive
 def imbalance(plant, work, own):
-    """The largest R1 - tau of coordinates that are free to move."""
+    """The largest R1 - tau of coordinates that are free to move, times own.reach."""
     y = 0.0
     for k in range(work.v.size):
         if not plant.prescribed[k]:
-            x = own.force[k] - work.tau[k]
-            y = max(y, abs(x)) if x == x else np.inf
+            x = own.reach[k] * abs(own.force[k] - work.tau[k])
+            y = max(y, x) if x == x else np.inf
     return y
 
 
 @primitive
 def force_size(work, own):
-    """How large forces are that balance each other: M a, A^T lambda, tau."""
-    nv, m, size = work.v.size, own.multipliers.size, largest_of(work.tau)
+    """How large forces are that balance each other: M a, A^T lambda, tau, times own.reach."""
+    nv, m, size = work.v.size, own.multipliers.size, own.method[LEAST]
     for k in range(nv):
         inertial, held = 0.0, 0.0
         for j in range(nv):
             inertial += own.rates.M[k * nv + j] * work.a[j]
         for r in range(m):
             held += own.rates.A[r * nv + k] * own.multipliers[r]
-        size = max(size, abs(inertial), abs(held))
+        size = max(size, own.reach[k] * max(abs(inertial), abs(held), abs(work.tau[k])))
     return size
 
 
@@ -245,7 +246,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
         roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
         state.count[4] += 1
         if renew:
-            size = max(force_size(work, own), NO_FORCE)
+            size = force_size(work, own)
         now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]),
                   worst_of(own.weight, own.open_) / own.method[CLOSED])
         if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):

@@ -9,7 +9,8 @@ from liedyn.report.pictures import style
 from liedyn.report.pictures.picture_data import Energy
 
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
-_FLOOR = 1e-18                            # J: a residual of zero is drawn here
+_FLOOR = 1e-18                            # of the largest value of a residual: zero is drawn here
+_ROUNDING = 1e-9                          # of the largest energy: axes show no less
 _DECADES = 8                              # of the residual; the start, where it is nothing, falls out below
 
 
@@ -36,7 +37,8 @@ def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None)
               ("total", energy.kinetic + potential, style.INK, "-")]
     if energy.work is not None:
         curves.append(("start + work\nsupplied", energy.kinetic[0] + energy.work, style.GREEN, (0, (4, 3))))
-    axes.set_ylim(*style.with_air([x for _, x, _, _ in curves], 1e-9))
+    largest = max(float(np.abs(x).max()) for x in (energy.kinetic, energy.potential))
+    axes.set_ylim(*style.with_air([x for _, x, _, _ in curves], _ROUNDING * largest))
     style.rulers(axes, 8, 5, x_name)
     for name, x, colour, line in curves:
         axes.plot(*style.thinned(t, x), color=colour, linestyle=line, linewidth=1.5, label=name.replace("\n", " "))
@@ -46,7 +48,7 @@ def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None)
 
 def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str, label: str, text: str, unit: str,
                    x_name: str | None) -> None:
-    exponents = np.log10(np.maximum(residual, _FLOOR))
+    exponents = np.log10(np.maximum(residual, _FLOOR * (residual.max() or 1.0)))
     upper = int(np.ceil(exponents.max()))
     lower = min(max(int(np.floor(exponents.min())), upper - _DECADES), upper - 2)
     axes.set_ylim(lower - 0.2, upper + 0.2)

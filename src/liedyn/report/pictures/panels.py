@@ -16,6 +16,9 @@ from liedyn.report.pictures.picture_data import Group, Series
 PANELS_A_PAGE = 40
 # the most panels of a page that have so many columns, width and height of each [inches]
 _SIZES = ((2, 1, 7.5, 2.1), (8, 2, 4.4, 1.5), (15, 3, 3.3, 1.4), (24, 4, 2.7, 1.25), (PANELS_A_PAGE, 5, 2.3, 1.1))
+_FLAT = 1e-6              # of the largest value with the same unit: what varies less is drawn flat
+_LEVEL = 1e-3             # of its own mean: the same
+_AT_LIMIT = 1e-9          # of a limit: what passes it by less is at it
 _KEY = (("— prescribed motion", style.VERMILLION), ("— motion computed from forces", style.BLUE))
 
 
@@ -24,7 +27,7 @@ def draw_group(group: Group, t: np.ndarray, subtitle: str = "") -> list[Figure]:
     by_joint: dict[tuple[str, str], list[Series]] = {}
     for s in group.series:
         by_joint.setdefault((s.joint, s.unit), []).append(s)
-    smallest = {unit: 1e-6 * max(float(np.abs(s.values).max()) for s in group.series if s.unit == unit) + 1e-12
+    smallest = {unit: _FLAT * max(float(np.abs(s.values).max()) for s in group.series if s.unit == unit)
                 for unit in {s.unit for s in group.series}}
     panels, count = list(by_joint.values()), math.ceil(len(by_joint) / PANELS_A_PAGE)
     size = math.ceil(len(panels) / count)
@@ -69,14 +72,14 @@ def _value_range(panel: list[Series], limits: list[float], smallest: float) -> t
     values = [*limits, *(float(f(s.values)) for s in panel for f in (np.min, np.max))]
     lower, upper = min(values), max(values)
     middle, half = 0.5 * (lower + upper), 0.54 * (upper - lower)
-    if half < max(smallest, 1e-3 * abs(middle)):
+    if half <= max(smallest, _LEVEL * abs(middle)):
         half = 0.05 * abs(middle) if abs(middle) > smallest else 1.2
     return middle - half, middle + half
 
 
 def _passes(limit: float, value: float) -> bool:
     """Whether value + limit > 0 by more than rounding: a joint at a stop does not."""
-    return value + limit > 1e-9 * max(1.0, abs(limit)) if np.isfinite(limit) else False
+    return value + limit > _AT_LIMIT * abs(limit) if np.isfinite(limit) else False
 
 
 def _near_limits(s: Series, smallest: float) -> list[float]:

@@ -68,7 +68,7 @@ def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, 
     last = len(skeleton.t) - 1
     starts = np.unique(np.linspace(0, last, TRAIL_COLOURS, endpoint=False).astype(int))
     colours = time_colours(skeleton.t[starts], span)
-    size = max(float(np.ptp(skeleton.points.reshape(-1, 3), axis=0).max()), 1e-9)
+    size = float(np.ptp(skeleton.points.reshape(-1, 3), axis=0).max())             # positive: see `skeleton`
     for end in ends:
         path = view(skeleton.points[:, end])
         turns = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum()) / size

@@ -12,6 +12,7 @@ from liedyn.report.pictures import style
 from liedyn.report.pictures.picture_data import Followed
 
 _MOTIONS = (1.3, 2.1, 2.9, 3.7)          # widths of lines that often lie upon each other
+_FLAT = 1e-6                             # of the largest value with the same unit: axes show no less
 _SEEN = 0.02                             # the smallest errors, passing zero, are left out of the range
 
 
@@ -31,7 +32,8 @@ def draw_tracking(runs: Sequence[Followed], subtitle: str = "") -> Figure:
 
 def _draw_motion(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str | None) -> None:
     unit, _, reference = runs[0].joints[joint]
-    axes.set_ylim(*style.with_air(np.concatenate([x for run in runs for x in run.joints[joint][1:]]), 1e-6))
+    largest = max(float(np.abs(x).max()) for run in runs for other, *both in run.joints.values() if other == unit for x in both)
+    axes.set_ylim(*style.with_air(np.concatenate([x for run in runs for x in run.joints[joint][1:]]), _FLAT * largest))
     style.rulers(axes, 6, 3, x_name)
     for k in range(len(runs) - 1, -1, -1):
         axes.plot(*style.thinned(runs[k].t, runs[k].joints[joint][1]), color=_colour(k),

@@ -10,6 +10,7 @@ from liedyn.report.replay.sources import Shown
 from liedyn.simulation.names import matching
 from liedyn.simulation.records.motion_columns import WRENCH
 
+_NO_FORCE = 1e-12       # of the largest force of a run: a weaker one has no axis
 _SMALL = 1e-3           # moments that are left over, in forces times sizes of the robot, are not drawn
 
 
@@ -57,7 +58,7 @@ def _reduced(m: np.ndarray, f: np.ndarray, near: np.ndarray, size: float) -> tup
     along = np.einsum("fni,fi->fn", away, f) / square
     distance = np.linalg.norm(away - along[..., None] * f[:, None], axis=2)
     foot = axis + np.take_along_axis(along, distance.argmin(axis=1)[:, None], axis=1) * f
-    foot[(np.linalg.norm(foot, axis=1) > size) | (square[:, 0] < 1e-24 * max(1.0, float(square.max())))] = 0.0
+    foot[(np.linalg.norm(foot, axis=1) > size) | (square[:, 0] < _NO_FORCE**2 * float(square.max()))] = 0.0
     return foot, m - np.cross(foot, f)
 
 

@@ -12,6 +12,7 @@ from liedyn.errors import ComputationError
 from liedyn.report.replay.packed import packed
 
 MOST_TRIANGLES = 30_000         # of all files of a robot: 200 kB of the page
+_SAME = 1e-6                    # of the longest side of a part: closer points are one
 _FEWEST = 150                   # of a part that has more
 _LEVELS = 4096                  # places along the longest side of a file's box: 0.1 mm of 0.4 m
 _MODULES = {"trimesh": "trimesh", "collada": "pycollada", "fast_simplification": "fast-simplification"}
@@ -70,7 +71,7 @@ def _joined(group, colour) -> Part:
     counts = np.cumsum([0, *(len(points) for points, _ in group)])
     points = np.concatenate([points for points, _ in group])
     triangles = np.concatenate([faces + first for (_, faces), first in zip(group, counts[:-1], strict=True)])
-    return _merged(Part(points, triangles, colour), 1e-6 * max(float(np.ptp(points, axis=0).max()), 1e-9))
+    return _merged(Part(points, triangles, colour), _SAME * (float(np.ptp(points, axis=0).max()) or 1.0))
 
 
 def _merged(part: Part, step: float) -> Part:
@@ -88,7 +89,7 @@ def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> di
     sizes = {file: float(np.linalg.norm(np.ptp(np.concatenate([part.points for part in parts]), axis=0)))
              for file, parts in meshes.items()}
     counts = {file: sum(len(part.triangles) for part in parts) for file, parts in meshes.items()}
-    low, high = 0.0, most / max(min(sizes.values(), default=1.0), 1e-9)
+    low, high = 0.0, most / (min(sizes.values(), default=1.0) or 1.0)
     for _ in range(50):                                         # triangles for a metre
         middle = (low + high) / 2
         enough = sum(min(counts[file], middle * sizes[file]) for file in meshes) <= most
@@ -119,7 +120,7 @@ def packed_mesh(parts: list[Part]) -> list[dict]:
     no corner before it has used.
     """
     everything = np.concatenate([part.points for part in parts])
-    low, step = everything.min(axis=0), max(float(np.ptp(everything, axis=0).max()), 1e-9) / _LEVELS
+    low, step = everything.min(axis=0), (float(np.ptp(everything, axis=0).max()) or 1.0) / _LEVELS
     found = []
     for part in parts:
         merged = _merged(Part(part.points - low, part.triangles, part.colour), step)

@@ -14,7 +14,10 @@ from liedyn.report.replay.sources import Shown
 
 RATE = 60                               # frames a second, at most
 MOST_FRAMES = 20_000                    # of longer motions fewer a second are taken
-_POSITION, _TURN = 1e-5, 5e-6           # steps that poses are rounded to: [m], and of the parts of quaternions
+# What numbers of the page are rounded to: nothing that is seen.
+_TIME = 1e-6                            # s, and of the run
+_POSITION, _TURN = 1e-5, 5e-6           # of the size of the robot; of parts of quaternions, or of the size that they turn
+_ARROW = 1e-4                           # of the largest number of an arrow
 _LEVELS = 10_000                        # of a curve from its lowest to its highest value
 _MOST_CURVES = 600
 # prefix of the columns, last part of their names ("" for any), title of the plot
@@ -32,17 +35,23 @@ def run_data(run: Shown, meshes: Mapping[str, Sequence[Placed]] | None = None) -
     first, _ = bodies_of(model)
     poses = T[:, first]
     scene = body_scene(model, T, meshes)
-    names, arrows = arrows_of(run, keep, T, scene["size"])
+    size = scene["size"] or 1.0
+    names, arrows = arrows_of(run, keep, T, size)
     plots, curves = _plots(run, keep)
     return {"name": run.name, "notes": list(run.notes), "robot": model.name, "status": run.status, "reason": run.reason,
             "scene": scene,
-            "floor": _floor(scene["bounds"][0][2], scene["size"], run.contacts),
+            "floor": _floor(scene["bounds"][0][2], size, run.contacts),
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
-            "t": packed(t[:, None], 1e-6),
-            "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION),
-            "turns": packed(quaternions_over_time(poses[..., :3, :3]).reshape(len(t), -1), _TURN / max(1.0, _lever(scene))),
-            "arrows": {"of": names, **packed(arrows, 1e-4 * np.maximum(np.abs(arrows).max(axis=0, initial=0.0), 1e-9))},
-            "plots": plots, "curves": packed(curves, np.maximum(np.ptp(curves, axis=0), 1e-9) / _LEVELS)}
+            "t": packed(t[:, None], _TIME * min(1.0, t[-1] - t[0] or 1.0)),
+            "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION * size),
+            "turns": packed(quaternions_over_time(poses[..., :3, :3]).reshape(len(t), -1),
+                            _TURN / max(1.0, _lever(scene) / size)),
+            "arrows": {"of": names, **packed(arrows, _ARROW * _positive(np.abs(arrows).max(axis=0, initial=0.0)))},
+            "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS)}
+
+
+def _positive(sizes: np.ndarray) -> np.ndarray:
+    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 def frames_of(t: np.ndarray) -> np.ndarray:

@@ -252,7 +252,7 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     row = np.full(model.nv, -1)
     row[rows] = np.arange(len(rows))
     units = scales_of(model)
-    size = np.abs(force) / units.of_all("N m" if unit == "rad" else "N" for unit in model.v_units)
+    size = np.abs(force) / units.of_forces(model.v_units)
     left = np.where((row >= 0) | laws.given, 0.0, size)
     worst = int(np.argmax(left))
     if left[worst] > _BALANCED * max(1.0, size.max()):

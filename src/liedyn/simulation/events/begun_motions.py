@@ -7,7 +7,7 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.simulation.events.moments import Moment, impelled
 from liedyn.simulation.prescribed_poses import following, prescribed_at
 
-_AGREE = 1e-6            # relative: a prescribed motion that begins where the joint is; people round
+_AGREE = 1e-6            # relative, as `Followed.off` says: a prescribed motion that begins where the joint is; people round
 
 
 def begin_motions(moment: Moment, problem, t: float, impulsive: bool, who: str, place: Place) -> Moment:

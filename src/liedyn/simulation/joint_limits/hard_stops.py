@@ -29,10 +29,11 @@ from liedyn.simulation.events.jumps import sizes_in
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.joint_limits.stops import Stop
 
-_AT = 1e-12              # rad | m and relative: a coordinate at its limit
-_BEYOND = 1e-9           # the same: no longer at it
+_AT = 1e-12              # of the limit, and of 1 rad or the characteristic length: a coordinate at its limit
+_BEYOND = 1e-9           # of the same: no longer at it
 STILL = 1e-12           # of the largest speed: no speed
 _PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
+_SINGULAR = 1e-7         # of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
 
 
@@ -91,11 +92,11 @@ class HardStops:
         return moment, self._pushing(moment, t, problem, still, mobility)
 
     def _is_at(self, stop: Stop, q) -> bool:
-        return abs(q[stop.q] - stop.limit) <= _AT * max(1.0, abs(stop.limit))
+        return abs(q[stop.q] - stop.limit) <= _AT * max(stop.reach, abs(stop.limit))
 
     def _refuse_beyond(self, stops, q, t: float) -> None:
         for stop in stops:
-            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * max(1.0, abs(stop.limit)):
+            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * max(stop.reach, abs(stop.limit)):
                 side = "above" if stop.side > 0 else "below"
                 raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, a "
                                     "hard stop", place=self.place,
@@ -168,6 +169,6 @@ def _complementary(A, b) -> np.ndarray:
         return np.zeros(len(b))
     w, U = np.linalg.eigh(A / np.outer(size, size))
     root = np.sqrt(np.maximum(w, 0.0))
-    part = root > 1e-7                                       # of 1: below, a motion that rounding has made
+    part = root > _SINGULAR
     c = (U[:, part].T @ (b / size)) / root[part]
     return nnls(root[part, None] * U[:, part].T, -c)[0] / size

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.right_hand_side import RightHandSide
@@ -36,6 +37,7 @@ class Stop:
     coordinate, q   its places in v and q
     side            1 upper, -1 lower
     hard            whether the velocity jumps there, by `restitution`
+    reach           characteristic size of the coordinate: 1 rad, or the characteristic length [m]
     stiffness       [N m/rad | N/m], damping [s/rad | s/m], load [N m | N]: of compliant stops
     """
 
@@ -46,6 +48,7 @@ class Stop:
     limit: float
     hard: bool
     restitution: float = 0.0
+    reach: float = 1.0
     stiffness: float = 0.0
     damping: float = 0.0
     load: float = 0.0
@@ -70,7 +73,8 @@ def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
                 inertia = np.diag(mass_matrix_by_columns(model, model.neutral())) if inertia is None else inertia
                 values = _compliance(given, model, joint, k, float(inertia[k]))
             found += [Stop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard, given.restitution,
-                           **values) for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
+                           scales_of(model).of(model.v_units[k]), **values)
+                      for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
     return tuple(found)
 
 

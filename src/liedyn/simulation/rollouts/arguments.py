@@ -15,7 +15,7 @@ from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
-from liedyn.dynamics.loops.rank import row_scale
+from liedyn.dynamics.loops.rank import row_scale, size_of_rates
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
@@ -27,7 +27,7 @@ from liedyn.io.yaml_text import Node
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact import bind_contacts, material_scale, weight_of
 
-CLOSED = 1e-6, 1e-6          # rad or lengths of the loop, and their rates: states off the constraints by more are refused
+CLOSED = 1e-6          # rad or lengths of the loop; of velocities, relative to the largest: states off by more are refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +146,16 @@ class Given:
             return
         with self.each_robot() as robots:
             open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
-        for name, x, at, mend in (("q0", open_q, 0, "project_configuration, or assemble"), ("v0", open_v, 1, "project_velocity")):
-            off = np.abs(x) * row_scale(model)
+        for name, x, size, relative, mend in (
+                ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
+                ("v0", open_v, size_of_rates(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
+            off = np.abs(x) * row_scale(model) / size
             worst = off.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))
-            if worst[k] > CLOSED[at]:
+            if worst[k] > CLOSED:
                 row = model.row_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
-                                         f"{CLOSED[at]:g} rad or lengths of the loop; use ld.{mend}")
+                                         f"{CLOSED:g} {relative}; use ld.{mend}")
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
             begins.setdefault(mask.tobytes(), (first, mask))

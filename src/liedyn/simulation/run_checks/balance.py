@@ -5,8 +5,11 @@ import math
 
 import numpy as np
 
+from liedyn.dynamics.scales import scales_of
+
 GOOD = 1e-3              # a relative balance above it is said
 _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
+_FAR_MORE = 1e3          # energies and weights: forces of runs side by side do less work along 1 rad or a characteristic length
 
 
 class EnergyBalance:
@@ -34,13 +37,18 @@ class EnergyBalance:
         What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest
         that is rounding as well, and nothing can be said of it: where rounding alone could be more than `GOOD` of the energy
         exchanged, the balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the
-        work that the forces, which may cancel each other, do along 1 rad or 1 m: some 1e-14 of them, so that a motion of any
-        size is judged.
+        work that the forces, which may cancel each other, do along 1 rad or a characteristic length: some 1e-14 of them, so that
+        a motion of any size is judged.
         """
         exchanged = max(self._most[0], *(self._most - self._least)[1:])
-        forces = sum(x.sum() for x in self._forces) + _weight(self.model)
-        size = np.maximum(np.abs(self._least), np.abs(self._most)).sum()
-        return float(self._balance), float(self._balance / max(exchanged, _floor(size + forces, steps), 1e-300))
+        size = np.maximum(np.abs(self._least), np.abs(self._most)).sum() + self._work_of_forces()
+        return float(self._balance), float(self._balance / max(exchanged, _floor(size, steps), 1e-300))
+
+    def _work_of_forces(self) -> float:
+        """[J] that weight, joint forces and wrenches would do along 1 rad or a characteristic length."""
+        units, (tau, wrench) = scales_of(self.model), self._forces
+        along = np.tile(np.repeat([1.0, units.length], 3), len(wrench) // 6)
+        return float(tau @ units.of_all(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
 
 
 def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
@@ -50,14 +58,15 @@ def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
     balance = np.abs(total - total[:, :1] - work).max(axis=1)
     exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])
     size = sum(np.abs(x).max(axis=1) for x in energies)
-    forces = 1e3 * (size + _weight(model) + 1.0)               # far more than acts along 1 rad or 1 m
-    floor = _floor(size + forces, steps)
+    floor = _floor(size + _FAR_MORE * (size + work_of_weight(model)), steps)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(exchanged > floor, balance / exchanged, np.nan)
 
 
-def _weight(model) -> float:
-    return math.fsum(link.mass for link in model.description.links) * float(np.linalg.norm(model.gravity))
+def work_of_weight(model) -> float:
+    """[J] that the weight of the robot does along its characteristic length."""
+    mass = math.fsum(link.mass for link in model.description.links)
+    return mass * float(np.linalg.norm(model.gravity)) * scales_of(model).length
 
 
 def _floor(size, steps: int):

@@ -4,10 +4,11 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
-from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
+from liedyn.dynamics.loops.rank import row_scale
 from liedyn.simulation.driven_loops import drives_of
 
-_GOOD = 1e-9                # residuals [rad | m] above it are said
+_GOOD = 1e-9                # rad or lengths of the loop: residuals above it are said
 
 
 def joint_forces(model, record) -> np.ndarray:
@@ -25,7 +26,8 @@ class ConstraintCheck:
     """Of a run, some rows after the other."""
 
     def __init__(self):
-        self._work, self._last, self._worst, self._time = 0.0, None, np.zeros(2), 0.0
+        self._work, self._last, self._worst = 0.0, None, np.zeros(2)
+        self._off, self._said = 0.0, ""
 
     def add(self, forces, record) -> None:
         """Rows of a record; forces (N, nv) as `joint_forces` gives them."""
@@ -33,10 +35,18 @@ class ConstraintCheck:
         if self._last is not None:
             t, power = (np.append(before, x) for before, x in zip(self._last, (t, power), strict=True))
         self._work += float(0.5 * (power[1:] + power[:-1]) @ np.diff(t))
-        self._last, worst = (t[-1], power[-1]), record.residual.max(axis=0)
-        if not worst[0] <= self._worst[0]:
-            self._time = float(record.t[np.argmax(record.residual[:, 0])])
-        self._worst = np.maximum(self._worst, worst)
+        self._last = t[-1], power[-1]
+        self._worst = np.maximum(self._worst, record.residual.max(axis=0))
+
+    def judge(self, model, record, closed) -> None:
+        """The residuals of the equations that are `closed` (nc,), in radians and lengths of their loops."""
+        residual = np.abs(constraint_residual(model, record.q, drive=drives_of(model, record.drive))) * closed
+        off = residual * row_scale(model)
+        k, r = np.unravel_index(np.argmax(off), off.shape)
+        if not off[k, r] <= self._off:
+            unit = [unit for one in model.constraints for unit in one.units][r]
+            self._off = float(off[k, r])
+            self._said = f"{residual[k, r]:.1e} {unit} in {model.row_names[r]} at t = {record.t[k]:.6g} s"
 
     def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
         """Values of the self-check and notes.
@@ -52,9 +62,8 @@ class ConstraintCheck:
             values["constraint_drift"] = max(loops.drift, float(position))
         values["closure_work"] = self._work
         notes = []
-        if position > _GOOD:
-            notes.append(f"constraint residuals reach {position:.1e} (rad or m) at t = {self._time:.6g} s: try "
-                         "constraints.stabilization=projection, or a smaller step")
+        if self._off > _GOOD:
+            notes.append(f"constraint residuals reach {self._said}: try constraints.stabilization=projection, or a smaller step")
         if loops is not None and loops.singular:
             row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""

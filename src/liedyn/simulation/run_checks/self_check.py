@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
+from liedyn.dynamics.scales import scales_of
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import followed
 from liedyn.simulation.control_laws.tracking import Tracking
@@ -15,7 +16,7 @@ from liedyn.simulation.events.parts import Part
 from liedyn.simulation.joint_limits.limits import KINDS, Excess, limits_exceeded, merged
 from liedyn.simulation.joint_limits.stops import stop_forces
 from liedyn.simulation.records.rows import Rows, blocks
-from liedyn.simulation.run_checks.balance import EnergyBalance
+from liedyn.simulation.run_checks.balance import EnergyBalance, work_of_weight
 from liedyn.simulation.run_checks.constraint_check import ConstraintCheck, joint_forces, reactions
 from liedyn.simulation.run_checks.creep import Creep
 
@@ -48,17 +49,21 @@ class SelfCheck:
         self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
         self._balance.add(record, *energies)
         if self.passive:
-            self.creep.add(record)
+            self.creep.add(record, block.problem.prescribed)
         again = _inverse(block, self.passive)
         if self._constraints is not None:
             forces, wrenches = joint_forces(model, record), reactions(model, record)
             again -= forces
             self._constraints.add(forces, record)
+            if block.problem.ties is not None:
+                self._constraints.judge(model, record, np.isin(model.row_names, block.model.row_names))
             if self.reactions is None:
                 self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches
+        reach = scales_of(model).of_all(model.v_units)
+        force = max(_worst(again * reach), _worst(kinetic) + work_of_weight(model))
         self._force, self._off, self._norm = np.maximum(                   # NaN stays
-            (self._force, self._off, self._norm), (_worst(again), _worst(again - record.tau), _norm_error(model, record.q)))
+            (self._force, self._off, self._norm), (force, _worst((again - record.tau) * reach), _norm_error(model, record.q)))
         driven = record.tau
         if self.stops is not None:
             self.stops[place] = stop_forces(block.problem, record)
@@ -93,12 +98,15 @@ class SelfCheck:
         return kept
 
     def values(self, statistics) -> tuple[dict[str, float], list[str]]:
-        """Of `Result.check`, and notes about the constraints. statistics: what the run took."""
+        """Of `Result.check`, and notes about the constraints. statistics: what the run took.
+
+        The residual of inverse dynamics is relative to the largest joint force, or to the work of the weight and the kinetic
+        energy, along 1 rad or a characteristic length: forces of links that cancel in the joints round, too."""
         of_constraints, notes = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
         balance, relative = self._balance.value(statistics.steps)
         followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
         return {"energy_balance": balance, "energy_balance_relative": relative,
-                "inverse_dynamics_residual": float(self._off / max(self._force, 1.0)),
+                "inverse_dynamics_residual": float(self._off / max(self._force, 1e-300)),
                 "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
 
 

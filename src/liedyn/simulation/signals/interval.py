@@ -14,6 +14,8 @@ import numpy as np
 from liedyn.kernels.simulation import signals as code
 
 _ULPS = 4                        # that a library's function may be off
+_SLACK = 1e-9                    # of a period: within it of a turning point or a pole, both sides are assumed
+_WIDEST = 1e6                    # rad: beyond, where a period is known to 1e-10 of it only, nothing is said of periodic functions
 
 
 class Interval(NamedTuple):
@@ -118,9 +120,9 @@ def _wave(a):
     """Bounds of sin."""
     low, high = np.sin(a[0]), np.sin(a[1])
     low, high = _down(np.minimum(low, high), _ULPS), _up(np.maximum(low, high), _ULPS)
-    top = np.floor((a[1] - 0.5 * np.pi) / (2 * np.pi) + 1e-9) >= np.ceil((a[0] - 0.5 * np.pi) / (2 * np.pi) - 1e-9)
-    bottom = np.floor((a[1] + 0.5 * np.pi) / (2 * np.pi) + 1e-9) >= np.ceil((a[0] + 0.5 * np.pi) / (2 * np.pi) - 1e-9)
-    wide = ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < 1e6)     # beyond, the slack of 1e-9 periods may not do
+    top = np.floor((a[1] - 0.5 * np.pi) / (2 * np.pi) + _SLACK) >= np.ceil((a[0] - 0.5 * np.pi) / (2 * np.pi) - _SLACK)
+    bottom = np.floor((a[1] + 0.5 * np.pi) / (2 * np.pi) + _SLACK) >= np.ceil((a[0] + 0.5 * np.pi) / (2 * np.pi) - _SLACK)
+    wide = ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < _WIDEST)
     return np.where(bottom | wide, -1.0, np.maximum(low, -1.0)), np.where(top | wide, 1.0, np.minimum(high, 1.0))
 
 
@@ -164,8 +166,8 @@ def _within(function, low, high):
 
 def _tan(x: Interval):
     a = x[:2]
-    pole = np.floor(a[1] / np.pi + 0.5 + 1e-9) > np.floor(a[0] / np.pi + 0.5 - 1e-9)
-    pole |= ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < 1e6)
+    pole = np.floor(a[1] / np.pi + 0.5 + _SLACK) > np.floor(a[0] / np.pi + 0.5 - _SLACK)
+    pole |= ~(np.maximum(np.abs(a[0]), np.abs(a[1])) < _WIDEST)
     f = _monotone(np.tan)(a)
     f = np.where(pole, -np.inf, f[0]), np.where(pole, np.inf, f[1])
     return *f, *_times(_add(_ONE, _square(f)), x[2:])

@@ -16,7 +16,9 @@ import numpy as np
 from liedyn.simulation.signals.curves import ORDER, Curve, held_at_ends
 
 TURN = 3.1                       # rad: which way a larger turn between two waypoints goes hangs on rounding
-_ITERATIONS, _SETTLED = 500, 4e-16
+_ITERATIONS = 500
+_SETTLED = 32e-16                # of the largest rate: rounding of the banded equations
+_NEAR = 1e-2                     # rad^2: below it series, whose next term is less than 1e-16; above it closed forms lose 1e-14
 
 
 class Unsettled(ValueError):
@@ -78,12 +80,13 @@ def _rates(r, h, first, last) -> np.ndarray:
     steady = 6 * (r[:-1] / h[:-1]**2 + r[1:] / h[1:]**2)
     steady[0] -= 2 * J[0] @ first / h[0]
     steady[-1] -= 2 * J_inv[n] @ last / h[n]
+    fastest = np.abs(r / h).max()
     for _ in range(_ITERATIONS):
         b = steady - _quadratic(r[:-1], np.einsum("nij,nj->ni", J_inv[:-1], w[1:-1]))
         found = solve_banded((5, 5), banded, b.ravel()).reshape(n, 3)
         change = np.abs(found - w[1:-1]).max()
         w[1:-1] = found
-        if change <= _SETTLED * max(1.0, np.abs(found).max()) * 8:
+        if change <= _SETTLED * max(fastest, np.abs(found).max()):
             return w
         if not np.isfinite(change):
             break
@@ -124,7 +127,7 @@ def _hat(x) -> np.ndarray:
 
 def _functions(tt):
     """(1 - cos t)/t^2, (t - sin t)/t^3 and their derivatives with respect to tt = t^2."""
-    near, t2 = tt < 1e-2, np.where(tt < 1e-2, 1.0, tt)
+    near, t2 = tt < _NEAR, np.where(tt < _NEAR, 1.0, tt)
     t = np.sqrt(t2)
     s, b, c = np.sin(t) / t, 2 * (np.sin(t / 2) / t)**2, (t - np.sin(t)) / (t * t2)
     far = b, c, (s - 2 * b) / (2 * t2), (b - 3 * c) / (2 * t2)
