@@ -86,9 +86,9 @@ def test_each_chain_says_how_it_grows():
 def test_words_of_modes_lie_in_the_picture(others):
     figure = draw_modes(of_matrix(block_diag(chain(4, 2.5j), -np.diag(1 + np.arange(others)))))
     figure.draw_without_rendering()
-    for text in figure.axes[1].texts:
-        box = text.get_window_extent()
-        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text.get_text()
+    for words in figure.axes[1].texts:
+        box = words.get_window_extent()
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, words.get_text()
 
 
 def test_coordinates_stand_in_the_robots_order():

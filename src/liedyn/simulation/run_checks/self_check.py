@@ -61,7 +61,7 @@ class SelfCheck:
                 self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches
         reach = scales_of(model).of_all(model.v_units)
-        force = max(_worst(again * reach), _worst(kinetic) + work_of_weight(model))
+        force = max(_worst(again * reach), _worst(energies[0]) + work_of_weight(model))
         self._force, self._off, self._norm = np.maximum(                   # NaN stays
             (self._force, self._off, self._norm), (force, _worst((again - record.tau) * reach), _norm_error(model, record.q)))
         driven = record.tau
