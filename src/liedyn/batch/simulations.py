@@ -75,7 +75,7 @@ class SimulationBench(Bench):
         step = min(scenario.output_step, scenario.duration)
         short = replace(scenario, duration=step, output_step=step)
         try:
-            found = simulate_prepared(prepare_with(short, self.binding.model), Silent())
+            found = simulate_prepared(prepare_with(short, self.binding.model), Silent(), trials=False)
         except LiedynError:                                    # its own error comes with the run
             return
         names = [name for name, _, _ in found.columns]
@@ -134,7 +134,7 @@ class SimulationBench(Bench):
     def _alone(self, table: Table, i: int, run: Prepared) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
             try:
-                result = simulate_prepared(run, Silent())
+                result = simulate_prepared(run, Silent(), trials=False)
             except ComputationError as error:
                 table.status[i] = FAILED if error.result is None and error.at is None else DIVERGED
                 table.reason[i] = str(error)

@@ -53,8 +53,8 @@ class ConstraintCheck:
         values["closure_work"] = self._work
         notes = []
         if position > _GOOD:
-            notes.append(f"constraint residuals reach {position:.1e} (rad or m) at t = {self._time:.6g} s: try "
-                         "constraints.stabilization=projection, or a smaller step")
+            notes.append(f"constraint residuals reach {position:.1e} (rad or m) at t = {self._time:.6g} s "
+                         "(constraints.stabilization=projection projects them out after each step)")
         if loops is not None and loops.singular:
             row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
