@@ -50,6 +50,9 @@ class SimulationBench(Bench):
     def rows(self) -> int:
         return self.first.rows
 
+    def steps(self) -> int | None:
+        return self.first.steps
+
     def numbers(self) -> tuple[int, float]:
         model = self.first.model
         return model.nq + 3 * model.nv + 3, (self.first.steps or 10 * self.first.rows) * max(model.nv, 1)

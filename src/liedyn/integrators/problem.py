@@ -416,7 +416,8 @@ def _constraint_reason(problem: Problem, code: int, t: float, ties: LoopPlant) -
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
         return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.row_names[row]} has a residual "
-                f"acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer joints, or consistent motions)"), False
+                f"acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer joints, or consistent "
+                "motions)"), False
     open_ = f"the constraint {name} cannot be closed {at}: the residual of {model.row_names[row]} stays at {size:.3g}"
     if given:
         return f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the mechanism allows)", False

@@ -42,8 +42,8 @@ def unstable_steps(integrator: Integrator, parts) -> list[str]:
     for part in parts:
         step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
         if found.rate * step > LIMIT:
-            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and "
-                    "the motion is not reliable"]
+            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, "
+                    "and the motion is not reliable"]
     return []
 
 

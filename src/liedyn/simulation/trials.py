@@ -105,7 +105,8 @@ def _fastest_rate(prepared: Prepared, parts) -> float:
 
 def _trial(prepared: Prepared, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_Outcome, float]:
     """What became of it, and how many seconds it took once its code was there."""
-    scenario, problem, name = replace(prepared.scenario, integrator=integrator), prepared.problem, f"integrator={_written(integrator)}"
+    scenario, problem = replace(prepared.scenario, integrator=integrator), prepared.problem
+    name = f"integrator={_written(integrator)}"
     began, options = time.perf_counter(), options_of(integrator)
     try:
         solve(problem, np.zeros(1), options)                           # compiles or loads
