@@ -31,7 +31,7 @@ def time_enough(monkeypatch):
 
 
 def character() -> str:
-    """A trunk in free flight with two arms of ball joints that become light towards their ends, as those of animated characters."""
+    """A trunk in free flight with two arms of ball joints that become light towards their ends, as animated characters have."""
     links, joints = ["trunk: {mass: 30, inertia: [1, 1, 0.5]}"], []
     for side, y in (("l", 0.1), ("r", -0.1)):
         parent, mass, length = "trunk", 3.0, 0.3
@@ -58,7 +58,7 @@ def test_a_character_diverges_by_shorter_steps_too_and_is_computed_by_dopri5(tmp
     (tmp_path / "character.yaml").write_text(character())
     model = ld.load(tmp_path / "character.yaml", base="floating")
     given = {"duration": 0.5, "v0": 20.0 * np.random.default_rng(1).standard_normal(model.nv)}
-    with pytest.raises(ComputationError, match="no longer finite soon after t = 0.1") as caught:
+    with pytest.raises(ComputationError, match=r"no longer finite soon after t = 0.1") as caught:
         ld.simulate(model, integrator={"method": "rk4"}, **given)
     (shorter, ended), (found, passed) = outcomes(str(caught.value))
     assert yaml.safe_load(shorter) == {"method": "rk4", "step": 0.00025} and yaml.safe_load(found) == {"method": "dopri5"}
@@ -73,7 +73,7 @@ def test_a_character_diverges_by_shorter_steps_too_and_is_computed_by_dopri5(tmp
 def test_what_is_named_can_be_given_whatever_the_scenario_says_of_its_integrator(scenario):
     """-S integrator.method=rodas5p is an error where the scenario gives a step."""
     given = scenario(PENDULUM % "damping: 1000.0", **STIFF)
-    with pytest.raises(ComputationError, match="forces at j act within 2.6e-04 s, too fast for steps of 0.001 s") as caught:
+    with pytest.raises(ComputationError, match=r"forces at j act within 2.6e-04 s, too fast for steps of 0.001 s") as caught:
         run_scenario(given)
     (found, passed), = outcomes(str(caught.value))
     run = run_scenario(given, [f"integrator={found}"])
@@ -159,7 +159,7 @@ def test_a_controller_in_python_is_not_called_again(scenario):
 
 
 def test_messages_that_no_integrator_changes_name_none(scenario):
-    with pytest.raises(ComputationError, match="the signal of .* is not a finite number") as caught:
+    with pytest.raises(ComputationError, match=r"the signal of .* is not a finite number") as caught:
         run_scenario(scenario(FREE, joints={"j": {"torque": "sqrt(0.5 - t)"}}))
     assert "integrator" not in str(caught.value) and not caught.value.depends_on_method
 

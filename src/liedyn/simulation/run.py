@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.arrays import Array, Mask
+from liedyn.code_cache import TAKES
 from liedyn.dynamics.calling.annotations import Controller
 from liedyn.errors import ComputationError, Interrupted, LiedynError, warn
 from liedyn.immutable import Immutable, read_only_property
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from liedyn.simulation.events.stretches import Occurrence
     from liedyn.simulation.records.rows import Rows
 
+LOADING = f"loading the compiled kernels (the first run compiles them: {TAKES})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
 
@@ -276,7 +278,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     Raises Interrupted where disk.stop has asked for it.
     """
     began = time.perf_counter()
-    with progress.stage("loading the compiled kernels (the first run compiles them: ten seconds, some methods minutes)"):
+    with progress.stage(LOADING):
         prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller, model)
     return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
 
@@ -286,7 +288,7 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
     """`simulate_file` of what it has prepared. loading: seconds that this took; trials: whether other integrators are tried where
     this one fails or its result is doubtful (`simulation.trials`)."""
     began = time.perf_counter() - loading
-    with progress.stage("loading the compiled kernels (the first run compiles them: ten seconds, some methods minutes)"):
+    with progress.stage(LOADING):
         scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.solve import solve
         from liedyn.simulation.integrator import options_of
