@@ -523,7 +523,15 @@ def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
     done = subprocess.run([sys.executable, "-c", SLOW.format(ask=ask)], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)},
                           capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "" and len(done.stderr.splitlines()) == lines, done.stderr
-    assert all(line.startswith("liedyn: compiling for this processor") for line in done.stderr.splitlines())
+    assert all(line.startswith(f"liedyn: compiling for this processor; a first run takes {code_cache.TAKES};")
+               for line in done.stderr.splitlines())
+
+
+def test_messages_and_documents_say_the_same_of_first_runs():
+    from liedyn.simulation.run import LOADING
+    root = Path(__file__).parents[1]
+    texts = [LOADING, *((root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md"))]
+    assert all(code_cache.TAKES in text for text in texts)
 
 
 # Forks

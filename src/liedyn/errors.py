@@ -163,6 +163,7 @@ class ComputationError(LiedynError):
 
     result   of a simulation that ended early: the motion before (`Result`); None where there is nothing of it
     at       [s] where the motion ended, if that is known
+    depends_on_method   whether another integrator may compute what this one does not
 
     Examples
     --------
@@ -176,6 +177,7 @@ class ComputationError(LiedynError):
     exit_status = 1
     result: Any = None                       # `Result | None`, of a layer beyond this one
     at: float | None = None
+    depends_on_method: bool = False
 
 
 class Interrupted(LiedynError):

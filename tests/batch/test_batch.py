@@ -99,7 +99,7 @@ def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
     assert rows["status"] == ["complete", "failed", "diverged", "failed", "complete", "failed"]
     assert rows["last"][2] is None and rows["last"][1] is None and rows["reason"][0] == ""
     with pytest.raises(ld.ComputationError) as caught:
-        simulate_prepared(found.binding.run(2), Silent())
+        simulate_prepared(found.binding.run(2), Silent(), trials=False)
     assert rows["reason"][2] == str(caught.value) and "mass" in rows["reason"][1]
     assert rows["last"][4] == pytest.approx(outputs_alone(found, 4)[0][0], rel=1e-12)
 
@@ -228,9 +228,13 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, SAMPLES.replace("150", "12"))
     report = json.loads(ok("batch", path, "--dry-run", "--json").stdout)
-    assert report["runs"] == 12 and report["way"] == "side by side" and report["rows"] == 11 and report["seconds"] > 0.0
+    assert report["runs"] == 12 and report["way"] == "side by side" and (report["rows"], report["steps"]) == (11, 250)
+    assert not {"seconds", "seconds_each"} & report.keys()             # a few runs do not tell of the others
     assert not (tmp_path / "runs").exists()
-    assert "12 runs of double_pendulum" in ok("batch", path, "--dry-run").stdout
+    text = ok("batch", path, "--dry-run").stdout
+    assert "12 runs of double_pendulum" in text and "\n  first run  250 steps, 11 rows\n" in text and "time" not in text
+    adaptive = ok("batch", path, "--dry-run", "-S", "integrator={method: dopri5}").stdout
+    assert "\n  first run  as many steps as the tolerances ask for, 11 rows\n" in adaptive
     found = ok("batch", path, "--csv")
     assert "12 complete" in found.stderr and "runs/sweep/runs.parquet" in found.stderr
     rows = table(tmp_path / "runs" / "sweep")

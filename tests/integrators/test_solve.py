@@ -140,15 +140,16 @@ def test_recorded_accelerations_and_forces_belong_to_the_state(robot):
         assert np.abs(tau - record.tau).max() < 1e-12         # torques are zero; rounding of forces of about 30
 
 
-def test_an_impossible_tolerance_ends_with_advice(robot):
+def test_an_impossible_tolerance_names_the_coordinate(robot):
     with pytest.raises(ComputationError, match=r"step size became too small at t = .* fastest coordinate was"):
         solve(free_motion(robot, *turning_state(robot)), np.array([0.0, 1.0]), Options("dopri5", rtol=1e-30, atol=1e-300))
 
 
-def test_a_motion_that_overflows_ends_with_advice(robot):
+def test_a_motion_that_overflows_names_the_coordinate(robot):
     q, v = turning_state(robot)
-    with pytest.raises(ComputationError, match=r"no longer finite soon after t = .*fastest coordinate was wrist.*dopri5"):
+    with pytest.raises(ComputationError, match=r"no longer finite soon after t = .*fastest coordinate was wrist") as caught:
         solve(free_motion(robot, q, 1e6 * v), np.array([0.0, 10.0]), Options("rk4", step=0.1))
+    assert caught.value.depends_on_method and "integrator" not in str(caught.value)          # nothing has been tried
 
 
 @pytest.mark.parametrize("code", [BAD_SIGNAL, SINGULAR, NOT_FINITE])
@@ -158,10 +159,10 @@ def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code)
     work, worst = problem.work(), len(robot.v_names) - 2
     work.v[:], work.tau[:], work.tau[worst] = np.nan, np.nan, -np.inf
     text = str(failure(problem, code, 0.5, work))
-    assert f"no longer finite soon after t = 0.5 s; the largest force was that of {robot.v_names[worst]}: try" in text
+    assert f"no longer finite soon after t = 0.5 s; the largest force was that of {robot.v_names[worst]}; see" in text
     work.v[:], work.v[0], work.tau[:], work.tau[worst] = 1.0, 1e20, 1.0, 1e30
     text = str(failure(problem, code, 0.5, work))
-    assert f"largest force was that of {robot.v_names[worst]}; the fastest coordinate was {robot.v_names[0]}: try" in text
+    assert f"largest force was that of {robot.v_names[worst]}; the fastest coordinate was {robot.v_names[0]}; see" in text
 
 
 def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):

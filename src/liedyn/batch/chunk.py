@@ -100,6 +100,10 @@ class Bench:
         """Of a run."""
         raise NotImplementedError
 
+    def steps(self) -> int | None:
+        """Of the first run, where they are fixed."""
+        return None
+
     def numbers(self) -> tuple[int, float]:
         """How many of a row are in memory where runs go side by side, and the work of a run where they do not."""
         raise NotImplementedError

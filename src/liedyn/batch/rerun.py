@@ -81,7 +81,7 @@ def _result(batch: Batch, number: int) -> Result:
     run = batch.binding.run(number)
     try:
         with by_loops_of(run.model, batch.binding.prepared.model):
-            return simulate_prepared(run, Silent())
+            return simulate_prepared(run, Silent(), trials=False)
     except ComputationError as error:
         if error.result is None:
             raise

@@ -117,21 +117,15 @@ class Batch:
             raise ComputationError(f"{self.count} runs need about {needed / 1e9:.3g} GB of disk in {place}; {free / 1e9:.3g} GB "
                                    "are free (keep fewer columns or rows of trajectories, or give another folder with -o)")
 
-    def report(self, folder, jobs: int) -> dict:
-        """What would be done, as plain values; a few runs are computed to say how long."""
-        together = self.bench.side_by_side
-        some = min(self.count, 64 if together else 1)
-        self.bench.chunk(0, some)                              # compiles
-        began = time.perf_counter()
-        self.bench.chunk(0, some)
-        each = (time.perf_counter() - began) / some
+    def report(self, folder) -> dict:
+        """What would be done, as plain values. No time: runs of a batch differ in it, and a few do not tell of the others."""
         return {"scenario": self.sweep.begins_with, "job": self.sweep.job.kind if self.sweep.job else SIMULATE,
                 "robot": self.binding.model.name, "runs": self.count, "way": self.bench.way,
                 "vary": {one.name: one.key for one in self.sweep.vary},
                 "outputs": {one.name: one.text for one in self.sweep.outputs},
-                "trajectories": self.sweep.trajectories is not None, "rows": self.bench.rows(), "chunks": self.chunks,
-                "runs_in_a_chunk": self.size, "bytes": int(self.bytes_on_disk()), "seconds_each": each,
-                "seconds": each * self.count / (1 if together else jobs), "folder": os.fspath(folder)}
+                "trajectories": self.sweep.trajectories is not None, "rows": self.bench.rows(),
+                "steps": self.bench.steps(), "chunks": self.chunks, "runs_in_a_chunk": self.size,
+                "bytes": int(self.bytes_on_disk()), "folder": os.fspath(folder)}
 
     # running --------------------------------------------------------------------------------------------------------
     def run(self, folder, *, shard: tuple[int, int] = (1, 1), force: bool = False, resume: bool = False, jobs: int | None = None,

@@ -50,6 +50,9 @@ class SimulationBench(Bench):
     def rows(self) -> int:
         return self.first.rows
 
+    def steps(self) -> int | None:
+        return self.first.steps
+
     def numbers(self) -> tuple[int, float]:
         model = self.first.model
         return model.nq + 3 * model.nv + 3, (self.first.steps or 10 * self.first.rows) * max(model.nv, 1)
@@ -75,7 +78,7 @@ class SimulationBench(Bench):
         step = min(scenario.output_step, scenario.duration)
         short = replace(scenario, duration=step, output_step=step)
         try:
-            found = simulate_prepared(prepare_with(short, self.binding.model), Silent())
+            found = simulate_prepared(prepare_with(short, self.binding.model), Silent(), trials=False)
         except LiedynError:                                    # its own error comes with the run
             return
         names = [name for name, _, _ in found.columns]
@@ -134,7 +137,7 @@ class SimulationBench(Bench):
     def _alone(self, table: Table, i: int, run: Prepared) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
             try:
-                result = simulate_prepared(run, Silent())
+                result = simulate_prepared(run, Silent(), trials=False)
             except ComputationError as error:
                 table.status[i] = FAILED if error.result is None and error.at is None else DIVERGED
                 table.reason[i] = str(error)

@@ -27,8 +27,8 @@ class _Shard(click.ParamType):
 @click.argument("sweep", type=FILE)
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER", help="Folder to write. Default: runs/NAME.")
 @override_option(", in all runs")
-@click.option("--dry-run", is_flag=True, help="Check everything, then print the number of runs and estimates of time and "
-              "disk space.")
+@click.option("--dry-run", is_flag=True, help="Check everything, then print the number of runs and steps, and the disk space "
+              "needed.")
 @click.option("--rerun", type=click.IntRange(0), metavar="K", help="Compute run K alone and write its run folder, as `simulate` "
               "does, or the CSV of another job.")
 @click.option("--shard", type=_Shard(), metavar="i/N", help="Compute part i of N of the runs only; the shard that finishes "
@@ -68,11 +68,11 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
         again = _rerun_along if read.job else _rerun
         again(found, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
         return
+    if dry_run:
+        _dry_run(found, folder, as_json, console)
+        return
     from liedyn.dynamics.calling.cores import cores
     jobs = jobs or cores()
-    if dry_run:
-        _dry_run(found, folder, jobs, as_json, console)
-        return
     done = _run(found, folder, console, shard=shard, force=force, resume=resume, jobs=jobs, scheduler=scheduler, csv=csv)
     if as_json:
         console.result_json({"runs": done.count, "computed": done.computed, "reused": done.reused, "chunks_missing": done.missing,
@@ -108,12 +108,11 @@ def _tell(done, folder: Path, csv: bool, console) -> None:
     console.wrote([folder / "runs.parquet", *([folder / "runs.csv"] if csv else []), folder / "batch.json"])
 
 
-def _dry_run(found, folder: Path, jobs: int, as_json: bool, console) -> None:
+def _dry_run(found, folder: Path, as_json: bool, console) -> None:
     from liedyn.report.texts.batch_text import batch_text
 
     found.check_disk(folder)
-    with console.progress.stage("timing some runs"):
-        report = found.report(folder, jobs)
+    report = found.report(folder)
     if as_json:
         console.result_json(report)
     else:

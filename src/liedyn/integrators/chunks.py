@@ -22,8 +22,8 @@ def next_count(steps: int, spent: float) -> int:
 
 
 def solve_in_chunks(advance: Callable, problem: Problem, times: np.ndarray, options: Options,
-                    progress: Callable[[float], None], keeper: Keeper, own, ties, mend: str) -> tuple[Record, Statistics]:
-    """`solve` by a method of fixed steps whose iteration may fail: where it does, mend says what to try.
+                    progress: Callable[[float], None], keeper: Keeper, own, ties, why: str = "") -> tuple[Record, Statistics]:
+    """`solve` by a method of fixed steps whose iteration may fail. why: it may.
 
     advance   (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING
     own, ties   what it carries from chunk to chunk besides; ties: LoopPlant or None
@@ -44,9 +44,15 @@ def solve_in_chunks(advance: Callable, problem: Problem, times: np.ndarray, opti
         progress(state.clock[0] / max(times[-1], 1e-300))
     t = float(state.clock[0])
     if code == NOT_CONVERGED:
-        raise ComputationError(f"{options.method} did not converge in the step from t = {t:.6g} s: {mend}")
+        raise _not_converged(options.method, t, why)
     if code != FINISHED:
         raise failure(problem, code, t, work, ties, options)
     uncut = (f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of first "
              "order there",) if problem.signals.held.size else ()
     return record, Statistics(int(state.count[2]), 0, int(state.count[4]), time.perf_counter() - began, loop_figures(ties), uncut)
+
+
+def _not_converged(method: str, t: float, why: str) -> ComputationError:
+    error = ComputationError(f"{method} did not converge in the step from t = {t:.6g} s{why}")
+    error.at, error.depends_on_method = t, True
+    return error

@@ -163,7 +163,7 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress, keepe
                          work, own, steps)
 
     return solve_in_chunks(advance, problem, times, options, progress, keeper, own, ties,
-                           "try a smaller step; a mechanism may jam or snap through in a singular configuration")
+                           " (a mechanism may jam or snap through in a singular configuration)")
 
 
 def method_of(rho: float, step: float) -> np.ndarray:

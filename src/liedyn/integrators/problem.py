@@ -348,11 +348,20 @@ def stages_for(stages: int, problem: Problem, switches: int = 0) -> Stages:
 
 def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,
             options: Options | None = None) -> ComputationError:
-    """What to tell when a run ends early."""
-    from liedyn.integrators.stiffness import advice, mend_inertia, weakest
+    """What to tell when a run ends early. What may help is tried by `simulation.trials`."""
+    text, depends_on_method = _reason(problem, code, t, work, ties, options)
+    error = ComputationError(text)
+    error.at, error.depends_on_method = float(t), depends_on_method
+    return error
+
+
+def _reason(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None,
+            options: Options | None) -> tuple[str, bool]:
+    """In words, and whether another method may go on."""
+    from liedyn.integrators.stiffness import mend_inertia, probable_cause, weakest
 
     if code in (LOOP_OPEN, CONTRADICTION):
-        return _constraint_failure(problem, code, t, ties)
+        return _constraint_reason(problem, code, t, ties)
     if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < LOST).all():
         code = NOT_FINITE                                      # what follows from it tells nothing
     if code == BAD_SIGNAL:
@@ -360,24 +369,25 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
         place = problem.signal_places[k] if k < len(problem.signal_places) else Place()
         where = f"{place}: " if str(place) else ""
-        return ComputationError(f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s")
+        return f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
     if code in (SINGULAR, LOOSE_JOINT):
         loose = weakest(problem, work.q)[1]
-        return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
-                                f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
-                                f"joint in a singular position); {mend_inertia(problem.model, loose)}")
-    worst = _worst_coordinates(problem.model.v_names, work) + _deepest_contact(problem, work)
-    mend = advice(problem, options.method, options.step) if options else "try a smaller step"
+        return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
+                f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
+                f"joint in a singular position); {mend_inertia(problem.model, loose)}"), False
+    if code not in (NOT_FINITE, STEP_TOO_SMALL):
+        return f"the run ended early at t = {t:.6g} s (code {code})", False
+    cause, depends_on_method = probable_cause(problem, options)
+    causes = [cause] if cause else []
     if problem.sampled is not None and code == NOT_FINITE:
-        mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
+        causes.append("the gains may be too large for the rate of sampling")
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
-        mend = f"the target of task_space may be out of reach, or near a singular configuration; or {mend}"
-    if code == NOT_FINITE:
-        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}; "
-                                "see docs/running.md#runs-that-end-early")
-    if code == STEP_TOO_SMALL:
-        return ComputationError(f"the step size became too small at t = {t:.6g} s{worst}: {mend}")
-    return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")
+        causes.append("the target of task_space may be out of reach, or near a singular configuration")
+    what = "the motion is no longer finite soon after" if code == NOT_FINITE else "the step size became too small at"
+    worst = _worst_coordinates(problem.model.v_names, work) + _deepest_contact(problem, work)
+    why = f": {'; or '.join(causes)}" if causes else ""
+    see = "; see docs/running.md#runs-that-end-early" if code == NOT_FINITE else ""
+    return f"{what} t = {t:.6g} s{worst}{why}{see}", depends_on_method
 
 
 def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
@@ -400,21 +410,19 @@ def _deepest_contact(problem: Problem, work: MotionWork) -> str:
     return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
 
 
-def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) -> ComputationError:
+def _constraint_reason(problem: Problem, code: int, t: float, ties: LoopPlant) -> tuple[str, bool]:
     model, row, size = problem.model, int(ties.figures[BAD_ROW]), float(ties.figures[BAD_SIZE])
     name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
     given = _given_on(problem, name)
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
-        return ComputationError(f"the prescribed motion contradicts the constraint {name} {at}: its row {model.row_names[row]} "
-                                f"has a residual acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer "
-                                "joints, or "
-                                "consistent motions)")
+        return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.row_names[row]} has a residual "
+                f"acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer joints, or consistent "
+                "motions)"), False
     open_ = f"the constraint {name} cannot be closed {at}: the residual of {model.row_names[row]} stays at {size:.3g}"
     if given:
-        return ComputationError(f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the "
-                                "mechanism allows)")
-    return ComputationError(f"{open_} (try a smaller step; a mechanism may jam or snap through in a singular configuration)")
+        return f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the mechanism allows)", False
+    return f"{open_} (a mechanism may jam or snap through in a singular configuration)", True
 
 
 def _given_on(problem: Problem, name: str) -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.errors import ComputationError
 from liedyn.integrators.chunks import SECONDS, next_count
 from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.problem import (
@@ -106,18 +105,12 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
         code = keep_now(sides.line, sides.loops, sides.walls, state, stages, record, work)
     if code != FINISHED:
-        raise _at(float(state.clock[0]), failure(problem, code, state.clock[0], work, sides.ties, options))
+        raise failure(problem, code, float(state.clock[0]), work, sides.ties, options)
     statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(run.switches.notes.values()))
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
                 float(state.clock[1]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)))
     return Stretch(record, statistics, end)
-
-
-def _at(t: float, error: ComputationError) -> ComputationError:
-    """The error of the time t. No name in the frame that raises it: its traceback would hold it, and all rows, in a cycle."""
-    error.at = t
-    return error
 
 
 def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:

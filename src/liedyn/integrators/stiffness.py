@@ -1,4 +1,4 @@
-"""How fast the forces of joints and contacts act, which bounds the steps of explicit methods, and what to try where a run fails.
+"""How fast the forces of joints and contacts act, which bounds the steps of explicit methods, and what may end a run.
 
 A force -D v decays at the rates of M^-1 D, a spring K swings at the roots of M^-1 K. An explicit method is stable while its step
 times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where
@@ -6,7 +6,7 @@ the step is too long, it turns the velocity round in each step, and the joint ch
 """
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from liedyn.integrators.stop_forces import stop_coefficients
 from liedyn.integrators.touch import touch_coefficients
 from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
+
+if TYPE_CHECKING:
+    from liedyn.integrators.problem import Options
 
 LIMIT = 2.78             # of rk4: step times rate
 _NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
@@ -121,14 +124,15 @@ def mend_inertia(model, coordinate: str) -> str:
     return f"give its bodies inertia, or the joint armature, or prescribe its motion (-S joints.{joint}.prescribe.velocity=0)"
 
 
-def advice(problem, method: str, step: float) -> str:
-    """What to try where a run by `method` ended early."""
+def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
+    """What the initial state shows of why a run ended early, "" for nothing; and whether another method may go on."""
     slight, coordinate = weakest(problem, problem.q)
     if slight < _NOTHING:
-        return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}"
+        return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}", False
+    if options is None or options.method != "rk4":
+        return "", True
     fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    if method in ("rodas5p", "Radau", "BDF", "LSODA", "generalized_alpha"):
-        return "the motion may diverge there (runs with passive=false and with zero torques show whether a force is the cause)"
-    if fast.rate * step > LIMIT:
-        return f"the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s; use integrator.method=rodas5p"
-    return "try a smaller integrator.step, integrator.method=dopri5, or rodas5p for stiff forces"
+    if fast.rate * options.step <= LIMIT:
+        return "", True
+    return (f"initially the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s, too fast for steps of "
+            f"{options.step:g} s"), True

@@ -116,8 +116,7 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress, ke
         return run_variational(*model._arrays[:2], plant, problem.schedule, problem.signals, state, record, work, own,
                                float(options.step), steps)
 
-    return solve_in_chunks(advance, problem, times, options, progress, keeper, own, None,
-                           "try a smaller integrator.step, or integrator.method=rodas5p for stiff forces")
+    return solve_in_chunks(advance, problem, times, options, progress, keeper, own, None)
 
 
 def refuse_what_is_given(problem: Problem, place: Place | None = None) -> None:

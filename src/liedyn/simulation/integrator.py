@@ -22,7 +22,7 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     if default.named:
         return default, []
     found = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    step = _taken(default.step, between)
+    step = taken_step(default.step, between)
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
     taken = _STIFF if problem.ties is None else _HELD
@@ -35,18 +35,19 @@ def options_of(integrator: Integrator) -> Options:
     return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
 
 
-def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
+def unstable_steps(integrator: Integrator, parts) -> list[str]:
     """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
     if integrator.method != "rk4":
         return []
-    step, found = _taken(integrator.step, np.diff(record.t)), fastest_along(problem, record)
-    if found.rate * step <= LIMIT:
-        return []
-    return [f"{_cause(found, problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and the "
-            f"motion is not reliable; try integrator.method=rodas5p, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
+    for part in parts:
+        step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
+        if found.rate * step > LIMIT:
+            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, "
+                    "and the motion is not reliable"]
+    return []
 
 
-def _taken(step: float, between) -> float:
+def taken_step(step: float, between) -> float:
     """The longest step where steps are equal parts of the times between outputs; some are one time twice, about an event."""
     between = np.atleast_1d(between)
     between = between[between > 0.0]

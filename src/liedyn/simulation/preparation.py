@@ -76,7 +76,7 @@ class Prepared:
                 "notes": list(self.notes)}
 
 
-def _timeline(scenario: Scenario, model, problem):
+def timeline_of(scenario: Scenario, model, problem):
     """What follows the phases, events, samples and hard stops of a scenario; None without."""
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
@@ -148,4 +148,4 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
     notes = (*warnings, *deep_notes(problem, contact_names))
-    return Prepared(scenario, model, problem, notes, tuple(chosen), _timeline(scenario, model, problem), contact_names)
+    return Prepared(scenario, model, problem, notes, tuple(chosen), timeline_of(scenario, model, problem), contact_names)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.arrays import Array, Mask
+from liedyn.code_cache import TAKES
 from liedyn.dynamics.calling.annotations import Controller
 from liedyn.errors import ComputationError, Interrupted, LiedynError, warn
 from liedyn.immutable import Immutable, read_only_property
@@ -18,7 +19,7 @@ from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import data_frame
 from liedyn.io.override import Overrides
 from liedyn.io.scenarios.events import Attach
-from liedyn.io.scenarios.scenario import Integrator, Prescribe, Scenario
+from liedyn.io.scenarios.scenario import Prescribe, Scenario
 from liedyn.loading import findings_note
 from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from liedyn.simulation.events.stretches import Occurrence
     from liedyn.simulation.records.rows import Rows
 
+LOADING = f"loading the compiled kernels (the first run compiles them: {TAKES})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
 
@@ -276,20 +278,22 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     Raises Interrupted where disk.stop has asked for it.
     """
     began = time.perf_counter()
-    with progress.stage("loading the compiled kernels (the first run compiles them: ten seconds, some methods minutes)"):
+    with progress.stage(LOADING):
         prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller, model)
     return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
 
 
-def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resumed: bool = False, loading: float = 0.0) -> Result:
-    """`simulate_file` of what it has prepared. loading: seconds that this took."""
+def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resumed: bool = False, loading: float = 0.0,
+                      trials: bool = True) -> Result:
+    """`simulate_file` of what it has prepared. loading: seconds that this took; trials: whether other integrators are tried where
+    this one fails or its result is doubtful (`simulation.trials`)."""
     began = time.perf_counter() - loading
-    with progress.stage("loading the compiled kernels (the first run compiles them: ten seconds, some methods minutes)"):
+    with progress.stage(LOADING):
         scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.solve import solve
         from liedyn.simulation.integrator import options_of
         from liedyn.simulation.records.resume import identity, resume
-        from liedyn.simulation.records.rows import Rows, listening
+        from liedyn.simulation.records.rows import Rows, listening, meaningful
         options = options_of(scenario.integrator)
         own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
@@ -308,10 +312,22 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
             ended, statistics = error, motion.so_far(rows.cut())
         stop = time.perf_counter()
     timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
+
+    def others(parts) -> str:
+        if not trials:
+            return ""
+        from liedyn.simulation.trials import tried
+        with listening(disk):
+            return tried(prepared, parts, progress, disk)
+
     with progress.stage("checking the result"):
         if ended is None:
-            return _result(prepared, rows, rows.parts(), statistics, timing)
-        ended.result = _result_before(ended, prepared, rows, statistics, timing)
+            return _result(prepared, rows, rows.parts(), statistics, timing, others)
+        parts = rows.parts()
+        if isinstance(ended, ComputationError):
+            parts = meaningful(parts)
+            ended.args = (f"{ended}{others(parts)}" if ended.depends_on_method else str(ended),)
+        ended.result = _result_before(ended, prepared, rows, parts, statistics, timing)
         try:
             raise ended
         finally:
@@ -348,23 +364,20 @@ def output_times(scenario: Scenario) -> np.ndarray:
     return times
 
 
-def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
+def _result_before(ended, prepared, rows, parts, statistics, timing) -> Result | None:
     """The motion up to an interrupt, or as far as it means something up to an error; None where there is nothing of it."""
-    from liedyn.simulation.records.rows import meaningful
     status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
-    parts = rows.parts()
-    if status == "diverged":
-        parts = meaningful(parts)
     try:
-        return _result(prepared, rows, parts, statistics, timing, status, str(ended)) if parts else None
+        return _result(prepared, rows, parts, statistics, timing, lambda parts: "", status, str(ended)) if parts else None
     except LiedynError:                                        # a motion that means nothing: the error stands
         return None
 
 
-def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
+def _result(prepared, rows, parts, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
+    """others: parts -> what other integrators make of a run whose result is doubtful, "" for nothing."""
     from liedyn.simulation.control_laws.laws import saturation_notes
     from liedyn.simulation.control_laws.task_space import task_notes
-    from liedyn.simulation.integrator import step_note
+    from liedyn.simulation.integrator import unstable_steps
     from liedyn.simulation.run_checks.self_check import SelfCheck
     began = time.perf_counter()
     scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
@@ -375,9 +388,11 @@ def _result(prepared, rows, parts, statistics, timing, status: str = "complete",
     tied = found.reactions is not None
     loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
     prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
-    fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
+    inaccurate = [*unstable_steps(scenario.integrator, parts), *_inaccuracy(check)]
+    if inaccurate:
+        inaccurate[-1] += others(parts)
     notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
-             *fastest[:1], *_doubts(check, scenario.integrator),
+             *_doubts(check), *inaccurate,
              *found.creep.notes(),
              *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
              *saturation_notes(parts, model, found.stops), *task_notes(parts),
@@ -390,15 +405,17 @@ def _result(prepared, rows, parts, statistics, timing, status: str = "complete",
                   reason)
 
 
-def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
-    """A line for each value of the self-check that is not as it should be."""
-    notes, balance = [], check["energy_balance_relative"]
+def _doubts(check: dict[str, float]) -> list[str]:
+    """A line for each value of the self-check that is not as it should be, whatever the integrator."""
+    notes = []
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
-    if balance > GOOD:
-        mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
-        notes.append(f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate; try {mend}")
     return notes
+
+
+def _inaccuracy(check: dict[str, float]) -> list[str]:
+    balance = check["energy_balance_relative"]
+    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"] if balance > GOOD else []

@@ -12,10 +12,9 @@ def plan_text(plan: dict) -> str:
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
     options = ", ".join(f"{key} {value:g}" for key, value in integrator.items())
-    steps = f"{plan['steps']} steps" if plan["steps"] is not None else "as many steps as the tolerances ask for"
     rows = [("robot", f"{robot['name']} from {robot['file']}: nq {robot['nq']}, nv {robot['nv']}, {robot['base']} base{closed}"),
             ("joints", ", ".join(counts) or "none"),
-            ("motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps}"),
+            ("motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps_text(plan['steps'])}"),
             ("integrator", f"{method}: {options}; {plan['why']}"),
             ("size", f"about {_size(size['memory'])} of memory, {_size(size['disk'])} of disk")]
     if plan["events"]:
@@ -23,6 +22,11 @@ def plan_text(plan: dict) -> str:
     if plan["folder"] is not None:
         rows.append(("folder", f"{plan['folder']} would be written"))
     return "\n".join(f"{name:12}{text}" for name, text in rows)
+
+
+def steps_text(steps: int | None) -> str:
+    """steps: None for an adaptive method."""
+    return "as many steps as the tolerances ask for" if steps is None else f"{steps} steps"
 
 
 def _size(count: float) -> str:

@@ -1,0 +1,137 @@
+"""Other integrators, where a run ends early or its result is doubtful: they are tried, and what happened is told.
+
+A trial is the run itself, from the start, with another integrator. Its motion is judged as that of the run.
+"""
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.errors import LiedynError
+from liedyn.integrators.scipy_solvers import IMPLICIT
+from liedyn.integrators.solve import solve
+from liedyn.integrators.stiffness import LIMIT, fastest, fastest_along
+from liedyn.io.scenarios.scenario import METHODS, Integrator
+from liedyn.io.unfinished import Unfinished
+from liedyn.simulation.integrator import options_of, taken_step, unstable_steps
+from liedyn.simulation.preparation import Prepared, timeline_of
+from liedyn.simulation.records.rows import Rows
+from liedyn.simulation.run import OneStretch, output_times
+from liedyn.simulation.run_checks.balance import GOOD
+from liedyn.simulation.run_checks.self_check import SelfCheck
+
+SECONDS = 5.0             # of computing for all trials of a run, after their code is compiled
+_SHORTER, _TIGHTER = 0.25, 1e-2      # of a fixed step; of tolerances: 256 times the accuracy of rk4, 100 times that asked for
+_LEAST_RTOL = 2.3e-14     # that a scenario may ask for
+
+
+class _Stopped(Exception):
+    """The time of a trial is over, or a signal ends it."""
+
+
+class _TimedRows(Rows):
+    """Of a trial, which ends at `deadline`, or where disk hears of a signal."""
+
+    def __init__(self, prepared: Prepared, deadline: float, disk: Unfinished | None):
+        super().__init__(prepared.model, prepared.problem)
+        self._deadline, self._hears = deadline, disk
+
+    def between(self, t, snapshot) -> None:
+        if time.perf_counter() > self._deadline or (self._hears is not None and self._hears.stop):
+            raise _Stopped(t)
+
+
+class _Outcome(NamedTuple):
+    text: str
+    sound: bool = False
+    ended: bool = False          # early, by itself
+
+
+def tried(prepared: Prepared, parts, progress, disk: Unfinished | None = None) -> str:
+    """What other integrators make of a run, up to the first that computes it well: an end to the message about the run.
+
+    parts   of the motion that was computed
+    disk    of the run, which hears of signals
+    """
+    sampling = prepared.scenario.sampling
+    if sampling is not None and sampling.function is not None:         # it may have a state, and effects
+        return "; no other integrator was tried, because that would call the controller again"
+    outcomes: list[_Outcome] = []
+    candidates, left = _candidates(prepared, parts), SECONDS
+    for k, integrator in enumerate(candidates):
+        if disk is not None and disk.stop:
+            break
+        with progress.stage(f"trying integrator={_written(integrator)}"):
+            outcome, spent = _trial(prepared, integrator, left / (len(candidates) - k), disk)
+        outcomes.append(outcome)
+        left -= spent
+        if outcome.sound:
+            break
+    if not outcomes:
+        return ""
+    cause = ("; the motion may diverge there (runs with passive=false and with zero torques show whether a force is the cause)"
+             if all(one.ended for one in outcomes) else "")
+    return f"; tried: {', '.join(one.text for one in outcomes)}{cause}"
+
+
+def _candidates(prepared: Prepared, parts) -> list[Integrator]:
+    """What is tried, in this order: what is likely to help comes first."""
+    problem, used = prepared.problem, prepared.scenario.integrator
+    implicit = "rodas5p" if problem.ties is None else "Radau"          # as `choose_integrator`
+    if not used.step_is_fixed:
+        tighter = replace(used, rtol=max(_TIGHTER * used.rtol, _LEAST_RTOL), atol=_TIGHTER * used.atol)
+        other = replace(used, method="dopri5" if used.method in IMPLICIT else implicit)
+        return [tighter, other] if used.method in IMPLICIT else [other, tighter]
+    step = taken_step(used.step, prepared.scenario.output_step)
+    shorter, rate = float(f"{_SHORTER * step:.6g}"), _fastest_rate(prepared, parts)
+    dopri5, implicit = Integrator("dopri5"), Integrator(implicit)
+    if used.method == "rk4" and rate * step > LIMIT:
+        return [implicit, replace(used, step=min(shorter, float(f"{0.5 * LIMIT / rate:.1g}"))), dopri5]
+    return [replace(used, step=shorter), dopri5, implicit]
+
+
+def _fastest_rate(prepared: Prepared, parts) -> float:
+    """At which forces act [1/s], initially and in the motion that was computed."""
+    problem = prepared.problem
+    rates = [fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
+    with suppress(LiedynError):                                        # of a motion that means nothing
+        rates += [fastest_along(part.problem, part.record).rate for part in parts if len(part.record.t)]
+    return max(rates)
+
+
+def _trial(prepared: Prepared, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_Outcome, float]:
+    """What became of it, and how many seconds it took once its code was there."""
+    scenario, problem = replace(prepared.scenario, integrator=integrator), prepared.problem
+    name = f"integrator={_written(integrator)}"
+    began, options = time.perf_counter(), options_of(integrator)
+    try:
+        solve(problem, np.zeros(1), options)                           # compiles or loads
+        began = time.perf_counter()
+        rows = _TimedRows(prepared, began + seconds, disk)
+        motion = timeline_of(scenario, prepared.model, problem) or OneStretch(problem)
+        statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
+        parts = rows.parts()
+        check, _ = SelfCheck(scenario, prepared.model, problem, rows, parts, prepared.contact_names).values(statistics)
+        unstable = unstable_steps(integrator, parts)
+    except _Stopped as stopped:
+        spent = time.perf_counter() - began
+        return _Outcome(f"{name} comes to t = {stopped.args[0]:.6g} s in {spent:.1f} s of computing"), spent
+    except LiedynError as error:
+        at = getattr(error, "at", None)
+        where = "early" if at is None else f"at t = {at:.6g} s"
+        return _Outcome(f"{name} ends {where}", ended=True), time.perf_counter() - began
+    balance = check["energy_balance_relative"]
+    text = f"{name} computes the whole run with a relative error of the energy balance of {balance:.1e}"
+    sound = balance <= GOOD and not unstable                           # NaN is not
+    return _Outcome(f"{text}, but is not stable" if unstable else text, sound), time.perf_counter() - began
+
+
+def _written(integrator: Integrator) -> str:
+    """As the value of a key, also for -S: other keys of the scenario's integrator may not go with its method."""
+    default, method = Integrator(), integrator.method
+    keys = [f"{key}: {value:g}" for key in METHODS[method] if (value := getattr(integrator, key)) != getattr(default, key)]
+    return f"{{{', '.join([f'method: {method}', *keys])}}}"

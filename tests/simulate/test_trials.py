@@ -1,0 +1,180 @@
+"""Other integrators for a run that ends early or is doubtful: what messages say of them is what happens."""
+import re
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+import liedyn as ld
+from liedyn.errors import ComputationError
+from liedyn.io.scenarios.scenario_file import scenario_of
+from liedyn.simulation import trials
+from liedyn.simulation.preparation import prepare, prepare_with
+from liedyn.simulation.run import Silent, run_scenario, simulate_prepared
+from sweeps import batch
+
+PENDULUM = """
+links: {a: {mass: 1.0, com: [0, 0, -0.5], inertia: [0.01, 0.01, 0.01]}}
+joints: {j: {type: revolute, parent: world, child: a, axis: [0, 1, 0], %s}}
+"""
+FREE = PENDULUM % "armature: 0.74"
+FOUR_BAR = "robots/four_bar.yaml"
+STIFF = {"initial": {"q": {"j": 1.0}}, "integrator": {"method": "rk4", "step": 1e-3}}
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch):
+    """On a machine under load, too."""
+    monkeypatch.setattr(trials, "SECONDS", 600.0)
+
+
+def character() -> str:
+    """A trunk in free flight with two arms of ball joints that become light towards their ends, as animated characters have."""
+    links, joints = ["trunk: {mass: 30, inertia: [1, 1, 0.5]}"], []
+    for side, y in (("l", 0.1), ("r", -0.1)):
+        parent, mass, length = "trunk", 3.0, 0.3
+        for k in range(6):
+            inertia, name = mass * length**2 / 12, f"{side}{k}"
+            links.append(f"{name}: {{mass: {mass:.6g}, com: [0, 0, {-length / 2:.6g}], "
+                         f"inertia: [{inertia:.6g}, {inertia:.6g}, {0.01 * inertia:.6g}]}}")
+            x = 0 if k else 0.2
+            joints.append(f"j{name}: {{type: ball, parent: {parent}, child: {name}, origin: {{xyz: [{x}, {y}, {-length:.6g}]}}}}")
+            parent, mass, length = name, 0.15 * mass, 0.8 * length
+    return "links:\n  " + "\n  ".join(links) + "\njoints:\n  " + "\n  ".join(joints) + "\n"
+
+
+def outcomes(text: str) -> list[tuple[str, str]]:
+    """(integrator, what happened) of each trial that a message tells of."""
+    return re.findall(r"integrator=(\{[^}]*\}) (.*?)(?=, integrator=|;|$)", text.partition("; tried: ")[2])
+
+
+def balance(text: str) -> float:
+    return float(re.search(r"energy balance of (\S+)", text)[1])
+
+
+def test_a_character_diverges_by_shorter_steps_too_and_is_computed_by_dopri5(tmp_path):
+    (tmp_path / "character.yaml").write_text(character())
+    model = ld.load(tmp_path / "character.yaml", base="floating")
+    given = {"duration": 0.5, "v0": 20.0 * np.random.default_rng(1).standard_normal(model.nv)}
+    with pytest.raises(ComputationError, match=r"no longer finite soon after t = 0.1") as caught:
+        ld.simulate(model, integrator={"method": "rk4"}, **given)
+    (shorter, ended), (found, passed) = outcomes(str(caught.value))
+    assert yaml.safe_load(shorter) == {"method": "rk4", "step": 0.00025} and yaml.safe_load(found) == {"method": "dopri5"}
+    with pytest.raises(ComputationError) as again:
+        ld.simulate(model, integrator=yaml.safe_load(shorter), **given)
+    assert ended == f"ends at t = {again.value.at:.6g} s"
+    run = ld.simulate(model, integrator=yaml.safe_load(found), **given)
+    assert run.status == "complete" and balance(passed) == float(f"{run.check['energy_balance_relative']:.1e}") < 1e-6
+    assert caught.value.result.reason == str(caught.value)
+
+
+def test_what_is_named_can_be_given_whatever_the_scenario_says_of_its_integrator(scenario):
+    """-S integrator.method=rodas5p is an error where the scenario gives a step."""
+    given = scenario(PENDULUM % "damping: 1000.0", **STIFF)
+    with pytest.raises(ComputationError, match=r"forces at j act within 2.6e-04 s, too fast for steps of 0.001 s") as caught:
+        run_scenario(given)
+    (found, passed), = outcomes(str(caught.value))
+    run = run_scenario(given, [f"integrator={found}"])
+    assert run.scenario.integrator.method == "rodas5p" and run.scenario.integrator.named
+    assert balance(passed) == float(f"{run.check['energy_balance_relative']:.1e}")
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p"])
+def test_where_no_method_passes_it_is_said(scenario, method):
+    """q'' = q'^2: infinite after half a second."""
+    given = scenario(FREE, gravity=[0, 0, 0], initial={"v": {"j": 2.0}}, joints={"j": {"torque": "v(j)*v(j)"}},
+                     integrator={"method": method})
+    with pytest.raises(ComputationError, match="the motion may diverge there") as caught:
+        run_scenario(given)
+    found = outcomes(str(caught.value))
+    assert len(found) == (3 if method == "rk4" else 2) and all(re.match(r"ends at t = 0\.5\d* s$", what) for _, what in found)
+
+
+def test_a_result_that_is_not_accurate_is_told_with_what_is(scenario):
+    given = scenario(FREE, duration=20, output_step=1, initial={"q": {"j": 1.0}}, integrator={"method": "rk4", "step": 0.3})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = run_scenario(given)
+    note, = (str(one.message) for one in caught if "balance" in str(one.message))
+    assert note.startswith("the relative error of the energy balance is 2.3e-02: the motion is not accurate; tried: ")
+    assert run.notes == (note,)
+    (found, passed), = outcomes(note)
+    better = run_scenario(given, [f"integrator={found}"])
+    assert not better.notes and balance(passed) == float(f"{better.check['energy_balance_relative']:.1e}")
+
+
+def test_a_step_that_is_named_against_instability_is_stable(scenario, monkeypatch):
+    """Outputs cut steps: a quarter of the step taken, not of the step given."""
+    given = scenario(PENDULUM % "damping: 1000.0", **STIFF | {"output_step": 7.3e-3})
+    monkeypatch.setattr(trials, "GOOD", 0.0)                   # nothing is good enough: all are tried
+    tried = outcomes(run_scenario(given, {"integrator.step": 7.3e-4}).notes[-1])
+    assert [yaml.safe_load(one) for one, _ in tried] == [{"method": "rodas5p"}, {"method": "rk4", "step": 1.825e-4},
+                                                         {"method": "dopri5"}]
+    assert "not stable" not in tried[1][1]
+    shorter = trials._candidates(prepare(given | {"output_step": 1e-4}, {"integrator.step": 1e-3}), [])[0]
+    assert shorter.step == 2.5e-5
+
+
+def test_events_happen_in_trials_as_in_runs(scenario):
+    """A trial begins with the first phase, and leaves the run as it is."""
+    given = scenario(FREE, duration=6, output_step=1, initial={"q": {"j": 1.0}}, integrator={"method": "rk4", "step": 0.3},
+                     events={"low": {"when": "q(j)", "direction": "falling", "do": "record"}})
+    run = run_scenario(given)
+    (found, passed), = outcomes(run.notes[-1])
+    better = run_scenario(given, [f"integrator={found}"])
+    assert balance(passed) == float(f"{better.check['energy_balance_relative']:.1e}")
+    alone = simulate_prepared(prepare(given, ()), Silent(), trials=False)
+    assert np.array_equal(run.q, alone.q) and [one.t for one in run.events] == [one.t for one in alone.events] != []
+    assert run.notes[-1] == f"{alone.notes[-1]}; tried: integrator={found} {passed}"
+
+
+def test_trials_end_with_their_time(scenario, monkeypatch):
+    monkeypatch.setattr(trials, "SECONDS", 0.0)
+    with pytest.raises(ComputationError) as caught:
+        run_scenario(scenario(PENDULUM % "damping: 1000.0", **STIFF))
+    found = outcomes(str(caught.value))
+    assert len(found) == 3 and all(re.match(r"comes to t = \S+ s in 0\.\d s of computing$", what) for _, what in found)
+    assert "may diverge" not in str(caught.value)
+
+
+def test_a_signal_ends_trials(scenario):
+    prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF), ())
+    disk = SimpleNamespace(stop=0)
+
+    class Interrupting(Silent):
+        def stage(self, text):
+            disk.stop = 2
+            return super().stage(text)
+    assert len(outcomes(trials.tried(prepared, [], Interrupting(), disk))) == 1
+    assert trials.tried(prepared, [], Silent(), disk) == ""
+
+
+def test_a_controller_in_python_is_not_called_again(scenario):
+    def controller(t, q, v):
+        pytest.fail("called")
+    prepared = prepare(scenario(FREE, sampling={"rate": 200}), (), controller=controller)
+    assert trials.tried(prepared, [], Silent()) == "; no other integrator was tried, because that would call the controller again"
+
+
+def test_messages_that_no_integrator_changes_name_none(scenario):
+    with pytest.raises(ComputationError, match=r"the signal of .* is not a finite number") as caught:
+        run_scenario(scenario(FREE, joints={"j": {"torque": "sqrt(0.5 - t)"}}))
+    assert "integrator" not in str(caught.value) and not caught.value.depends_on_method
+
+
+def test_runs_of_a_batch_try_nothing(tmp_path, monkeypatch):
+    """A thousand runs that diverge take no longer than they do."""
+    monkeypatch.setattr(trials, "tried", lambda *_: pytest.fail("tried"))
+    found = batch(tmp_path, "overrides: {integrator: {method: rk4, step: 0.05}}\n"
+                            "vary: [{key: joints.shoulder.torque.pd.kd, list: [1000.0, 2000.0]}]\n")
+    table = found.bench.chunk(0, 2)
+    assert table.status == ["diverged"] * 2 and all("no longer finite" in one and "tried" not in one for one in table.reason)
+
+
+def test_loops_are_tried_by_a_method_for_loops():
+    prepared = prepare_with(scenario_of(FOUR_BAR, {"integrator": {"method": "rk4"}}), ld.load(FOUR_BAR))
+    assert [one.method for one in trials._candidates(prepared, [])] == ["rk4", "dopri5", "Radau"]
+    prepared = prepare_with(scenario_of(FOUR_BAR, {"integrator": {"method": "Radau", "rtol": 1e-13}}), ld.load(FOUR_BAR))
+    assert [(one.method, one.rtol) for one in trials._candidates(prepared, [])] == [("Radau", 2.3e-14), ("dopri5", 1e-13)]
