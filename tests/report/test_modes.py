@@ -25,7 +25,8 @@ def system(values, names=None):
         A[k:k + len(block), k:k + len(block)] = block
         k += len(block)
     names = names or [f"q.{k}" for k in range(n)]
-    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), ("",) * n, (), (), np.ones(n, dtype=bool))
+    units, moving = ("",) * n, np.ones(n, dtype=bool)
+    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), units, (), (), moving)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +87,9 @@ def test_each_chain_says_how_it_grows():
 def test_words_of_modes_lie_in_the_picture(others):
     figure = draw_modes(of_matrix(block_diag(chain(4, 2.5j), -np.diag(1 + np.arange(others)))))
     figure.draw_without_rendering()
-    for text in figure.axes[1].texts:
-        box = text.get_window_extent()
-        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text.get_text()
+    for words in figure.axes[1].texts:
+        box = words.get_window_extent()
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, words.get_text()
 
 
 def test_coordinates_stand_in_the_robots_order():
