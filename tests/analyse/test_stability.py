@@ -36,7 +36,8 @@ CASES = {
     "a free mass": (SLIDES, {"y": {"torque": "-3*q - v"}, "z": {"torque": "-q - v"}}, "drifting", 1, {0: (2,)}, {"x"}),
     "a damped free mass": (SLIDES, {"x": {"torque": "-v"}, "y": {"torque": "-3*q - v"}, "z": {"torque": "-q - v"}},
                            "neutral", 0, {0: (1,)}, set()),
-    "a mass pulled by a free mass": (SLIDES, {"y": {"torque": "3*q(x)"}, "z": {"torque": "-q - v"}}, "unstable", 3, {0: (4,)}, {"y"}),
+    "a mass pulled by a free mass": (
+        SLIDES, {"y": {"torque": "3*q(x)"}, "z": {"torque": "-q - v"}}, "unstable", 3, {0: (4,)}, {"y"}),
     "a mass pulled through a damped one": (
         SLIDES, {"y": {"torque": "3*q(x) - v"}, "z": {"torque": "-q - v"}}, "unstable", 2, {0: (3,)}, {"y"}),
     "six integrators": (SLIDES, {"y": {"torque": "3*q(x)"}, "z": {"torque": "0.1*q(y)"}}, "unstable", 5, {0: (6,)}, {"z"}),
@@ -99,8 +100,9 @@ def jordan(length, value=0j):
     return np.kron(np.eye(length), block) + np.kron(np.eye(length, k=1), np.eye(len(block)))
 
 
-@pytest.mark.parametrize("chains", [{0: (1, 1)}, {0: (2, 1)}, {0: (4, 4, 2, 2, 1)}, {3: (1, 1)}, {3: (2,)}, {3: (2, 1)}, {3: (3, 2)},
-                                    {3: (4,)}, {0: (3, 1), 2: (2, 2), 7: (2,)}, {2: (2,), 2.001: (2,)}, {2: (2,), 2.00001: (1,)}])
+@pytest.mark.parametrize("chains", [{0: (1, 1)}, {0: (2, 1)}, {0: (4, 4, 2, 2, 1)}, {3: (1, 1)}, {3: (2,)}, {3: (2, 1)},
+                                    {3: (3, 2)}, {3: (4,)}, {0: (3, 1), 2: (2, 2), 7: (2,)},
+                                    {2: (2,), 2.001: (2,)}, {2: (2,), 2.00001: (1,)}])
 @pytest.mark.parametrize("seed", range(3))
 def test_chains_of_matrices_with_a_known_jordan_form(chains, seed):
     """In random directions: a solver scatters the eigenvalues of a chain by up to 1e-4."""

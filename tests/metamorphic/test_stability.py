@@ -22,12 +22,14 @@ def heavy(name, com=(0.2, 0.0, -0.4)):
 
 def two(kind, axis, parents=(WORLD, WORLD), **figures):
     """Two equal bodies, next to each other or one at the other."""
-    return Robot("two", (heavy("a"), heavy("b")), (joint("one", kind, parents[0], "a", axis, **figures),
-                                                   joint("two", kind, parents[1], "b", axis, (0.5, 0.3, 0.0), **figures)), gravity=DOWN)
+    return Robot("two", (heavy("a"), heavy("b")), (
+        joint("one", kind, parents[0], "a", axis, **figures),
+        joint("two", kind, parents[1], "b", axis, (0.5, 0.3, 0.0), **figures)), gravity=DOWN)
 
 
 PLANAR = Robot("planar", (Link("a"), Link("b"), heavy("c", (0.1, 0.2, 0.0))), (
-    joint("x", "prismatic", WORLD, "a", X), joint("y", "prismatic", "a", "b", Y), joint("turn", "continuous", "b", "c", Z)), gravity=DOWN)
+    joint("x", "prismatic", WORLD, "a", X), joint("y", "prismatic", "a", "b", Y),
+    joint("turn", "continuous", "b", "c", Z)), gravity=DOWN)
 HOVERING = Robot("hovering", (body("a", 2.0, (0.0, 0.0, 0.0), (0.1, 0.2, 0.3)), heavy("b")), (
     joint("arm", "continuous", "a", "b", Y, (0.0, 0.0, -0.1), damping=0.3),), base="floating", gravity=DOWN)
 HEAVY = Robot("upright", (heavy("a"),), (joint("pole", "continuous", WORLD, "a", Y),), gravity=DOWN)

@@ -25,7 +25,8 @@ def system(values, names=None):
         A[k:k + len(block), k:k + len(block)] = block
         k += len(block)
     names = names or [f"q.{k}" for k in range(n)]
-    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), ("",) * n, (), (), np.ones(n, dtype=bool))
+    units, moving = ("",) * n, np.ones(n, dtype=bool)
+    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), units, (), (), moving)
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,8 @@ def text(result: Linearization, most: int = 24) -> str:
     lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{verdict(s)}{frozen}"]
     if s.modes:
-        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  participation"]
+        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  "
+                  "participation"]
         lines += [f"  {_line(mode)}" for mode in s.modes[:most]]
     if len(s.modes) > most:
         lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]

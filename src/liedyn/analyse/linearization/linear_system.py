@@ -18,7 +18,7 @@ STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to b
 # A in characteristic units of the robot, balanced; "norm" is its largest singular value.
 _RANK = 1e-10        # of the norm: parts of a direction that an input does not reach but by rounding
 _ZERO = 1e-11        # of the norm: singular values and real parts that count as zero; rounding leaves up to 1e-12
-_ROUNDING = 1e-12    # of its row, its column and the characteristic rate: an entry that is rounding, 1e-15 times the condition of M
+_ROUNDING = 1e-12    # of its row, its column and the characteristic rate: rounding is 1e-15 times the condition of M
 _SCATTER = 1e-7      # of the eigenvalue: real parts of one that is almost repeated, a root of the rounding
 _APART = (1e-3, 1e-5, 1e-7)    # of the eigenvalue: how far rounding scatters a chain of 4, 3 and 2 equal ones
 
@@ -27,12 +27,12 @@ _APART = (1e-3, 1e-5, 1e-7)    # of the eigenvalue: how far rounding scatters a 
 class Mode(Immutable):
     """A real eigenvalue, or a pair of conjugate ones (the one with a positive imaginary part).
 
-    count          number of eigenvalues: 1, 2, all those at zero, or all those of a pair on the imaginary axis with a longer chain
+    count          number of eigenvalues: 1, 2, all those at zero, or all those of a pair on the imaginary axis with chains
     participation  {coordinate: share}, of the states of each coordinate, largest first; they sum to 1
-    chains         lengths of the Jordan chains of an eigenvalue on the imaginary axis, longest first; empty off the axis. A chain of
-                   4 at zero is four integrators in series
-    stability      "stable": deviations decay. "neutral": they stay bounded without decaying. "drifting": they grow like t, because
-                   a chain has length 2. "unstable": they grow exponentially, or like a higher power of t
+    chains         lengths of the Jordan chains of an eigenvalue on the imaginary axis, longest first; empty off the axis. A
+                   chain of 4 at zero is four integrators in series
+    stability      "stable": deviations decay. "neutral": they stay bounded without decaying. "drifting": they grow like t
+                   (a chain of 2). "unstable": they grow exponentially, or like a higher power of t
     fastest        {coordinate: share} of the deviations that grow like the highest power of t; empty if none grows like a power
     """
 
@@ -138,15 +138,15 @@ class LinearSystem(Immutable):
 
     @property
     def stability(self) -> str:
-        """Of the worst mode of the moving states: "unstable", "drifting", "neutral" or "stable" (see `Mode`). All deviations decay
-        if it is "stable" (asymptotically stable), and stay bounded if it is "neutral". A "neutral" or "drifting" linear system does
-        not decide whether the nonlinear robot is stable."""
+        """Of the worst mode of the moving states: "unstable", "drifting", "neutral" or "stable" (see `Mode`). All deviations
+        decay if it is "stable" (asymptotically stable), and stay bounded if it is "neutral". A "neutral" or "drifting" linear
+        system does not decide whether the nonlinear robot is stable."""
         return min((mode.stability for mode in self.modes), key=STABILITY.index, default="stable")
 
     @property
     def growth(self) -> int | None:
-        """Power of t like which deviations grow, where none grows exponentially: 0 if they stay bounded, 1 for a body that drifts, 3
-        for four integrators in series. None if a mode grows exponentially, or all decay."""
+        """Power of t like which deviations grow, where none grows exponentially: 0 if they stay bounded, 1 for a body that
+        drifts, 3 for four integrators in series. None if a mode grows exponentially, or all decay."""
         powers = [-1 if mode.growth is None else mode.growth for mode in self.modes]
         exponential = any(mode.growth is None and mode.stability == "unstable" for mode in self.modes)
         return None if exponential or max(powers, default=-1) < 0 else max(powers)
@@ -195,15 +195,15 @@ def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
     """Modes of A, whose states belong to the coordinates `names`; `rate` is a characteristic one [1/s].
 
     Eigenvalues at zero come in chains (a drifting body has two for each coordinate), which a general solver scatters over
-    a circle as wide as a root of the rounding error: they are split off first, by null spaces. So are repeated ones on the imaginary
-    axis, where the length of chains decides on stability.
+    a circle as wide as a root of the rounding error: they are split off first, by null spaces. So are repeated ones on the
+    imaginary axis, where the length of chains decides on stability.
     """
     from scipy.linalg import eig
 
     if not len(A):
         return ()
     balanced, _ = _balance(A, rate)
-    norm = np.linalg.norm(balanced, 2)
+    norm = float(np.linalg.norm(balanced, 2))
     rest, levels, drift = _split_zeros(balanced, _ZERO * norm)
     found = [_chain_mode(0j, balanced, drift, names)] if drift else []
     if len(rest):
@@ -239,9 +239,9 @@ def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _split_zeros(A, least: float):
-    """The part of A without eigenvalues at zero; the (A, P) that lead there, P A = A' P; orthonormal bases [(n, k), ...] of what was
-    split, in that order. A' acts on what the null space of A leaves, where each chain is shorter by one: so the k are the numbers of
-    chains of at least 1, 2, ... eigenvalues."""
+    """The part of A without eigenvalues at zero; the (A, P) that lead there, P A = A' P; orthonormal bases [(n, k), ...] of what
+    was split, in that order. A' acts on what the null space of A leaves, where each chain is shorter by one: so the k are the
+    numbers of chains of at least 1, 2, ... eigenvalues."""
     levels, drift, onward = [], [], np.eye(len(A))
     while len(A):
         _, s, rows = np.linalg.svd(A)
@@ -258,18 +258,23 @@ def _chain_mode(value: complex, A, drift, names) -> Mode:
     """The mode of an eigenvalue on the imaginary axis, from the bases of `_split_zeros`."""
     numbers = [basis.shape[1] for basis in drift]
     chains = tuple(sum(number > k for number in numbers) for k in range(numbers[0]))
-    all_of_it, fastest = np.hstack(drift), {}
-    if len(drift) > 1:                                             # (A - value)^(longest - 1) leaves the ends of the longest chains
-        ends = np.linalg.matrix_power(A - value * np.eye(len(A)), len(drift) - 1) @ all_of_it
-        fastest = _shares((np.abs(np.linalg.svd(ends)[0][:, :numbers[-1]])**2).sum(axis=1), names)
-    return Mode(value, sum(chains) * (2 if value.imag else 1), _shares((np.abs(all_of_it)**2).sum(axis=1), names), chains, fastest)
+    basis, fastest = np.hstack(drift), {}
+    if len(drift) > 1:                                  # (A - value)^(longest - 1) leaves the ends of the longest chains
+        ends = np.linalg.matrix_power(A - value * np.eye(len(A)), len(drift) - 1) @ basis
+        fastest = _shares(_weights(np.linalg.svd(ends)[0][:, :numbers[-1]]), names)
+    return Mode(value, sum(chains) * (2 if value.imag else 1), _shares(_weights(basis), names), chains, fastest)
+
+
+def _weights(basis) -> np.ndarray:
+    """How much each state takes part in the span of orthonormal columns."""
+    return (np.abs(basis)**2).sum(axis=1)
 
 
 def _repeated(A, values, least: float):
     """[(eigenvalue, bases of `_split_zeros`), ...] of chains on the imaginary axis; indices of the other values, with imag >= 0.
 
-    Eigenvalues that are close together are equal if A without their mean has as many at zero. This does not depend on how far rounding
-    scattered them. Equal ones without a chain stay as they are: their eigenvectors are accurate."""
+    Eigenvalues that are close together are equal if A less their mean has as many at zero. This does not depend on how far
+    rounding scattered them. Equal ones without a chain stay as they are: their eigenvectors are accurate."""
     found, single = [], list(range(len(values)))
     for apart in _APART:
         for group in _groups(values, single, apart):

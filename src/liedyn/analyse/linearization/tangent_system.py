@@ -88,8 +88,9 @@ def tangent_system(model, here: Instant, prescribed, passive, force, push, input
     states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv) + [sums[k] for k in integrals.k]
     (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
                                                               for rows in (states, _inputs(model, prescribed)))
-    system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
-                          np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool)), scales_of(model)).select(inputs=inputs)
+    moves = np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool))
+    system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units, moves,
+                          scales_of(model)).select(inputs=inputs)
     return system if chart is None else chart.reduced(system)
 
 

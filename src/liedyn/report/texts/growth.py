@@ -5,7 +5,7 @@ from liedyn.analyse.linearization.linear_system import LinearSystem, Mode
 
 
 def verdict(system: LinearSystem) -> str:
-    """How deviations behave in the long run: "stable", "neutral (bounded)", "drifting (grows like t)", "unstable (grows like t^3)"."""
+    """"stable", "neutral (bounded)", "drifting (grows like t)", "unstable" or "unstable (grows like t^3)"."""
     if system.stability == "neutral":
         return "neutral (bounded)"
     return f"{system.stability} ({growth_in_words(system.growth)})" if system.growth else system.stability
