@@ -27,6 +27,10 @@ class State(NamedTuple):
     tau: np.ndarray
     f_ext: dict[str, np.ndarray]          # external wrenches in the frames of their links
     free: np.ndarray | None = None        # a velocity that does not satisfy the constraints
+    step: np.ndarray | None = None        # a displacement
+    multipliers: np.ndarray | None = None # of the constraint equations
+    mask: np.ndarray | None = None        # of coordinates
+    time: float = 1.0                     # the unit of time
 
 
 class Mechanism(NamedTuple):
@@ -76,4 +80,6 @@ def state_of(mechanism: Mechanism, model) -> State:
         v = ld.project_velocity(model, q, v)
         a = ld.constrained_forward_dynamics(model, q, v, tau).a
     tip = mechanism.robot.links[-1].name
-    return State(q, v, a, tau, {tip: rng.standard_normal(6)}, rng.standard_normal(model.nv))
+    f, free, step = rng.standard_normal(6), rng.standard_normal(model.nv), rng.uniform(-0.2, 0.2, model.nv)
+    rows = sum(len(one.units) for one in model.constraints)
+    return State(q, v, a, tau, {tip: f}, free, step, rng.standard_normal(rows), rng.random(model.nv) < 0.5)

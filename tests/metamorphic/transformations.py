@@ -41,11 +41,16 @@ class Maps:
         turned = np.kron(np.eye(2), by.rotation)
         origin = turned.copy()                                    # wrenches about the world's origin
         origin[:3, 3:] = np.cross(np.eye(3), by.translation) @ by.rotation
+        loops = [one.name for one in new.description.loops]
+        closures = [loops.index(by.name(one.name)) for one in old.description.loops]
         names = [f"{one.name}:{k}" for one in old.constraints for k in range(len(one.units))]
         there = [by.name(text.split(":")[0]) + ":" + text.split(":")[1] for text in names]
         rows = [there.index(f"{one.name}:{k}") for one in new.constraints for k in range(len(one.units))]
         units = [by.length if one.type != "coupling" and unit == "m" else 1.0 for one in old.constraints for unit in one.units]
-        self.matrices = {"r": np.diag(units)[rows] if rows else np.zeros((0, 0)), "M": origin / twist[:, None],
+        scaled, shared = np.diag(units), 1 / np.array(units)
+        self.matrices = {"r": scaled[rows] if rows else np.zeros((0, 0)), "M": origin / twist[:, None],
+                         "l": np.diag(shared)[rows] if rows else np.zeros((0, 0)), "c": np.eye(len(loops))[:, closures],
+                         "S": np.roll(origin, (3, 3), (0, 1)) * twist[:, None],
                          "v": scale[:, None] * P, "f": P / scale[:, None], "t": np.diag(twist), "h": np.diag(1 / twist),
                          "w": by.rotation, "T": twist[:, None] * turned, "H": turned / twist[:, None]}
 
@@ -82,20 +87,28 @@ class Maps:
         energy = by.mass * by.length**2 / by.time**2
         wrenches = {by.name(link): energy * m["h"] @ f for link, f in s.f_ext.items()}
         v, a, tau = m["v"] @ s.v / by.time, m["v"] @ s.a / by.time**2, energy * m["f"] @ s.tau
-        return State(self.configuration(s.q), v, a, tau, wrenches, m["v"] @ s.free / by.time)
+        return State(self.configuration(s.q), v, a, tau, wrenches, m["v"] @ s.free / by.time, m["v"] @ s.step,
+                     energy * m["l"] @ s.multipliers, s.mask[self.v], s.time * by.time)
 
     def result(self, value, axes: str, units: tuple[int, int, int]) -> np.ndarray:
         """axes: the kind of each axis. v velocity, f generalized force, t twist and h wrench of a link, w vector, T twist and
-        H wrench along world axes; M wrench about the world's origin; r constraint equation; X a position; P a pose.
+        H wrench along world axes; S twist and M wrench about the world's origin; r constraint equation and l its multiplier;
+        c closure; - no change; X a position; P a pose, D its derivatives.
         units: exponents of mass, length and time."""
         by, value = self.by, np.asarray(value, dtype=float)
         if axes == "P":
             T = np.eye(4)
             T[:3, :3], T[:3, 3] = by.rotation @ value[:3, :3], by.length * (by.rotation @ value[:3, 3]) + by.translation
             return T
+        if axes == "D":
+            T = np.zeros((4, 4))
+            T[:3, :3], T[:3, 3] = by.rotation @ value[:3, :3], by.length * (by.rotation @ value[:3, 3])
+            return T * by.time**units[2]
         if axes == "X":
             return by.length * (by.rotation @ value) + by.translation
         for k, letter in enumerate(axes):
+            if letter == "-":
+                continue
             value = np.moveaxis(np.tensordot(self.matrices[letter], value, (1, k)), 0, k)
         return value * by.mass**units[0] * by.length**units[1] * by.time**units[2]
 
