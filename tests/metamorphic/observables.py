@@ -16,6 +16,8 @@ class Observable(NamedTuple):
 
 
 ENERGY, MOTION, FORCE = (1, 2, 0), (0, 0, -2), (1, 2, -2)
+# Of the fastest eigenvalue: the search ends at accelerations of 1e-12, which leave slower directions undetermined by more than 1e-9.
+INDIFFERENT = 1e-3
 
 
 def rates(*x):
@@ -78,20 +80,27 @@ def difference_by_regressor(model, s, _):
 
 
 def recorded(model, s):
-    """What is derived of a sampled motion, at its middle."""
+    """What is derived of a sampled motion."""
     t = np.linspace(-1.0, 1.0, 41)
     q = ld.integrate(model, np.repeat(s.q[None], 41, axis=0), np.outer(np.sin(2 * t), s.step))
     return ld.motion_of(model, ld.trajectory_of(model, t * s.time, q))
 
 
 def equilibrium(model, s, _):
-    """Under forces that balance at q, found from a place near it."""
-    zero = np.zeros(model.nv)
+    """Under forces that balance at q, found from a place near it. Free bodies are held: any turn about the force is balanced."""
+    zero, free = np.zeros(model.nv), [one for one in model.joints if len(model.q_names[one.q]) > 6]
+    own = np.setdiff1d(np.arange(model.nv), np.concatenate([np.arange(model.nv)[one.v] for one in free] or [[]]))
+    tau = ld.inverse_dynamics(model, s.q, zero, zero)
+    size = np.abs(np.linalg.eigvals(ld.forward_dynamics_derivatives(model, s.q, zero, tau)[0][np.ix_(own, own)]))
+    if size.min(initial=np.inf) < INDIFFERENT * size.max(initial=0.0):
+        return zero
     start = moved(model, s._replace(step=0.05 * s.step))
-    return ld.difference(model, start, ld.find_equilibrium(model, start, tau=ld.inverse_dynamics(model, s.q, zero, zero)).q)
+    return ld.difference(model, start, ld.find_equilibrium(model, start, tau=tau, hold=[one.name for one in free]).q)
 
 
 def closed_again(model, s, _):
+    if ld.mobility(model, s.q).singular:                         # the nearest closed configuration is no smooth function there
+        return np.zeros(model.nv)
     start = moved(model, s._replace(step=1e-3 * s.step))
     return ld.difference(model, s.q, ld.project_configuration(model, start))
 
@@ -215,7 +224,7 @@ TREE: dict[str, Observable] = {
     "d_integrate:q": Observable(lambda m, s, _: ld.d_integrate(m, s.q, s.step)[0], "vf"),
     "d_integrate:v": Observable(lambda m, s, _: ld.d_integrate(m, s.q, s.step)[1], "vf"),
     "d_difference": Observable(lambda m, s, _: ld.d_difference(m, s.q, moved(m, s))[0], "vf"),
-    "motion_of": Observable(lambda m, s, _: recorded(m, s).a[20], "v", MOTION),
+    "motion_of": Observable(lambda m, s, _: recorded(m, s).a[25], "v", MOTION),
     "trajectory_of": Observable(lambda m, s, _: ld.difference(m, s.q, recorded(m, s).q[25]), "v"),
     "find_equilibrium": Observable(equilibrium, "v"),
     "linearize": Observable(lambda m, s, _: np.trace(ld.linearize(m, s.q, s.v, s.tau).A), "", (0, 0, -1)),
@@ -268,6 +277,14 @@ CONSTRAINED: dict[str, Observable] = {
 _KINEMATIC = ("energy:potential", "momentum", "momentum_regressor", "link_poses", "link_pose_derivatives", "joint_motion:S",
               "joint_motion:dS", "centre_of_mass_derivatives", "bias_force", "gravity_force", "mass_matrix", "energy:kinetic", "centre_of_mass", "link_pose", "link_twist",
               "link_twist:world axes", "link_acceleration", "jacobian", "jacobian:world axes")
+
+
+def outcome(one: Observable, model, state, link) -> np.ndarray | str:
+    """The result, or the name of the error."""
+    try:
+        return np.asarray(one.compute(model, state, link), float)
+    except ld.ComputationError as error:
+        return type(error).__name__
 
 
 def observables(model) -> dict[str, Observable]:

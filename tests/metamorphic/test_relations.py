@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from metamorphic.mechanisms import MECHANISMS, SEED, state_of
-from metamorphic.observables import observables
+from metamorphic.observables import observables, outcome
 from metamorphic.transformations import TRANSFORMATIONS
 
 # Relative to the largest number of a result, after the result is mapped back to the first units. A place a kilometre away rounds
@@ -25,14 +25,6 @@ def without_friction(robot):
 def differences(found, expected, scale):
     x, y = np.asarray(found, float) / scale, np.asarray(expected, float) / scale
     return np.abs(x - y).max(initial=0.0) / max(np.abs(y).max(initial=0.0), SMALL)
-
-
-def outcome(one, model, state, link):
-    """The result, or the name of the error."""
-    try:
-        return np.asarray(one.compute(model, state, link), float)
-    except ld.ComputationError as error:
-        return type(error).__name__
 
 
 @pytest.mark.parametrize("relation", TRANSFORMATIONS)
