@@ -1,5 +1,6 @@
 """Configurations at rest: found where there are some, refused with a reason where there is none."""
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ComputationError, UsageError
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
 from other_units import in_units
+from zoo import random_robot
 
 ROOT = Path(__file__).parents[2]
 ARM = """
@@ -242,3 +244,19 @@ def test_the_same_equilibrium_is_found_in_all_units(length, mass, time):
     found = find_equilibrium(ld.build(in_units(robot, length, mass, time)), [0.7, 0.1 * length])
     np.testing.assert_allclose(found.q / [1.0, length], [0.0, 2.0 * 9.81 / 40.0], atol=1e-9)           # k x = m g, straight down
     assert found.system.stability == "neutral"
+
+
+def test_an_equilibrium_that_is_not_reached_from_the_given_configuration_is_reported():
+    """A body on a free joint under a constant force: the search from nearby stops, and restarts find another place."""
+    robot = random_robot(12345, 8, grounded=True)
+    model = ld.build(replace(robot, joints=tuple(replace(j, coordinates=tuple(replace(c, friction=0.0) for c in j.coordinates))
+                                                 for j in robot.joints)))
+    rng = np.random.default_rng(2)
+    q, zero = ld.random_configuration(model, rng), np.zeros(model.nv)
+    start = ld.integrate(model, q, rng.uniform(-0.01, 0.01, model.nv))
+    tau = ld.inverse_dynamics(model, q, zero, zero)
+    with pytest.warns(ld.LiedynWarning, match="the search did not converge from the given configuration: the equilibrium found "):
+        far = ld.find_equilibrium(model, start, tau=tau)
+    assert np.abs(ld.difference(model, start, far.q)).max() > 0.1
+    near = ld.find_equilibrium(model, start, tau=tau, hold="joint7")
+    assert near.notes == () and np.abs(ld.difference(model, start, near.q)).max() < 0.1

@@ -1,5 +1,7 @@
 """The curvature of the mass matrix: machines of known curvature, flat ones, the symmetries, differences, and one robot in two
 sets of coordinates."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -200,3 +202,13 @@ def test_errors():
     for function in (ld.curvature_tensor, ld.scalar_curvature, lambda m, q: ld.sectional_curvature(m, q, [1, 0], [0, 1])):
         with pytest.raises(ld.ComputationError, match="the mass matrix is singular in this configuration"):
             function(stretched, [0.3, 0.0])
+
+
+def test_the_curvature_does_not_depend_on_the_place_in_the_world():
+    """Nine thousand kilometres away, Christoffel symbols about the world's origin had no digit left."""
+    robot = random_robot(5, 5, chain=True, types=SIMPLE)
+    first = replace(robot.joints[0], origin=replace(robot.joints[0].origin, translation=(9e6, -3e6, 2e6)))
+    far = ld.build(replace(robot, joints=(first, *robot.joints[1:])))
+    q = state(far)[0]
+    assert relative(ld.curvature_tensor(far, q), ld.curvature_tensor(ld.build(robot), q)) < 1e-12
+    assert relative(ld.closed_form(far, q).christoffel_symbols, ld.christoffel_symbols(far, q)) < 1e-10

@@ -49,11 +49,33 @@ def coincident_axes() -> Robot:
     return Robot("coincident", links, joints)
 
 
+def tree_of_axes(name: str, axes, *, steps=(0.0, 0.0, 0.0), base: str = "fixed", slides=(), bare=()) -> Robot:
+    """A chain of equal bodies, links `bare` without mass; joints one step apart about or along `axes`."""
+    links = [Link(f"L{k}") if k in bare else body(f"L{k}", 1.0, (0.1, 0.0, 0.2), (0.03, 0.03, 0.02)) for k in range(len(axes))]
+    first = "root" if base == "floating" else WORLD
+    if base == "floating":
+        links.insert(0, body("root", 1.0, (0.1, 0.0, 0.2), (0.03, 0.03, 0.02)))
+    joints = tuple(Joint(f"j{k}", "prismatic" if k in slides else "revolute", f"L{k - 1}" if k else first, f"L{k}", at(steps), (a,))
+                   for k, a in enumerate(axes))
+    return Robot(name, tuple(links), joints, base)
+
+
+X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+AXES = {"parallel axes": tree_of_axes("parallel", (Y,) * 5, steps=(0.4, 0.0, 0.0)),
+        "parallel axes, floating": tree_of_axes("parallel", (Y,) * 4, steps=(0.4, 0.0, 0.0), base="floating"),
+        "collinear axes": tree_of_axes("collinear", (Z, Z, Z, Z), steps=(0.0, 0.0, 0.5), slides=(1, 3), bare=(0, 2)),
+        "orthogonal axes": tree_of_axes("orthogonal", (X, Y, Z, X, Y, Z), bare=(0, 3)),
+        "orthogonal slides": tree_of_axes("slides", (X, Y, Z), slides=(0, 1, 2), bare=(0, 1))}
+
+
 MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     "random tree": lambda: Mechanism(random_robot(SEED, 8, grounded=True)),
     "random floating tree": lambda: Mechanism(random_robot(SEED + 1, 7, base="floating")),
     "random chain of simple joints": lambda: Mechanism(random_robot(SEED + 2, 6, types=SIMPLE, chain=True)),
     "coincident axes": lambda: Mechanism(coincident_axes()),
+    **{name: partial(Mechanism, robot) for name, robot in AXES.items()},
+    "orthogonal axes at zero": lambda: Mechanism(AXES["orthogonal axes"], np.zeros(6)),
+    "parallel axes, stretched": lambda: Mechanism(AXES["parallel axes"], np.zeros(5)),
     "random loops": lambda: _looped(SEED + 3, "fixed"),
     "random floating loops": lambda: _looped(SEED + 4, "floating"),
     **{name: partial(lambda name: _degenerate(name), name) for name in CASES},

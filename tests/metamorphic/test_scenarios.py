@@ -1,16 +1,20 @@
 """Simulations that must agree although world, units, order or names differ: locks, impacts, hard limits, contacts."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import liedyn as ld
 from degenerate_mechanisms import at, body
 from liedyn.model.description import WORLD, Coordinate, Joint, Robot
-from metamorphic.mechanisms import MECHANISMS, SEED
+from metamorphic.mechanisms import MECHANISMS, SEED, state_of
+from metamorphic.test_relations import without_friction
 from metamorphic.transformations import TRANSFORMATIONS
 
 # After the motion is mapped back, relative to rad, m and their rates, which are of the order of one to ten. Motions of 0.05 s
 # amplify rounding little. Positions a kilometre away are rounded to 1e-13 m.
 TOLERANCE = 1e-7
+IDENTIFIED = 1e-6         # of residuals that weighted least squares leaves, whose weights are found by some rounds
 CLOSED = ["five-bar", "Cardan joint, 0.1 rad", "Cardan joint, 2.7 rad", "parallelogram", "spherical, 1.3 rad"]
 MOVED = {name: TRANSFORMATIONS[name] for name in ("world rotated and moved", "world a kilometre away")}
 
@@ -101,3 +105,66 @@ def test_rollouts(name, relation):
     run = ld.rollout(old, q, v, dt=1e-3, **options)
     other = ld.rollout(new, maps.configuration(q), maps.matrices["v"] @ v / by.time, dt=1e-3 * by.time, **options)
     compare(maps, run, other)
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", ["random chain of simple joints", "coincident axes"])
+def test_derivatives_of_rollouts(name, relation, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")                    # the adjoint needs generated code
+    mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
+    robot = without_friction(mechanism.robot)
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps, here = by.maps(old, new), state_of(mechanism, old)
+    there, n = maps.state(here), old.nv
+    found, expected = (ld.rollout_derivatives(model, s.q, s.v, s.tau, dt=1e-3 * s.time, steps=20)
+                       for model, s in ((new, there), (old, here)))
+    for rows, time in ((slice(n), 0), (slice(n, None), -1)):     # of q and of v
+        value = maps.result(expected.q0[rows], "vf", (0, 0, time))
+        scale = np.abs(maps.result(np.ones((n, n)), "vf", (0, 0, time)))
+        error = np.abs((found.q0[rows] - value) / scale).max() / np.abs(value / scale).max()
+        assert error <= TOLERANCE, f"{error:.1e}; repeat with LIEDYN_SEED={SEED}"
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", ["random chain of simple joints", "five-bar"])
+def test_linearized_scenarios(name, relation, tmp_path):
+    mechanism, by = MECHANISMS[name](), TRANSFORMATIONS[relation]
+    robot = without_friction(mechanism.robot)
+    traces, independent = [], ["p", "r"] if name == "five-bar" else []       # else the choice depends on the order
+    for k, (change, time, rename) in enumerate(((lambda x: x, 1.0, str), (by.change, by.time, by.name))):
+        changed = change(robot)
+        ld.save(changed, tmp_path / f"{k}.yaml")
+        model = ld.build(changed)
+        maps = by.maps(ld.build(robot), model) if k else None
+        q = np.full(model.nq, 0.1) if mechanism.q is None else mechanism.q
+        q = maps.configuration(q) if k else q
+        start = {text: float(x) for text, x in zip(model.q_names, q, strict=True)}
+        found = ld.linearize_scenario({"robot": str(tmp_path / f"{k}.yaml"), "duration": 0.05 * time, "initial": {"q": start},
+                                       "integrator": {"method": "rk4", "step": 1e-3 * time}, "output_step": 0.01 * time},
+                                      at=0.03 * time, independent=[rename(one) for one in independent])
+        A = found.system.A * time
+        traces.append([np.trace(np.linalg.matrix_power(A, p)) for p in (1, 2, 3, 4)])
+    error = np.abs(np.array(traces[1]) - traces[0]).max() / np.abs(traces[0]).max()
+    assert error <= TOLERANCE, f"{error:.1e}; repeat with LIEDYN_SEED={SEED}"
+
+
+@pytest.mark.parametrize("relation", TRANSFORMATIONS)
+def test_identification(relation):
+    """With noise: what the parameters leave over is the same in all coordinates of the parameters."""
+    by = TRANSFORMATIONS[relation]
+    robot = limited_chain()
+    robot = replace(robot, joints=tuple(replace(j, coordinates=(Coordinate(damping=0.2),)) for j in robot.joints))
+    old, new = ld.build(robot), ld.build(by.change(robot))
+    maps, t = by.maps(old, new), np.linspace(0.0, 2.0, 201)
+    q = np.stack([0.8 * np.sin(5 * t) + 0.3 * np.cos(9 * t), 0.7 * np.cos(6 * t)], axis=1)
+    v = np.stack([4.0 * np.cos(5 * t) - 2.7 * np.sin(9 * t), -4.2 * np.sin(6 * t)], axis=1)
+    a = np.stack([-20 * np.sin(5 * t) - 24.3 * np.cos(9 * t), -25.2 * np.cos(6 * t)], axis=1)
+    tau = ld.inverse_dynamics(old, q, v, a) + 0.05 * np.random.default_rng([SEED, 7]).standard_normal(q.shape)
+    P, energy = maps.matrices["v"].T, by.mass * by.length**2 / by.time**2
+    fit = ld.identify(old, t, q, tau, v=v, a=a)
+    other = ld.identify(new, t * by.time, maps.configuration(q), energy * tau @ maps.matrices["f"].T, v=v @ P / by.time,
+                        a=a @ P / by.time**2)
+    assert len(other.values) == len(fit.values)
+    for found, expected in ((other.residual, fit.residual), (other.force, fit.force)):
+        value = energy * maps.matrices["f"] @ expected
+        assert np.abs(found / value - 1.0).max() <= IDENTIFIED, f"repeat with LIEDYN_SEED={SEED}"

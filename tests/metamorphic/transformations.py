@@ -40,7 +40,7 @@ class Maps:
         twist = np.repeat([1.0, by.length], 3)
         turned = np.kron(np.eye(2), by.rotation)
         origin = turned.copy()                                    # wrenches about the world's origin
-        origin[:3, 3:] = np.cross(np.eye(3), -by.translation) @ by.rotation
+        origin[:3, 3:] = np.cross(np.eye(3), by.translation) @ by.rotation
         loops = [one.name for one in new.description.loops]
         closures = [loops.index(by.name(one.name)) for one in old.description.loops]
         names = [f"{one.name}:{k}" for one in old.constraints for k in range(len(one.units))]
@@ -93,7 +93,7 @@ class Maps:
     def result(self, value, axes: str, units: tuple[int, int, int]) -> np.ndarray:
         """axes: the kind of each axis. v velocity, f generalized force, t twist and h wrench of a link, w vector, T twist and
         H wrench along world axes; S twist and M wrench about the world's origin; r constraint equation and l its multiplier;
-        c closure; X a position; P a pose, D its derivatives.
+        c closure; - no change; X a position; P a pose, D its derivatives.
         units: exponents of mass, length and time."""
         by, value = self.by, np.asarray(value, dtype=float)
         if axes == "P":
@@ -107,6 +107,8 @@ class Maps:
         if axes == "X":
             return by.length * (by.rotation @ value) + by.translation
         for k, letter in enumerate(axes):
+            if letter == "-":
+                continue
             value = np.moveaxis(np.tensordot(self.matrices[letter], value, (1, k)), 0, k)
         return value * by.mass**units[0] * by.length**units[1] * by.time**units[2]
 

@@ -16,7 +16,7 @@ from liedyn.arrays import short
 from liedyn.codegen.steps.signals import read_signal
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.loops.constraints import project_configuration
-from liedyn.dynamics.manifold import integrate
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, UsageError, warn
 from liedyn.immutable import Immutable
@@ -126,7 +126,7 @@ def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
     _refuse_moving_drives(setup, t)
     search = _Search(setup, t, q, v, *held(setup, hold))
     rng = np.random.default_rng(0)
-    best = search.newton(q)
+    best, notes = search.newton(q), []
     for k in range(_STARTS):
         if best.worst <= _TOLERANCE:
             break
@@ -136,10 +136,11 @@ def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
         except ComputationError:                                   # beyond what the constraints allow
             continue
         other = search.newton(start)
-        best = other if other.size < 0.9 * best.size else best        # the first one where none is better
+        if other.size < 0.9 * best.size:                               # the first one where none is better
+            best, notes = other, [search.far(other, q)]
     if not best.worst <= _TOLERANCE:
         raise search.refusal(best)
-    return search.result(best, q, v)
+    return search.result(best, q, v, notes)
 
 
 def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
@@ -288,7 +289,14 @@ class _Search:
                 return after
         return None
 
-    def result(self, best: _Point, q, v) -> Equilibrium:
+    def far(self, found: _Point, q) -> str:
+        """The note about an equilibrium to which no way leads from q."""
+        moved = difference(self.model, q, found.q)
+        k = int(np.argmax(np.abs(moved) / self.reach))
+        return f"the search did not converge from the given configuration: the equilibrium found from others is {moved[k]:+.3g} " \
+               f"{self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
+
+    def result(self, best: _Point, q, v, notes) -> Equilibrium:
         """With the forces of held joints less what their laws give."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest, None, best.z)
@@ -297,7 +305,7 @@ class _Search:
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
-        return Equilibrium(best.q, tau, u, offset, best.residual, tuple(self._notes(v)), best.z)
+        return Equilibrium(best.q, tau, u, offset, best.residual, (*notes, *self._notes(v)), best.z)
 
     def _notes(self, v) -> list[str]:
         notes, prescribed = [], self.setup.prescribed

@@ -198,12 +198,14 @@ class ClosedForm(ProductOfExponentials):
         """(nv, nv, nv) [i, j, k] = Gamma_ijk of PBP (55)-(57), without the rotors' (see `liedyn.christoffel_symbols`).
 
         With <ab|c> = sum_l <[Ad_l^{a+1}(A_a), Ad_l^{b+1}(A_b)], Ad_l^{c+1}(A_c)>_l over all bodies l below the three, the
-        three cases are one, since [X, Y] = -[Y, X]: Gamma_ijk = (<ki|j> + <kj|i> + <ij|k>)/2 for i above j."""
+        three cases are one, since [X, Y] = -[Y, X]: Gamma_ijk = (<ki|j> + <kj|i> + <ij|k>)/2 for i above j. Computed in the frame
+        of body l (columns of G S, inertia J), which leaves the brackets as they are: about the world's origin, far robots would
+        lose digits with the square of the distance."""
         nv = len(self.armature)
         triple = np.zeros((nv, nv, nv))
-        for l, columns in enumerate((self.L @ self.A).reshape(len(self.parent), 6, nv)):
+        for l, columns in enumerate((self.G @ self.S).reshape(len(self.parent), 6, nv)):
             brackets = np.array([bracket(X) @ columns for X in columns.T]).reshape(nv, 6, nv)
-            triple += np.einsum("amb,mn,nc->abc", brackets, self.D[block(l), block(l)], columns)
+            triple += np.einsum("amb,mn,nc->abc", brackets, self.J[block(l), block(l)], columns)
         lower = triple.transpose(1, 2, 0) + triple.transpose(2, 1, 0)              # <ki|j> + <kj|i> at [i, j, k]
         ordered = self.above[np.ix_(self.block_of, self.block_of)]                 # i above j, or of one joint
         sign = np.where(ordered, 1.0, -1.0)[:, :, None]

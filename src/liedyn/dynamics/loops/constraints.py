@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.arguments import as_mask, states
+from liedyn.dynamics.calling.arguments import as_array, as_mask, states
 from liedyn.dynamics.calling.calls import check_configuration, check_finite, computed, refuse
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.loops.desk_for import desk_for
-from liedyn.dynamics.loops.rank import row_scale, size_of_rates
+from liedyn.dynamics.loops.rank import column_scale, row_scale, size_of_rates
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT, OK
@@ -21,6 +23,10 @@ from liedyn.kernels.loops.desk import LEFT, TOLERANCE
 from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
 from liedyn.kernels.loops.parts import CHANGED, HOLONOMIC, MOVED, RESIDUALS, ROWS
 from liedyn.model.model import Model
+
+_ROUNDS = 20              # of slides along the constraints: each leaves their curvature times the distance
+_NEAR = 1e-9             # a distance of which rounding hides the direction
+_PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
 
 _OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
 
@@ -176,7 +182,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
                           drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
     """q projected onto the constraints in the metric of the mass matrix.
 
-    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`.
+    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides along
+    the constraints until the way to the given configuration is perpendicular to them.
 
     Parameters
     ----------
@@ -213,7 +220,38 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     """
     if on_error != "raise":
         return each_state(project_configuration, locals())
-    return _project(model, q, None, prescribed, drive, tolerance)
+    closed = _project(model, q, None, prescribed, drive, tolerance)
+    return _nearest(model, as_array(q, "q", (model.nq,)), closed, prescribed, drive, tolerance) if closed.size else closed
+
+
+def _nearest(model, start, q, prescribed, drive, tolerance):
+    """Closed configurations q moved along the constraints until the way to `start` is perpendicular to them in the metric of M.
+
+    Newton steps from an open configuration are not enough: rows that depend on each other in closed configurations, as those of
+    overconstrained linkages, do not in open ones, where they add directions to the steps."""
+    still = {name: (motion[0],) for name, motion in (drive or {}).items()}         # project_velocity: V is zero
+    unit = column_scale(model)
+    for _ in range(_ROUNDS):
+        away = difference(model, q, start)
+        among = project_velocity(model, q, away, prescribed=prescribed, drive=still)
+        size, slid = (np.abs(x / unit).max(axis=-1, keepdims=True) for x in (away, among))
+        move = (size > _NEAR) & (slid > _PERPENDICULAR * size)
+        if not move.any():
+            return q
+        try:
+            found = _project(model, integrate(model, q, np.where(move, among, 0.0)), None, prescribed, drive, tolerance)
+        except ComputationError:                                       # a neighbour that cannot be closed: q is
+            return q
+        nearer = _distance(model, found, start) < _distance(model, q, start)
+        if not (nearer & move).any():
+            return q
+        q = np.where(nearer & move, found, q)
+    return q
+
+
+def _distance(model, q, start) -> Array:
+    """Half the square (..., 1) of the way in the metric of M."""
+    return energy(model, q, difference(model, q, start))[0][..., None]
 
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
