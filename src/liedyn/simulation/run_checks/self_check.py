@@ -36,7 +36,7 @@ class SelfCheck:
         self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
         self.limits: tuple[Excess, ...] = ()
         self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
-        self.creep = Creep(model)
+        self.creep = Creep.of_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
@@ -50,8 +50,7 @@ class SelfCheck:
             potential = potential - spring_energy(block.model, record.q)
         self.kinetic[place], self.potential[place] = kinetic, potential
         self._balance.add(record, kinetic, potential)
-        if self.passive:
-            self.creep.add(record)
+        self.creep.add(record.t, record.q, block.problem)
         again = _inverse(block, self.passive)
         if self._constraints is not None:
             forces, wrenches = joint_forces(model, record), reactions(model, record)
