@@ -45,7 +45,7 @@ def creeping(notes) -> list[str]:
     ("-{F}*sign(v)", True), ("-{F}*tanh(v/0.01)", True), ("-{F}*v/sqrt(v**2 + 1e-4)", True), ("-{F}*clip(v/0.01, -1, 1)", True),
     ("-{D}*v", False), ("{G}", False), ("-{D}*clip(v, -20, 20)", False)])
 def test_laws_that_are_friction_are_said_to_creep(tmp_path, law, creeps):
-    """A law with twice the weight along the slope. A damper that lowers the block as slowly, and forces that balance it, do not."""
+    """A law with twice the weight along the slope. A damper that lowers the block as slowly does not, nor a force in balance."""
     text = law.format(F=2 * WEIGHT, D=WEIGHT / 0.006, G=-WEIGHT)
     notes = creeping(run(tmp_path, 0, tau={"x": text}).notes)
     assert len(notes) == creeps, notes
@@ -84,7 +84,7 @@ def test_a_rollout_tells_how_many_runs_creep(block):
 
 
 def test_variants_creep_where_they_have_friction(block):
-    robots = ld.Variants([block, block.with_changes(friction={"x": 0.5 * WEIGHT}), block.with_changes(friction={"x": 1.5 * WEIGHT})])
+    robots = ld.Variants([block, *(block.with_changes(friction={"x": share * WEIGHT}) for share in (0.5, 1.5))])
     runs = ld.rollout(robots, [0.0], [0.0], **OPTIONS)
     note, = creeping(runs.notes)
     assert "creep in 2 of 3 runs: x (0.0089 m/s" in note           # 0.01 s / sqrt(1 - s^2) with s = 2/3

@@ -66,7 +66,7 @@ def test_a_signal_that_wraps_gives_the_motion_of_the_continuous_one(simulated, b
 
 
 def test_limits_exclude_a_signal_that_wraps(simulated):
-    with pytest.raises(ld.ScenarioError, match="column angle of .*wrapped.csv jumps by a full turn at row 106, and its limits "
+    with pytest.raises(ld.ScenarioError, match=r"column angle of .*wrapped.csv jumps by a full turn at row 106, and its limits "
                                                "exclude further turns") as caught:
         simulated("joints: {bend: {prescribe: {position: CSV}}}", "wrapped")
     assert "within [-3.5, 3.5] rad" in str(caught.value) and "s.yaml:" in str(caught.value)

@@ -119,7 +119,7 @@ class Rollout(Immutable):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
-        mechanisms, by the first run; joints that creep because friction holds them, in all runs. Computed when it is asked for."""
+        mechanisms, by the first run; joints that creep because friction is zero at rest. Computed when it is asked for."""
         return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property

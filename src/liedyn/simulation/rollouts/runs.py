@@ -18,13 +18,12 @@ from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
-from liedyn.simulation.contact import ContactMotion, contact_motion, scaled_by_weight
-from liedyn.simulation.contact import friction_of as contact_friction_of
+from liedyn.simulation.contact import ContactMotion, contact_motion, friction_of, scaled_by_weight
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
 from liedyn.simulation.rollouts.events import EventHandler, Events, without_held_switches
-from liedyn.simulation.run_checks.creep import LEAST_TIME, creep_of_runs, friction_of
+from liedyn.simulation.run_checks.creep import LEAST_TIME, creep_of_runs, friction_levels
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
@@ -126,7 +125,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
     for x in found.values():
         x[ended] = np.nan
-    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *contact_friction_of(problem.contacts))
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
 
 
 def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: bool = False) -> bool:
@@ -154,8 +153,10 @@ def creep_notes(problem: Problem, runs: Given, t, q) -> list[str]:
     if not problem.passive or t[-1] <= LEAST_TIME:             # a policy or a gradient descent asks for many short rollouts
         return []
     constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
-    friction = np.array([friction_of(model, each) for each in constants])
-    return creep_of_runs(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:]))
+    friction = np.array([friction_levels(model, each) for each in constants])
+    if not friction.any():
+        return []
+    return creep_of_runs(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).notes()
 
 
 def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:

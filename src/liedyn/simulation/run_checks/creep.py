@@ -1,8 +1,8 @@
 """Joints that friction holds: smoothed Coulomb friction lets them creep, because it is zero at rest. So do laws such as
 -sign(v) and -tanh(v/0.01) in a scenario: the first holds between two steps only.
 
-A joint creeps where it moves slowly and steadily. That is judged by mean velocities over intervals of `_INTERVAL`, which also show
-the drift of a law that chatters.
+A joint creeps where it moves slowly and steadily. That is judged by mean velocities over intervals of `_INTERVAL`, which also
+show the drift of a law that chatters.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.simulation.joint_values import coordinates
 
+CREEPS = "joints that friction holds creep"
 _LEAST_SPEED = 0.01      # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
 _STEADY = 1.0            # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
 LEAST_TIME = 0.5         # s; a shorter creep is the end of a motion
@@ -36,7 +37,7 @@ class Creep:
 
     @classmethod
     def of_model(cls, model, passive: bool) -> Creep:
-        return cls(model, friction_of(model, model.constants) * passive)
+        return cls(model, friction_levels(model, model.constants) * passive)
 
     def add(self, t: np.ndarray, q: np.ndarray, problem=None) -> None:
         """Rows t (R,), q (…, R, nq); NaN after the end of a run. problem: whose laws act on them."""
@@ -47,7 +48,8 @@ class Creep:
             return
         self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
         for k in laws:
-            self._add(t[rows], q[rows], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], q[rows[-1]])]))
+            at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # of many runs, the first tells
+            self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], at)]))
 
     def _add(self, t: np.ndarray, q: np.ndarray, which: np.ndarray, held: np.ndarray) -> None:
         """Of the coordinates `which`, that friction holds where `held` (…, n)."""
@@ -65,10 +67,21 @@ class Creep:
         self.distance[..., which] += np.where(creeps, moved, 0.0).sum(axis=-2)
         self.speed[..., which] = np.maximum(self.speed[..., which], np.where(creeps, speed, 0.0).max(axis=-2))
 
+    def of_run(self, i: int) -> Creep:
+        """Of one of many runs."""
+        one = Creep(self.model, self.friction[i])
+        one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
+        return one
+
+    def crept(self) -> np.ndarray:
+        """(…, nv) bool: long enough to be reported."""
+        return self.time > LEAST_TIME
+
     def notes(self) -> list[str]:
         """One line, which tells of the fastest of many runs."""
-        crept = self.time > LEAST_TIME
-        time, distance, speed = (x.reshape(-1, self.model.nv) for x in (self.time, self.distance, np.where(crept, self.speed, 0.0)))
+        crept = self.crept()
+        arrays = self.time, self.distance, np.where(crept, self.speed, 0.0)
+        time, distance, speed = (x.reshape(-1, self.model.nv) for x in arrays)
         worst, columns = speed.argmax(axis=0), range(self.model.nv)
         found = [f"{self.model.v_names[k]} ({speed[i, k]:.2g} {unit}/s, {distance[i, k]:.2g} {unit} in {time[i, k]:.3g} s)"
                  for i, k, unit in zip(worst, columns, self.model.v_units, strict=True) if speed[i, k] > 0.0]
@@ -76,33 +89,33 @@ class Creep:
             return []
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
         runs = f" in {np.count_nonzero(crept.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
-        return [f"joints that friction holds creep{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed below "
-                f"{FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as sign(v); lock the joint to "
-                "hold it"]
+        return [f"{CREEPS}{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed below "
+                f"{FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as sign(v); lock the "
+                "joint to hold it"]
 
 
-def friction_of(model, constants: np.ndarray) -> np.ndarray:
+def friction_levels(model, constants: np.ndarray) -> np.ndarray:
     """(nv,) levels of the joints' friction."""
     return tree_of.py_func(model.index, constants).friction
 
 
-def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray) -> list[str]:
-    """The note about N runs: friction (N, nv), rows t (R,), q (N, R, nq)."""
-    if not friction.any() or t[-1] - t[0] <= LEAST_TIME:
-        return []
+def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> Creep:
+    """Of N runs: friction (N, nv), rows t (R,), q (N, R, nq); problem: whose laws act on them."""
     found = Creep(model, friction)
     rows, step = _spaced(t), max(1, _NUMBERS // (len(t) * q.shape[2]))
     for first in range(0, len(q), step):
         some = slice(first, first + step)
         part = Creep(model, friction[some])
-        part.add(t[rows], q[some][:, rows])
+        part.add(t[rows], q[some][:, rows], problem)
         found.time[some], found.distance[some], found.speed[some] = part.time, part.distance, part.speed
-    return found.notes()
+    return found
 
 
 def _spaced(t: np.ndarray) -> np.ndarray:
     """Rows that are about `_INTERVAL` apart, or all where these are farther apart; of rows at one time, the first."""
-    return np.unique(np.searchsorted(t, np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1]))) if len(t) else np.zeros(0, dtype=int)
+    if not len(t):
+        return np.zeros(0, dtype=int)
+    return np.unique(np.searchsorted(t, np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])))
 
 
 def _speed_laws(problem) -> list[int]:
