@@ -1,4 +1,5 @@
 """A run folder holds the model that was used; commands that read the run use it."""
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -104,3 +105,22 @@ def test_results_without_an_attached_body_are_reported(folder):
     assert "(without bodies attached to two)" in Path("pictures/torques.svg").read_text()
     ok("plot", "run/trajectory.csv", "-o", "own", "-f", "svg")          # the torques of the run itself have the body
     assert "without bodies" not in Path("own/torques.svg").read_text()
+    for command in ("derivatives", "forward", "kinematics --link two", "inverse --wrenches world"):
+        name, *options = command.split()
+        done = ok(name, "run/trajectory.csv", *options, "-o", f"{name}.csv", "--force", "--json")
+        assert text in done.stderr and any(text in note for note in json.loads(done.stdout)["notes"]), command
+        assert ld.read_trajectory(f"{name}.csv", events=True).header["without"] == "bodies attached to two", command
+
+
+def test_estimates_of_a_robot_with_an_attached_body_are_reported(folder):
+    """Whoever fits the robot to such a run, from Python or from the command line, gets the robot and the body in one."""
+    (folder / "two.yaml").write_text(TWO.partition("couplings")[0])
+    swings = {"joints": {"*": {"torque": "0.2*sin(9*t)"}}}
+    ld.run_scenario({"robot": "two.yaml", "duration": 0.5, "output_step": 0.005} | swings).save("run")
+    path = Path("run/trajectory.csv")
+    path.write_text("# attached: two\n" + path.read_text())
+    text = "the run of this file had bodies attached to two: results are those of the robot without them"
+    fit = ld.identify(ld.load("two.yaml"), "run/trajectory.csv")
+    assert fit.notes.count(text) == 1
+    done = ok("parameters", "two.yaml", "--from", "run/trajectory.csv", "--json")
+    assert done.stderr.count(text) == 1 and json.loads(done.stdout)["fit"]["notes"].count(text) == 1

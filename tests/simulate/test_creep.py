@@ -55,3 +55,64 @@ def test_recorded_motions_are_told_the_same(tmp_path, speed, told):
                         {"q.x": "m", "v.x": "m/s", "a.x": "m/s^2"}, None, np.arange(2, 13))
     notes = dynamics_along(ld.load(path), motion, "inverse").notes
     assert sum(note.startswith("Coulomb friction acts as damping") for note in notes) == told
+
+
+WEIGHT = 2 * 9.81 * math.sin(math.radians(20))
+
+
+def creeping(notes) -> list[str]:
+    return [note for note in notes if note.startswith("joints that friction holds creep")]
+
+
+@pytest.mark.parametrize("law, creeps", [
+    ("-{F}*sign(v)", True), ("-{F}*tanh(v/0.01)", True), ("-{F}*v/sqrt(v**2 + 1e-4)", True), ("-{F}*clip(v/0.01, -1, 1)", True),
+    ("-{D}*v", False), ("{G}", False), ("-{D}*clip(v, -20, 20)", False)])
+def test_laws_that_are_friction_are_said_to_creep(tmp_path, law, creeps):
+    """A law with twice the weight along the slope. A damper that lowers the block as slowly does not, nor a force in balance."""
+    text = law.format(F=2 * WEIGHT, D=WEIGHT / 0.006, G=-WEIGHT)
+    notes = creeping(run(tmp_path, 0, tau={"x": text}).notes)
+    assert len(notes) == creeps, notes
+    assert not creeps or "sign(v)" in notes[0]
+
+
+def test_a_law_counts_without_the_friction_of_joints(tmp_path):
+    tau = {"x": f"-{2 * WEIGHT}*tanh(v/0.01)"}
+    assert creeping(run(tmp_path, 2 * WEIGHT, tau=tau, passive=False).notes)
+    assert not creeping(run(tmp_path, 2 * WEIGHT, tau={"x": f"{-WEIGHT}"}, v0=[0.006], passive=False).notes)
+
+
+@pytest.fixture
+def block(tmp_path):
+    path = tmp_path / "block.yaml"
+    path.write_text(BLOCK.format(angle=0.349065850398866, friction=2 * WEIGHT))
+    return ld.load(path)
+
+
+OPTIONS = {"dt": 1e-3, "steps": 1000, "every": 10}
+
+
+def test_a_rollout_tells_how_many_runs_creep(block):
+    """Also where it was looked at before: what creeps depends on the states."""
+    hold = {"tau": [[[0.0]], [[-WEIGHT]], [[0.0]]]}
+    for _ in range(2):
+        with pytest.warns(ld.LiedynWarning, match="joints that friction holds creep in 2 of 3 runs: x "):
+            runs = ld.rollout(block, [[0.0]] * 3, [0.0], **hold, **OPTIONS)
+    note, = creeping(runs.notes)
+    assert "x (0.0058 m/s, 0.005" in note
+    assert not creeping(ld.rollout(block, [0.0], [0.0], [-WEIGHT], **OPTIONS).notes)
+    with pytest.warns(ld.LiedynWarning, match="creep: x "):                        # another run of a model that was clean before
+        ld.rollout(block, [0.0], [0.0], **OPTIONS)
+    assert not creeping(ld.rollout(block, [0.0], [0.0], passive=False, **OPTIONS).notes)
+    assert not creeping(ld.rollout(block, [0.0], [0.0], **OPTIONS | {"steps": 400}).notes)
+
+
+def test_variants_creep_where_they_have_friction(block):
+    robots = ld.Variants([block, *(block.with_changes(friction={"x": share * WEIGHT}) for share in (0.5, 1.5))])
+    runs = ld.rollout(robots, [0.0], [0.0], **OPTIONS)
+    note, = creeping(runs.notes)
+    assert "creep in 2 of 3 runs: x (0.0089 m/s" in note           # 0.01 s / sqrt(1 - s^2) with s = 2/3
+
+
+def test_a_run_that_diverges_does_not_creep(block):
+    runs = ld.rollout(block, [[0.0], [0.0]], [[0.0], [1e300]], **OPTIONS)
+    assert creeping(runs.notes)[0].startswith("joints that friction holds creep in 1 of 2 runs")

@@ -27,7 +27,8 @@ _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not wo
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a batch. computed, reused: runs; counts: of each status, where the table is written."""
+    """What became of a batch. computed, reused: runs; counts: of each status, where the table is written; doubtful: how many of
+    those that are complete have a reason to doubt them."""
 
     count: int
     computed: int
@@ -35,6 +36,7 @@ class Done:
     missing: int
     seconds: float
     counts: dict[str, int]
+    doubtful: int
 
 
 class Batch:
@@ -155,8 +157,8 @@ class Batch:
         advance(0)
         self._compute(store, [(names[chunk], *self.span(chunk)) for chunk in missing], jobs or cores(), scheduler, advance)
         absent = [name for name in names if not store.has(name)]
-        counts = {} if absent else store.finish(names, csv)
-        return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts)
+        counts, doubtful = ({}, 0) if absent else store.finish(names, csv)
+        return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts, doubtful)
 
     def _compute(self, store: Store, todo: list[tuple[str, int, int]], jobs: int, scheduler: str | None,
                  advance: Callable[[int], None]) -> None:

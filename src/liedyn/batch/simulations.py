@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.batch.binding import ScenarioBinding
 from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Table, by_loops_of
-from liedyn.batch.lineup import Lineup, lineup_of
+from liedyn.batch.lineup import Lineup, Numbers, lineup_of
 from liedyn.batch.motions import MANY, RunsMotion, by_rows, motion_of_run
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
@@ -23,6 +23,7 @@ from liedyn.simulation.records.motion_columns import columns_of, energy_columns
 from liedyn.simulation.records.resume import identity
 from liedyn.simulation.run import Silent, simulate_prepared
 from liedyn.simulation.run_checks.balance import relative_balance
+from liedyn.simulation.run_checks.creep import CREEPS, LEAST_TIME, creep_of_runs, friction_levels
 
 
 class SimulationBench(Bench):
@@ -130,9 +131,22 @@ class SimulationBench(Bench):
         a, tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if reads else (None, None)
         columns = [*columns_of(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
         self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
+        self._report_creep(table, np.flatnonzero(done), numbers, q)
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
+
+    def _report_creep(self, table: Table, rows: np.ndarray, numbers: Numbers, q: np.ndarray) -> None:
+        """Why runs are doubtful whose joints rest by smoothed friction. rows: of the table, whose motions are q (n, R, nq)."""
+        problem, times = self.lineup.first.problem, self.lineup.times
+        if times[-1] <= LEAST_TIME or not len(rows):
+            return
+        constants = numbers.constants[rows] if len(self.lineup.places) else numbers.constants[rows[:1]]
+        friction = np.array([friction_levels(problem.model, each) for each in constants]) * problem.passive
+        friction = np.broadcast_to(friction, (len(rows), problem.model.nv))
+        found = creep_of_runs(problem.model, friction, times, q, problem)
+        for k in np.flatnonzero(found.crept().any(axis=1)):
+            table.reason[rows[k]], = found.of_run(k).notes()
 
     def _alone(self, table: Table, i: int, run: Prepared) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
@@ -145,4 +159,5 @@ class SimulationBench(Bench):
                     self._keep(table, np.array([i]), motion_of_run(error.result))
                 return
             self._fill(table, np.array([i]), motion_of_run(result))
+            table.reason[i] = next((note for note in result.notes if note.startswith(CREEPS)), "")
             table.energy_balance[i] = result.check["energy_balance_relative"]

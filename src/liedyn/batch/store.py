@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.batch.chunk import COMPLETE
 from liedyn.errors import UsageError
 from liedyn.io.output import check_folder, open_folder, remove, scratch_folder, told
 from liedyn.io.sweep import Sweep
@@ -115,19 +116,21 @@ class Store:
             parquet.write_table(runs_table(sweep, table), part / "runs")
             os.replace(part / "runs", self.folder / CHUNKS / file)
 
-    def finish(self, names: Iterable[str], csv: bool) -> dict[str, int]:
+    def finish(self, names: Iterable[str], csv: bool) -> tuple[dict[str, int], int]:
         """Make the table of the chunks with these names, and remove those of other sweeps. Returns how many runs have each
-        status."""
+        status, and how many are complete but have a reason to doubt them."""
         import pyarrow as pa
         import pyarrow.compute as pc
         from pyarrow import parquet
-        names, counts, waiting = list(names), {}, []
+        names, counts, doubtful, waiting = list(names), {}, 0, []
         with told(self.folder), scratch_folder(self.folder) as part:
             writer = None
             for k, name in enumerate(names):
                 table = parquet.read_table(self.folder / CHUNKS / f"{name}.parquet")
                 for one in pc.value_counts(table["status"]).to_pylist():
                     counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
+                doubts = pc.and_(pc.equal(table["status"], COMPLETE), pc.not_equal(table["reason"], ""))
+                doubtful += pc.sum(doubts).as_py() or 0
                 writer = writer or parquet.ParquetWriter(part / RUNS, table.schema)
                 waiting.append(table)
                 if sum(map(len, waiting)) >= _GROUP or k == len(names) - 1:
@@ -144,7 +147,7 @@ class Store:
             for path in (self.folder / place).glob("*.parquet"):
                 if path.stem not in ours or (place == TRAJECTORIES and not self.trajectories):
                     remove(path)
-        return counts
+        return counts, doubtful
 
     def _give_all_columns(self, names: list[str], part: Path) -> None:
         """To each file of trajectories, null where its runs have none: readers of the folder go by its first file."""

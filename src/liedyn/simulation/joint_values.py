@@ -52,8 +52,8 @@ def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ende
 
 
 def unwrapped_angle(x: np.ndarray, name: str, lower: float, upper: float) -> tuple[np.ndarray, int]:
-    """Samples x (N,) of an angle [rad] without jumps by full turns, and how many jumps there were. TrajectoryError where the limits
-    exclude the other turns; limits that are equal are none."""
+    """Samples x (N,) of an angle [rad] without jumps by full turns, and how many jumps there were. TrajectoryError where the
+    limits exclude the other turns; limits that are equal are none."""
     steps = np.diff(x)
     turns = np.round(steps / _TURN)
     turns[np.abs(steps - _TURN * turns) > _WRAPPED] = 0.0

@@ -401,8 +401,8 @@ def _result(prepared, rows, parts, statistics, timing, others: Callable, status:
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
                   found.potential, record.work, prescribed, check, statistics, tuple(dict.fromkeys(notes)), timing, *loops,
-                  found.tracking, found.limits, tuple(timeline.occurrences) if timeline else (), found.contacts, found.stops, status,
-                  reason)
+                  found.tracking, found.limits, tuple(timeline.occurrences) if timeline else (), found.contacts, found.stops,
+                  status, reason)
 
 
 def _doubts(check: dict[str, float]) -> list[str]:

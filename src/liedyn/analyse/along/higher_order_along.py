@@ -231,6 +231,6 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: dict[st
 def _mend(noisy: bool, rows: int, smooth) -> str:
     if smooth == "auto":
         return mend(False, "rows", None) if not noisy else (
-            "the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give measured "
-            "derivatives as columns")
+            "the noise of the rows is too large for their number, and no knot spacing has a smaller estimated error; give "
+            "measured derivatives as columns")
     return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

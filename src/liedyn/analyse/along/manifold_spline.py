@@ -35,8 +35,8 @@ _QUIET, _QUIET_SIZE = 0.9, 0.789        # the part without outliers (kinks, say)
 class Fit:
     """A way to lay a spline through samples.
 
-    samples  for each knot: 1 interpolates, more is a least-squares fit, which smooths; of all columns, of each (n,), or by the kind
-             of quantity that a spline is laid through
+    samples  for each knot: 1 interpolates, more is a least-squares fit, which smooths; of all columns, of each (n,), or by the
+             kind of quantity that a spline is laid through
     raised   degrees added
     noisy    whether noise is added to the samples, of the size that they have themselves
     """

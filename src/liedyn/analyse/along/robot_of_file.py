@@ -70,15 +70,20 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
         notes.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
                      + ("; the model of the run is used" if recorded else ""))
-    if header.get("attached"):
-        notes.append(f"the run of this file had bodies attached to {header['attached']}: results are those of the robot without "
-                     "them")
+    notes += attached_notes(trajectory)
     unknown = passed_over(model, trajectory)
     if unknown:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
         notes.append(f"unknown columns of {trajectory.source} are ignored: "
                      f"{', '.join(unknown[:_NAMED])}{more}")
     return model, tuple(notes)
+
+
+def attached_notes(trajectory: Trajectory) -> list[str]:
+    """A message where bodies were attached in the course of the run, which the model does not have."""
+    attached = trajectory.header.get("attached")
+    text = f"the run of this file had bodies attached to {attached}: results are those of the robot without them"
+    return [text] if attached else []
 
 
 def _described_in(robot: Robot, source: str) -> Robot:

@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.analyse.along.manifold_spline import noise as noise_of
 from liedyn.analyse.along.recorded_checks import unwrapped
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
-from liedyn.analyse.along.robot_of_file import robot_of
+from liedyn.analyse.along.robot_of_file import attached_notes, robot_of
 from liedyn.analyse.identification.fit_check import JointFit, joint_fits
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
@@ -187,6 +187,7 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
     motion = given_motion(model, source)
+    motion = replace(motion, notes=(*motion.notes, *attached_notes(source)))
     require(source, motion.tau, "tau", "the joint forces")
     if passive is not None:
         motion = replace(motion, passive=passive)
@@ -371,4 +372,4 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
     motion = read_trajectory(trajectory)
     model, notes = robot_of(motion, robot, base=base, strict=strict)
     found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
-    return Found(model, found.base, found, (*notes, *found.notes))
+    return Found(model, found.base, found, tuple(dict.fromkeys((*notes, *found.notes))))

@@ -29,6 +29,7 @@ from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
     contacts_of,
+    creep_notes,
     looked_at,
     notes_of,
     prepared,
@@ -118,11 +119,8 @@ class Rollout(Immutable):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
-        mechanisms, by the first run. Computed when it is asked for."""
-        if not self.ended_at.size:
-            return ()
-        first = np.unravel_index(0, self.ended_at.shape)
-        return self._doubts(self.t, self.q[first], self.v[first])
+        mechanisms, by the first run; joints that creep because friction is zero at rest. Computed when it is asked for."""
+        return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
     def complete(self) -> Mask:
@@ -250,6 +248,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         warn(result.notes)
         if not result.notes:
             looked_at(runs, problem, dt, method, clean=True)
+    else:
+        warn(creep_notes(problem, runs, result.t, q))          # which depends on the states, and takes little time
     return result
 
 

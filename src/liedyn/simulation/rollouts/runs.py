@@ -23,6 +23,7 @@ from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
 from liedyn.simulation.rollouts.events import EventHandler, Events, without_held_switches
+from liedyn.simulation.run_checks.creep import LEAST_TIME, creep_of_runs, friction_levels
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
@@ -139,10 +140,23 @@ def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: b
     return runs.model._cache.get("rollout without doubts") == alike
 
 
-def notes_of(of_events: tuple[str, ...], *first_run) -> tuple[str, ...]:
-    """What is doubtful about a rollout. of_events: about its events; first_run: the other arguments of `stiff_notes`."""
-    problem, runs, _, _, t, q, _ = first_run
-    return (*of_events, *stiff_notes(*first_run), *singular_notes(problem, runs, t, q))
+def notes_of(of_events: tuple[str, ...], problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+    """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
+    first = np.unravel_index(0, runs.lead)
+    return (*of_events, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
+            *singular_notes(problem, runs, t, q[first]), *creep_notes(problem, runs, t, q))
+
+
+def creep_notes(problem: Problem, runs: Given, t, q) -> list[str]:
+    """A note where joints rest by smoothed friction."""
+    model = runs.model
+    if not problem.passive or t[-1] <= LEAST_TIME:             # a policy or a gradient descent asks for many short rollouts
+        return []
+    constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
+    friction = np.array([friction_levels(model, each) for each in constants])
+    if not friction.any():
+        return []
+    return creep_of_runs(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).notes()
 
 
 def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:

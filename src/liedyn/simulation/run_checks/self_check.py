@@ -37,7 +37,7 @@ class SelfCheck:
         self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
         self.limits: tuple[Excess, ...] = ()
         self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
-        self.creep = Creep(model)
+        self.creep = Creep.of_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
@@ -48,8 +48,8 @@ class SelfCheck:
         record, model = block.record, self.model
         self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
         self._balance.add(record, *energies)
-        if self.passive:
-            self.creep.add(record, block.problem.prescribed)
+        self.creep.add(record.t, record.q, block.problem)
+        self.creep.follow(record.t, record.v)
         again = _inverse(block, self.passive)
         if self._constraints is not None:
             forces, wrenches = joint_forces(model, record), reactions(model, record)

@@ -312,7 +312,8 @@ class SignalTable:
                                 hint="a motion that jumps cannot be followed; record the angle without jumps") from None
         if jumps:
             where = f"{given.place}: " if str(given.place) else ""
-            self.notes.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped ({jumps} times)")
+            self.notes.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped "
+                              f"({jumps} times)")
         return x
 
     def _file(self, given: Column) -> Trajectory:
