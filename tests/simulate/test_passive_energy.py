@@ -115,7 +115,10 @@ def test_a_recorded_motion_is_computed_with_what_acted(passive, tmp_path):
 @pytest.mark.parametrize("passive", [False, True])
 def test_rollouts_of_robots_with_springs_keep_the_energy_of_what_acts(passive, tmp_path):
     """Without damping and friction; of one robot, and of variants of masses and stiffness."""
-    text = ARM.replace("damping: 0.3, friction: 0.2, ", "").replace(", damping: 0.1", "").replace(", friction: 0.3", "")
+    text = ARM
+    for resistance in ("damping: 0.3", "friction: 0.2", "damping: 0.1", "friction: 0.3"):
+        assert resistance in text
+        text = text.replace(resistance, resistance[:-3] + "0.0")
     (tmp_path / "arm.yaml").write_text(text)
     (tmp_path / "stiff.yaml").write_text(text.replace("stiffness: 40", "stiffness: 90").replace("mass: 0.5", "mass: 0.9"))
     first, other = (ld.load(tmp_path / name) for name in ("arm.yaml", "stiff.yaml"))

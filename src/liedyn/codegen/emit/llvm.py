@@ -16,7 +16,7 @@ _FLAGS = "contract nsz arcp"
 OK, OUT_OF_BOUNDS = 0, 1
 # LLVM takes time that grows with the square of a block's length (13 s for 20,000 operations, 1.7 in blocks), but makes
 # faster code of one block on AVX-512 (by a tenth or two). Longer lines are cut. In blocks of 600 lines, forward derivatives of a
-# floating Talos (111,000 operations) took 51 us and 1.6 MB of code with AVX-512; in blocks of 900 to 4,000, 24 us and 0.95 MB.
+# floating Talos (111,000 operations) took 52 us and 1.6 MB of code with AVX-512; in blocks of 1,200, 28 us and 0.96 MB.
 _WHOLE, _BLOCK = 12_000, 1200
 _BLOCKS = 4                # of states, for each segment of a line in turn
 

@@ -20,9 +20,9 @@ class Moment:
     q: np.ndarray
     v: np.ndarray
     impulse: np.ndarray
-    passive: bool
     work: float = 0.0
     lost: float = 0.0
+    passive: bool = True
 
     @property
     def energies(self) -> tuple[float, float]:

@@ -360,7 +360,7 @@ class Timeline:
 
     def _moment(self, now: Start) -> Moment:
         problem = self.modes.problem
-        return Moment(problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)), problem.passive)
+        return Moment(problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)), passive=problem.passive)
 
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
