@@ -7,7 +7,8 @@ import pytest
 import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.errors import ComputationError
-from liedyn.integrators.problem import Options, failure
+from liedyn.integrators.failure import failure
+from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import SCIPY_METHODS, solve
 from liedyn.integrators.step_size import SAFETY
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR

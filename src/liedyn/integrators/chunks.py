@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from liedyn.errors import ComputationError
-from liedyn.integrators.problem import Keeper, Options, Problem, Statistics, begin, failure, loop_figures
+from liedyn.integrators.failure import failure
+from liedyn.integrators.problem import Keeper, Options, Problem, Statistics, begin, loop_figures
 from liedyn.integrators.run_state import Record
 from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints
 from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING

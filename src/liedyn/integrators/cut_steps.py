@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.integrators.problem import failure
+from liedyn.integrators.failure import failure
 from liedyn.integrators.runge_kutta import end_step_here
 from liedyn.integrators.switching import LOOSE_STEPS
 from liedyn.kernels.simulation.right_hand_side import EVENT, PASSED, RUNNING

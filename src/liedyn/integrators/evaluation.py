@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.integrators.problem import Problem, failure, state_vector
+from liedyn.integrators.failure import failure
+from liedyn.integrators.problem import Problem, state_vector
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWork
 

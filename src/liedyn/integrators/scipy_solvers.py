@@ -11,7 +11,8 @@ import numpy as np
 
 from liedyn.dynamics.loops.rank import column_scale
 from liedyn.dynamics.manifold import difference
-from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, failure, integral_of, kept_rows, loop_figures
+from liedyn.integrators.failure import failure
+from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints

@@ -9,18 +9,8 @@ import numpy as np
 
 from liedyn.integrators.chunks import SECONDS, next_count
 from liedyn.integrators.cut_steps import CutSteps
-from liedyn.integrators.problem import (
-    Keeper,
-    Options,
-    Problem,
-    Start,
-    Statistics,
-    Stretch,
-    failure,
-    integral_of,
-    kept_rows,
-    loop_figures,
-)
+from liedyn.integrators.failure import failure
+from liedyn.integrators.problem import Keeper, Options, Problem, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
 from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed

@@ -19,8 +19,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from liedyn.errors import ComputationError
+from liedyn.integrators.failure import failure
 from liedyn.integrators.held_torques import SAME
-from liedyn.integrators.problem import Problem, failure
+from liedyn.integrators.problem import Problem
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenarios.sampling import Sampling
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
