@@ -161,7 +161,7 @@ def _shapes(source: str | None, format: str):
     that is still there."""
     if source is None or not os.path.isfile(source):
         return {}, ()
-    from liedyn.io.robots.link_shapes import count_shaped, link_shapes
+    from liedyn.shape_files import count_shaped, link_shapes
     count, of_yaml = count_shaped(source), Path(source).suffix.lower() in (".yaml", ".yml")
     if count and format == "yaml":
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"

@@ -9,9 +9,9 @@ import liedyn as ld
 from bridge import relative
 from joint_forces import passive_force
 from liedyn.errors import ModelError
-from liedyn.io.robots.link_shapes import link_shapes
 from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling
+from liedyn.shape_files import link_shapes
 from matrices import pose
 from mjcf_zoo import random_mjcf
 from mujoco_pair import MuJoCoPair

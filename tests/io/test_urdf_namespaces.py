@@ -4,7 +4,7 @@ import pytest
 import liedyn as ld
 from command_line import ok
 from liedyn.io.robots.link_meshes import link_meshes
-from liedyn.io.robots.link_shapes import count_shaped, link_shapes
+from liedyn.shape_files import count_shaped, link_shapes
 
 ROBOT = """<robot name="r"{declared}>
   <material name="red"><color rgba="1 0 0 1"/></material>

@@ -10,10 +10,10 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.io.csv import write_trajectory
-from liedyn.io.robots.link_shapes import link_shapes
 from liedyn.report.replay.packed import packed, unpacked
 from liedyn.report.replay.page import SCRIPTS, data_of
 from liedyn.report.replay.run_data import RATE, frames_of
+from liedyn.shape_files import link_shapes
 from liedyn.simulation.records.motion_columns import columns_of, header_of
 
 ROOT = Path(__file__).parents[2]

@@ -31,19 +31,16 @@ class LinkShape:
     colour: Colour | None = None
 
 
-def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
-    """Shapes by link, of a robot file that has been loaded without an error; none of links without one, and of meshes.
+def urdf_root(path: str | os.PathLike) -> Element | None:
+    """The <robot> of a URDF file; None for files of other formats. Raises ModelError as loading does."""
+    if Path(path).suffix.lower() in (".yaml", ".yml") or root_tag(path) == "mujoco":
+        return None
+    return read_urdf_tree(path)
 
-    Of a URDF, the primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. Of
-    an MJCF file, its geoms.
-    """
-    if Path(path).suffix.lower() in (".yaml", ".yml"):
-        return _of_yaml(path)
-    root, found = urdf_root(path), {}
-    if root is None:
-        from liedyn.io.robots.mjcf.read import mjcf_shapes
-        return mjcf_shapes(path)
-    materials = materials_of(root)
+
+def shapes_of_urdf(root: Element, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
+    """The primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>."""
+    materials, found = materials_of(root), {}
     for link in root.iterfind("link"):
         shapes = _primitives(link, "visual", materials)
         shapes = shapes or (() if link.get("name") in visible else _primitives(link, "collision", {}))
@@ -52,25 +49,7 @@ def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[s
     return found
 
 
-def count_shaped(path: str | os.PathLike) -> int:
-    """How many links of a robot file that has been loaded without an error have shapes, meshes included."""
-    if Path(path).suffix.lower() in (".yaml", ".yml"):
-        return len(_of_yaml(path))
-    root = urdf_root(path)
-    if root is None:
-        from liedyn.io.robots.mjcf.read import count_mjcf_shaped
-        return count_mjcf_shaped(path)
-    return sum(any(part.tag in ("visual", "collision") for part in link) for link in root.iterfind("link"))
-
-
-def urdf_root(path: str | os.PathLike) -> Element | None:
-    """The <robot> of a URDF file; None for files of other formats. Raises ModelError as loading does."""
-    if Path(path).suffix.lower() in (".yaml", ".yml") or root_tag(path) == "mujoco":
-        return None
-    return read_urdf_tree(path)
-
-
-def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
+def shapes_of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
     found = {}
     for name, node in read_yaml(path, ModelError).require("links").mapping().items():
         values = LINK.values(node)

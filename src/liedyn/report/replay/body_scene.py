@@ -8,13 +8,14 @@ import numpy as np
 
 from liedyn.errors import LiedynError
 from liedyn.io.robots.link_meshes import LinkMesh
-from liedyn.io.robots.link_shapes import LinkShape, link_shapes
+from liedyn.io.robots.link_shapes import LinkShape
 from liedyn.joints.kinds import FREE
 from liedyn.model.description import WORLD, Link
 from liedyn.model.model import Model
 from liedyn.model.spatial import flat, full, pose, screw_frame
 from liedyn.report.pictures.motion_data import rolling_rims, stick_figure
 from liedyn.report.pictures.picture_data import carried
+from liedyn.shape_files import link_shapes
 
 GROUND = -1                             # the body of what does not move
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
