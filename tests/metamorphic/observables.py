@@ -87,15 +87,16 @@ def recorded(model, s):
 
 
 def equilibrium(model, s, _):
-    """Under forces that balance at q, found from a place near it. Free bodies are held: any turn about the force is balanced."""
-    zero, free = np.zeros(model.nv), [one for one in model.joints if len(model.q_names[one.q]) > 6]
-    own = np.setdiff1d(np.arange(model.nv), np.concatenate([np.arange(model.nv)[one.v] for one in free] or [[]]))
+    """Under forces that balance at q, found from a place near it; without free bodies, whose turns about the force are balanced."""
+    zero = np.zeros(model.nv)
+    if any(len(model.q_names[one.q]) > 6 for one in model.joints):
+        return zero
     tau = ld.inverse_dynamics(model, s.q, zero, zero)
-    size = np.abs(np.linalg.eigvals(ld.forward_dynamics_derivatives(model, s.q, zero, tau)[0][np.ix_(own, own)]))
+    size = np.abs(np.linalg.eigvals(ld.forward_dynamics_derivatives(model, s.q, zero, tau)[0]))
     if size.min(initial=np.inf) < INDIFFERENT * size.max(initial=0.0):
         return zero
     start = moved(model, s._replace(step=0.05 * s.step))
-    return ld.difference(model, start, ld.find_equilibrium(model, start, tau=tau, hold=[one.name for one in free]).q)
+    return ld.difference(model, start, ld.find_equilibrium(model, start, tau=tau).q)
 
 
 def closed_again(model, s, _):
@@ -112,10 +113,12 @@ def actuated(model, s):
 
 
 def inverse_along_the_motion(model, s, _):
-    """The rate of constrained inverse dynamics along a motion of constant forces, which obeys the constraints."""
+    """The rate of constrained inverse dynamics along a motion of constant forces, which obeys the constraints: a sum that may cancel.
+    Beside it, that along a change of the acceleration."""
     d, a = ld.constrained_forward_derivatives(model, s.q, s.v, s.tau), s.a
     by = ld.constrained_inverse_derivatives(model, s.q, s.v, a, **actuated(model, s))
-    return by.dtau_dq @ s.v + by.dtau_dv @ a + by.dtau_da @ (d.da_dq @ s.v + d.da_dv @ a)
+    return np.stack([by.dtau_dq @ s.v + by.dtau_dv @ a + by.dtau_da @ (d.da_dq @ s.v + d.da_dv @ a),
+                     by.dtau_da @ s.v / s.time**2])
 
 
 def of_link(values, model, link):
@@ -253,11 +256,10 @@ CONSTRAINED: dict[str, Observable] = {
         lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dq @ s.v, "v",
         (0, 0, -3)),
     "constrained_hybrid_derivatives:v": Observable(
-        lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dv @ s.a, "v",
-        (0, 0, -3)),
+        lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dv @ s.v, "v", MOTION),
     "constrained_inverse_dynamics": Observable(
         lambda m, s, _: ld.constrained_inverse_dynamics(m, s.q, s.v, s.a, **actuated(m, s)).tau, "f", FORCE),
-    "constrained_inverse_derivatives": Observable(inverse_along_the_motion, "f", (1, 2, -3)),
+    "constrained_inverse_derivatives": Observable(inverse_along_the_motion, "-f", (1, 2, -3)),
     "balance_derivatives:forces by q": Observable(
         lambda m, s, _: ld.balance_derivatives(m, s.q, s.v, s.a, s.multipliers).dR1_dq, "ff", FORCE),
     "balance_derivatives:constraints by q": Observable(

@@ -26,6 +26,7 @@ from liedyn.model.model import Model
 
 _ROUNDS = 20              # of slides along the constraints: each leaves their curvature times the distance
 _NEAR = 1e-9             # a distance of which rounding hides the direction
+_ROUNDING = 1e-10        # of squares of distances, which a slide of 1e-8 of the distance changes by less than their rounding
 _PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
 
 _OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
@@ -242,7 +243,7 @@ def _nearest(model, start, q, prescribed, drive, tolerance):
             found = _project(model, integrate(model, q, np.where(move, among, 0.0)), None, prescribed, drive, tolerance)
         except ComputationError:                                       # a neighbour that cannot be closed: q is
             return q
-        nearer = _distance(model, found, start) < _distance(model, q, start)
+        nearer = _distance(model, found, start) < (1.0 + _ROUNDING) * _distance(model, q, start)
         if not (nearer & move).any():
             return q
         q = np.where(nearer & move, found, q)
