@@ -183,8 +183,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
                           drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
     """q projected onto the constraints in the metric of the mass matrix.
 
-    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides along
-    the constraints until the way to the given configuration is perpendicular to them.
+    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides
+    along the constraints until the way to the given configuration is perpendicular to them.
 
     Parameters
     ----------
