@@ -121,6 +121,12 @@ def inverse_along_the_motion(model, s, _):
                      by.dtau_da @ s.v / s.time**2])
 
 
+def hybrid_along_velocity(model, s, _):
+    if ld.mobility(model, s.q).singular:                         # neighbours have no such velocity
+        return np.zeros(model.nv)
+    return ld.constrained_hybrid_derivatives(model, s.q, s.v, s.a, s.tau, np.zeros(model.nv, bool)).dy_dv @ s.v
+
+
 def of_link(values, model, link):
     return values[..., model.link_names.index(link), :]
 
@@ -255,9 +261,7 @@ CONSTRAINED: dict[str, Observable] = {
     "constrained_hybrid_derivatives:q": Observable(
         lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dq @ s.v, "v",
         (0, 0, -3)),
-    "constrained_hybrid_derivatives:v": Observable(
-        lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dv @ s.v, "v",
-        MOTION),
+    "constrained_hybrid_derivatives:v": Observable(hybrid_along_velocity, "v", MOTION),
     "constrained_inverse_dynamics": Observable(
         lambda m, s, _: ld.constrained_inverse_dynamics(m, s.q, s.v, s.a, **actuated(m, s)).tau, "f", FORCE),
     "constrained_inverse_derivatives": Observable(inverse_along_the_motion, "-f", (1, 2, -3)),

@@ -11,7 +11,6 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calling.arguments import as_array, as_mask, states
 from liedyn.dynamics.calling.calls import check_configuration, check_finite, computed, refuse
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.rank import column_scale, row_scale
 from liedyn.dynamics.manifold import difference, integrate
@@ -26,7 +25,6 @@ from liedyn.model.model import Model
 
 _ROUNDS = 20              # of slides along the constraints: each leaves their curvature times the distance
 _NEAR = 1e-9             # a distance of which rounding hides the direction
-_ROUNDING = 1e-10        # of squares of distances, which a slide of 1e-8 of the distance changes by less than their rounding
 _PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
 
 _OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
@@ -232,27 +230,26 @@ def _nearest(model, start, q, prescribed, drive, tolerance):
     overconstrained linkages, do not in open ones, where they add directions to the steps."""
     still = {name: (motion[0],) for name, motion in (drive or {}).items()}         # project_velocity: V is zero
     unit = column_scale(model)
-    for _ in range(_ROUNDS):
+
+    def slide(q):
         away = difference(model, q, start)
         among = project_velocity(model, q, away, prescribed=prescribed, drive=still)
-        size, slid = (np.abs(x / unit).max(axis=-1, keepdims=True) for x in (away, among))
-        move = (size > _NEAR) & (slid > _PERPENDICULAR * size)
-        if not move.any():
-            return q
+        return among, *(np.abs(x / unit).max(axis=-1, keepdims=True) for x in (among, away))
+
+    among, size, far = slide(q)
+    moving = np.ones_like(size, dtype=bool)
+    for _ in range(_ROUNDS):
+        moving &= (far > _NEAR) & (size > _PERPENDICULAR * far)
+        if not moving.any():
+            break
         try:
-            found = _project(model, integrate(model, q, np.where(move, among, 0.0)), None, prescribed, drive, tolerance)
-        except ComputationError:                                       # a neighbour that cannot be closed: q is
-            return q
-        nearer = _distance(model, found, start) < (1.0 + _ROUNDING) * _distance(model, q, start)
-        if not (nearer & move).any():
-            return q
-        q = np.where(nearer & move, found, q)
+            found = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, drive, tolerance)
+            after, left, away = slide(found)
+        except ComputationError:                                       # a neighbour that cannot be closed
+            break
+        moving &= left < size                                          # not at branches
+        q, among, size, far = (np.where(moving, x, y) for x, y in ((found, q), (after, among), (left, size), (away, far)))
     return q
-
-
-def _distance(model, q, start) -> Array:
-    """Half the square (..., 1) of the way in the metric of M."""
-    return energy(model, q, difference(model, q, start))[0][..., None]
 
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
