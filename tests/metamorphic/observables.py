@@ -118,7 +118,7 @@ def inverse_along_the_motion(model, s, _):
     d, a = ld.constrained_forward_derivatives(model, s.q, s.v, s.tau), s.a
     by = ld.constrained_inverse_derivatives(model, s.q, s.v, a, **actuated(model, s))
     return np.stack([by.dtau_dq @ s.v + by.dtau_dv @ a + by.dtau_da @ (d.da_dq @ s.v + d.da_dv @ a),
-                     by.dtau_da @ s.v / s.time**2])
+                     by.dtau_da @ s.v * ld.energy(model, s.q, a)[0] / ld.energy(model, s.q, s.v)[0]])
 
 
 def hybrid_along_velocity(model, s, _):
