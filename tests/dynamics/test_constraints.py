@@ -258,8 +258,8 @@ def test_prescribed_velocities_that_contradict_the_constraints_are_refused():
 
 @pytest.mark.parametrize("name", ["bennett", "bricard", "four_bar", "five_bar"])
 def test_projected_configurations_are_perpendicular_to_the_constraints(name):
-    """In the metric of M. Newton steps alone moved the Bennett linkage eleven times too far: rows that depend on each other in closed
-    configurations do not in open ones."""
+    """In the metric of M. Newton steps alone moved the Bennett linkage eleven times too far: rows that depend on each
+    other in closed configurations do not in open ones."""
     model = ld.load(FILES / f"{name}.yaml")
     here = ld.assemble(model, model.neutral()).q
     start = ld.integrate(model, here, 1e-3 * np.random.default_rng(0).standard_normal((5, model.nv)))

@@ -55,8 +55,8 @@ def tree_of_axes(name: str, axes, *, steps=(0.0, 0.0, 0.0), base: str = "fixed",
     first = "root" if base == "floating" else WORLD
     if base == "floating":
         links.insert(0, body("root", 1.0, (0.1, 0.0, 0.2), (0.03, 0.03, 0.02)))
-    joints = tuple(Joint(f"j{k}", "prismatic" if k in slides else "revolute", f"L{k - 1}" if k else first, f"L{k}", at(steps), (a,))
-                   for k, a in enumerate(axes))
+    joints = tuple(Joint(f"j{k}", "prismatic" if k in slides else "revolute", f"L{k - 1}" if k else first, f"L{k}", at(steps),
+                         (a,)) for k, a in enumerate(axes))
     return Robot(name, tuple(links), joints, base)
 
 

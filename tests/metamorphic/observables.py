@@ -16,7 +16,7 @@ class Observable(NamedTuple):
 
 
 ENERGY, MOTION, FORCE = (1, 2, 0), (0, 0, -2), (1, 2, -2)
-# Of the fastest eigenvalue: the search ends at accelerations of 1e-12, which leave slower directions undetermined by more than 1e-9.
+# Of the fastest eigenvalue: the search ends at accelerations of 1e-12, which leave 1e-9 of slower directions open.
 INDIFFERENT = 1e-3
 
 
@@ -87,21 +87,22 @@ def recorded(model, s):
 
 
 def equilibrium(model, s, _):
-    """Under forces that balance at q, found from a place near it. Free bodies are held: any turn about the force is balanced."""
-    zero, free = np.zeros(model.nv), [one for one in model.joints if len(model.q_names[one.q]) > 6]
-    own = np.setdiff1d(np.arange(model.nv), np.concatenate([np.arange(model.nv)[one.v] for one in free] or [[]]))
+    """Under forces that balance at q, found from a place near it. Free bodies could turn about the force: they are left out."""
+    zero = np.zeros(model.nv)
+    if any(len(model.q_names[one.q]) > 6 for one in model.joints):
+        return zero
     tau = ld.inverse_dynamics(model, s.q, zero, zero)
-    size = np.abs(np.linalg.eigvals(ld.forward_dynamics_derivatives(model, s.q, zero, tau)[0][np.ix_(own, own)]))
+    size = np.abs(np.linalg.eigvals(ld.forward_dynamics_derivatives(model, s.q, zero, tau)[0]))
     if size.min(initial=np.inf) < INDIFFERENT * size.max(initial=0.0):
         return zero
     start = moved(model, s._replace(step=0.05 * s.step))
-    return ld.difference(model, start, ld.find_equilibrium(model, start, tau=tau, hold=[one.name for one in free]).q)
+    return ld.difference(model, start, ld.find_equilibrium(model, start, tau=tau).q)
 
 
 def closed_again(model, s, _):
     if ld.mobility(model, s.q).singular:                         # the nearest closed configuration is no smooth function there
         return np.zeros(model.nv)
-    start = moved(model, s._replace(step=1e-3 * s.step))
+    start = moved(model, s._replace(step=2e-2 * s.step))
     return ld.difference(model, s.q, ld.project_configuration(model, start))
 
 
@@ -112,10 +113,18 @@ def actuated(model, s):
 
 
 def inverse_along_the_motion(model, s, _):
-    """The rate of constrained inverse dynamics along a motion of constant forces, which obeys the constraints."""
+    """The rate of constrained inverse dynamics along a motion of constant forces, which obeys the constraints: a sum that may
+    cancel. Beside it, that along a change of the acceleration."""
     d, a = ld.constrained_forward_derivatives(model, s.q, s.v, s.tau), s.a
     by = ld.constrained_inverse_derivatives(model, s.q, s.v, a, **actuated(model, s))
-    return by.dtau_dq @ s.v + by.dtau_dv @ a + by.dtau_da @ (d.da_dq @ s.v + d.da_dv @ a)
+    return np.stack([by.dtau_dq @ s.v + by.dtau_dv @ a + by.dtau_da @ (d.da_dq @ s.v + d.da_dv @ a),
+                     by.dtau_da @ s.v * ld.energy(model, s.q, a)[0] / ld.energy(model, s.q, s.v)[0]])
+
+
+def hybrid_along_velocity(model, s, _):
+    if ld.mobility(model, s.q).singular:                         # neighbours have no such velocity
+        return np.zeros(model.nv)
+    return ld.constrained_hybrid_derivatives(model, s.q, s.v, s.a, s.tau, np.zeros(model.nv, bool)).dy_dv @ s.v
 
 
 def of_link(values, model, link):
@@ -252,12 +261,10 @@ CONSTRAINED: dict[str, Observable] = {
     "constrained_hybrid_derivatives:q": Observable(
         lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dq @ s.v, "v",
         (0, 0, -3)),
-    "constrained_hybrid_derivatives:v": Observable(
-        lambda m, s, _: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).dy_dv @ s.a, "v",
-        (0, 0, -3)),
+    "constrained_hybrid_derivatives:v": Observable(hybrid_along_velocity, "v", MOTION),
     "constrained_inverse_dynamics": Observable(
         lambda m, s, _: ld.constrained_inverse_dynamics(m, s.q, s.v, s.a, **actuated(m, s)).tau, "f", FORCE),
-    "constrained_inverse_derivatives": Observable(inverse_along_the_motion, "f", (1, 2, -3)),
+    "constrained_inverse_derivatives": Observable(inverse_along_the_motion, "-f", (1, 2, -3)),
     "balance_derivatives:forces by q": Observable(
         lambda m, s, _: ld.balance_derivatives(m, s.q, s.v, s.a, s.multipliers).dR1_dq, "ff", FORCE),
     "balance_derivatives:constraints by q": Observable(
@@ -275,7 +282,8 @@ CONSTRAINED: dict[str, Observable] = {
         lambda m, s, _: ld.constrained_hybrid_dynamics(m, s.q, s.v, s.a, s.tau, np.zeros(m.nv, bool)).a, "v", MOTION),
 }
 _KINEMATIC = ("energy:potential", "momentum", "momentum_regressor", "link_poses", "link_pose_derivatives", "joint_motion:S",
-              "joint_motion:dS", "centre_of_mass_derivatives", "bias_force", "gravity_force", "mass_matrix", "energy:kinetic", "centre_of_mass", "link_pose", "link_twist",
+              "joint_motion:dS", "centre_of_mass_derivatives", "bias_force", "gravity_force", "mass_matrix", "energy:kinetic",
+              "centre_of_mass", "link_pose", "link_twist",
               "link_twist:world axes", "link_acceleration", "jacobian", "jacobian:world axes")
 
 

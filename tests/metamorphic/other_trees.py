@@ -37,8 +37,8 @@ def connections(robot: Robot) -> list[Connection]:
 
 
 def respanned(robot: Robot, root: str, cut: tuple[str, ...] = ()) -> Robot:
-    """The tree from `root` on that leaves the connections `cut` to closures. Joints passed from child to parent are reversed: about
-    the opposite axis, so that their coordinates stay, with a massless frame and a fixed joint up to the parent's frame."""
+    """The tree from `root` on that leaves the connections `cut` to closures. Joints passed from child to parent are reversed:
+    about the opposite axis, so that their coordinates stay, with a massless frame and a fixed joint up to the parent's frame."""
     links, joints = list(robot.links), []
     reached, left = [root], [one for one in connections(robot) if one.name not in cut]
     for link in reached:
@@ -100,7 +100,8 @@ def state_in(new, old, robot: Robot, s: State) -> State:
         if joint.name in known and one.joint.type != "ball":
             q[joint.q], v[joint.v] = s.q[known[joint.name].q], s.v[known[joint.name].v]
             continue
-        (near, here), (far, there) = ((one.a, one.A), (one.b, one.B)) if written.parent == one.a else ((one.b, one.B), (one.a, one.A))
+        ends = (one.a, one.A), (one.b, one.B)
+        (near, here), (far, there) = ends if written.parent == one.a else ends[::-1]
         T_far = pose_of(old, s.q, far) @ there
         T = inverse(pose_of(old, s.q, near) @ here) @ T_far
         V = twist_of(old, s, far) - twist_of(old, s, near)                       # of the far link relative to the near one

@@ -1,4 +1,4 @@
-"""Runs that must agree although events, variants or samples come in another order, or are computed on another number of threads."""
+"""Runs that must agree although events, variants or samples come in another order, or on another number of threads."""
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +15,8 @@ from sweeps import DRAWN, OUTPUTS, written
 
 THREADED = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_dynamics_derivatives:q", "link_poses", "jacobian",
             "higher_order_forward_dynamics", "constrained_forward_dynamics", "project_velocity", "constraint_jacobian")
-RUN = {"impacts": {"hit": {"at": 0.012, "do": {"impact": {"joint": "p", "restitution": 0.5}}}, "lock": {"at": 0.035, "do": {"lock": "r"}},
-                   "free": {"at": 0.042, "do": {"unlock": "r"}}},
+RUN = {"impacts": {"hit": {"at": 0.012, "do": {"impact": {"joint": "p", "restitution": 0.5}}},
+                   "lock": {"at": 0.035, "do": {"lock": "r"}}, "free": {"at": 0.042, "do": {"unlock": "r"}}},
        "conditions": {"turn": {"when": "v(p)", "do": "record"}, "hit": {"when": "q(r)", "value": -0.24, "do": {"impact": {
            "joint": "r", "restitution": 0.3}}}, "low": {"when": "z(b, 0.2, 0, 0)", "value": -0.13, "do": "record"},
            "late": {"at": 0.04, "do": "record"}}}
@@ -51,7 +51,8 @@ def variants() -> list:
     return models
 
 
-CONTACTS = {"links": {"b": {"sphere": {"radius": 0.05}, "at": [0.3, 0.0, 0.0]}}, "planes": {"ground": {"point": [0.0, 0.0, -0.05]}}, "sink": 0.01}
+CONTACTS = {"links": {"b": {"sphere": {"radius": 0.05}, "at": [0.3, 0.0, 0.0]}},
+            "planes": {"ground": {"point": [0.0, 0.0, -0.05]}}, "sink": 0.01}
 OPTIONS = {"bare": {}, "contacts": {"contacts": CONTACTS},
            "events": {"events": {"hit": {"when": "q(p)", "value": 0.32, "do": {"impact": {"joint": "p", "restitution": 0.5}}}}}}
 
@@ -83,7 +84,8 @@ def test_functions_of_variants_in_another_order_and_alone(monkeypatch):
 
     def every(robots, *states):
         one = ld.Variants(robots)
-        return {"inverse": one.inverse_dynamics(*states), "forward": one.forward_dynamics(*states), "M": one.mass_matrix(states[0])}
+        return {"inverse": one.inverse_dynamics(*states), "forward": one.forward_dynamics(*states),
+                "M": one.mass_matrix(states[0])}
     found, expected = every([models[k] for k in order], q[order], v[order], x[order]), every(models, q, v, x)
     agree(found, {name: value[order] for name, value in expected.items()})
     for k, model in enumerate(models):

@@ -293,8 +293,8 @@ class _Search:
         """The note about an equilibrium to which no way leads from q."""
         moved = difference(self.model, q, found.q)
         k = int(np.argmax(np.abs(moved) / self.reach))
-        return f"the search did not converge from the given configuration: the equilibrium found from others is {moved[k]:+.3g} " \
-               f"{self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
+        return f"the search did not converge from the given configuration: the equilibrium found from others is " \
+               f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
 
     def result(self, best: _Point, q, v, notes) -> Equilibrium:
         """With the forces of held joints less what their laws give."""

@@ -11,7 +11,6 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calling.arguments import as_array, as_mask, states
 from liedyn.dynamics.calling.calls import check_configuration, check_finite, computed, refuse
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.rank import column_scale, row_scale, size_of_rates
 from liedyn.dynamics.manifold import difference, integrate
@@ -182,8 +181,8 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
                           drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
     """q projected onto the constraints in the metric of the mass matrix.
 
-    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides along
-    the constraints until the way to the given configuration is perpendicular to them.
+    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides
+    along the constraints until the way to the given configuration is perpendicular to them.
 
     Parameters
     ----------
@@ -231,27 +230,26 @@ def _nearest(model, start, q, prescribed, drive, tolerance):
     overconstrained linkages, do not in open ones, where they add directions to the steps."""
     still = {name: (motion[0],) for name, motion in (drive or {}).items()}         # project_velocity: V is zero
     unit = column_scale(model)
-    for _ in range(_ROUNDS):
+
+    def slide(q):
         away = difference(model, q, start)
         among = project_velocity(model, q, away, prescribed=prescribed, drive=still)
-        size, slid = (np.abs(x / unit).max(axis=-1, keepdims=True) for x in (away, among))
-        move = (size > _NEAR) & (slid > _PERPENDICULAR * size)
-        if not move.any():
-            return q
+        return among, *(np.abs(x / unit).max(axis=-1, keepdims=True) for x in (among, away))
+
+    among, size, far = slide(q)
+    moving = np.ones_like(size, dtype=bool)
+    for _ in range(_ROUNDS):
+        moving &= (far > _NEAR) & (size > _PERPENDICULAR * far)
+        if not moving.any():
+            break
         try:
-            found = _project(model, integrate(model, q, np.where(move, among, 0.0)), None, prescribed, drive, tolerance)
-        except ComputationError:                                       # a neighbour that cannot be closed: q is
-            return q
-        nearer = _distance(model, found, start) < _distance(model, q, start)
-        if not (nearer & move).any():
-            return q
-        q = np.where(nearer & move, found, q)
+            found = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, drive, tolerance)
+            after, left, away = slide(found)
+        except ComputationError:                                       # a neighbour that cannot be closed
+            break
+        moving &= left < size                                          # not at branches
+        q, among, size, far = (np.where(moving, x, y) for x, y in ((found, q), (after, among), (left, size), (away, far)))
     return q
-
-
-def _distance(model, q, start) -> Array:
-    """Half the square (..., 1) of the way in the metric of M."""
-    return energy(model, q, difference(model, q, start))[0][..., None]
 
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
