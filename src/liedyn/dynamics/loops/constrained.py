@@ -16,12 +16,18 @@ from liedyn.dynamics.calling.calls import refuse
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.threads import chunks, on_threads
 from liedyn.dynamics.hybrid import hybrid_dynamics
-from liedyn.dynamics.loops.constraints import check_states, constraint_jacobian, require_constraints
+from liedyn.dynamics.loops.constraints import (
+    check_states,
+    constraint_jacobian,
+    constraint_residual,
+    constraint_velocity,
+    require_constraints,
+)
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.dynamics.loops.rank import RANK, row_scale, scaled_equations, size_of_rates
 from liedyn.dynamics.mass import mass_matrix
-from liedyn.errors import ComputationError
+from liedyn.errors import ComputationError, warn
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OK
 from liedyn.kernels.loops.by_parts import CONTRADICTS, FAR, move_states
@@ -33,6 +39,8 @@ _empty, _blank = np.empty, object.__new__         # looked up once: every 0.1 us
 
 _OF_MOTION = EQUATIONS, COMPLETED
 _NONE = np.empty(0)
+_CLOSED = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
+_MET = 1e-5             # of the largest acceleration: what such states may miss
 _LOCK = threading.RLock()
 
 
@@ -236,8 +244,7 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequen
         check_states(model, **{**given, **read})
         refuse(model, code, **given)
     keep = out[:, m:2 * m] != 0.0
-    if prescribed.any() or model.driven:
-        _refuse_contradiction(model, given["q"], prescribed, a, keep, out[:, 2 * m:])
+    _refuse_contradiction(model, given, prescribed, a, keep, out[:, 2 * m:], frequency)
     shape = (*lead, model.nv)
     return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
 
@@ -295,21 +302,35 @@ def wrenches_on_bodies(model, f_ext) -> np.ndarray:
     return F
 
 
-def _refuse_contradiction(model, q, prescribed, a, keep, gap):
-    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
-    scale = CONTRADICTS * size_of_rates(model, a, 2)
+def _refuse_contradiction(model, given, prescribed, a, keep, gap, frequency) -> None:
+    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the state
+    is singular and moves along no branch, or is open."""
+    given_motion = prescribed.any() or model.driven
+    scale = (CONTRADICTS if given_motion else _MET) * size_of_rates(model, a, 2)
     bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
     if not bad.any():
         return
     k, r = np.argwhere(bad)[0]
     constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
-    A = constraint_jacobian(model, q[k])
+    q, where = given["q"][k], f" in state {k}" if len(a) > 1 else ""
+    unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
+    row = f"its row {model.row_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
+    if not given_motion:
+        if _open(model, q, given["v"][k]) or frequency:
+            warn([f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open (project_configuration, "
+                  "project_velocity)"])
+            return
+        raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{where}: {row}; the configuration is "
+                               "singular, and the velocity leads along none of the branches that meet there")
+    A = constraint_jacobian(model, q)
     moved = np.abs(scaled_equations(model, A)[constraint.rows]).max(axis=0) > RANK
     among = prescribed & moved if (prescribed & moved).any() else prescribed
     names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
-    unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
-    where = f" in state {k}" if len(q) > 1 else ""
-    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: its row "
-                           f"{model.row_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}; prescribed are "
-                           f"{', '.join(names)} "
-                           "(prescribe fewer, or consistent accelerations)")
+    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: {row}; prescribed are "
+                           f"{', '.join(names)} (prescribe fewer, or consistent accelerations)")
+
+
+def _open(model, q, v) -> bool:
+    """Whether constraints are open by more than a state from a file has."""
+    off, rate = constraint_residual(model, q) * row_scale(model), constraint_velocity(model, q, v) * row_scale(model)
+    return np.abs(off).max() > _CLOSED or np.abs(rate).max() > _CLOSED * size_of_rates(model, v, 1)

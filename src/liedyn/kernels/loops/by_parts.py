@@ -86,7 +86,7 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
     """MOVE for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on bodies,
     motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if found_tau has
     room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What is
-    not finite comes out so: BAD_RESULT."""
+    not finite comes out so: BAD_RESULT. Without found_tau, CONTRADICTION ends it: the caller does not look at the last of these."""
     x = numbers_at(address, numbers_at(address, HEADER).view(np.int64)[SIZE])
     d, h = desk_of(x), x.view(np.int64)
     nq, nv, m = d.q.size, d.v.size, d.multipliers.size
@@ -120,6 +120,8 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
             total += (d.found_a[i] + d.found_tau[i]) * 0.0
         if total != 0.0:
             return BAD_RESULT
+        if found_tau.size == 0 and contradicted(d):
+            return CONTRADICTION
     return OK
 
 
@@ -258,18 +260,21 @@ def largest_row(weight, x, figures):
 @callee
 def look_around(d):
     watch(d.solver, d.figures[TIME], d.figures)
-    given, scale, prescribed = d.drive.size > 0, d.figures[SLOWEST], d.mask.view(np.bool_)
-    for k in range(d.found_a.size):
-        given, scale = given or prescribed[k], max(scale, abs(d.found_a[k]) / d.unit[k])
-    return CONTRADICTION if given and contradicted(d.solver, d.weight, CONTRADICTS * scale, d.figures) else CLOSED
+    given, prescribed = d.drive.size > 0, d.mask.view(np.bool_)
+    for k in range(prescribed.size):
+        given = given or prescribed[k]
+    return CONTRADICTION if given and contradicted(d) else CLOSED
 
 
 @primitive
-def contradicted(solver, weight, most, figures):
+def contradicted(d):
     """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
+    solver, most = d.solver, d.figures[SLOWEST]
+    for k in range(d.found_a.size):
+        most = max(most, abs(d.found_a[k]) / d.unit[k])
     for r in range(solver.keep.size):
-        if solver.keep[r] < 0.5 and weight[r] * abs(solver.z[r]) > most:
-            figures[BAD_ROW], figures[BAD_SIZE] = r, abs(solver.z[r])
+        if solver.keep[r] < 0.5 and d.weight[r] * abs(solver.z[r]) > CONTRADICTS * most:
+            d.figures[BAD_ROW], d.figures[BAD_SIZE] = r, abs(solver.z[r])
             return True
     return False
 

@@ -1,0 +1,42 @@
+"""Singular configurations in which no acceleration satisfies the constraints."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from degenerate_mechanisms import CASES
+
+
+@pytest.fixture(scope="module")
+def flat():
+    """A parallelogram on a line, where two branches meet."""
+    return ld.build(CASES["parallelogram, flat"].robot)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_velocity_along_no_branch_is_an_error(flat, many):
+    v = ld.project_velocity(flat, np.zeros(3), [1.0, 0.0, 0.0])
+    shape = (2, 3) if many else (3,)
+    with pytest.raises(ld.ComputationError, match="no acceleration satisfies the constraint 'pin'.*pin.v.*along none of the branches"):
+        ld.constrained_forward_dynamics(flat, np.zeros(shape), np.broadcast_to(v, shape).copy(), np.zeros(shape))
+
+
+def test_rest_is_computed_in_the_same_configuration(flat):
+    found = ld.constrained_forward_dynamics(flat, np.zeros(3), np.zeros(3), np.zeros(3))
+    assert np.isfinite(found.a).all()
+
+
+def test_an_open_state_is_a_warning(flat):
+    v = ld.project_velocity(flat, np.zeros(3), [1.0, 0.0, 0.0])
+    with pytest.warns(ld.LiedynWarning, match="'pin' is not met: its row .* since q or v are open"):
+        ld.constrained_forward_dynamics(flat, np.zeros(3), v + [0.0, 1e-3, 0.0], np.zeros(3))
+
+
+def test_states_of_seven_digits_are_closed():
+    """Of a Bennett linkage, whose equations depend on each other in closed configurations only."""
+    model = ld.load("robots/bennett.yaml")
+    q = ld.assemble(model).q
+    v = ld.project_velocity(model, q, np.ones(3))
+    exact, rounded = (ld.constrained_forward_dynamics(model, *state, np.zeros(3)).a for state in ((q, v), (q.round(7), v.round(7))))
+    np.testing.assert_allclose(rounded, exact, atol=1e-4)
