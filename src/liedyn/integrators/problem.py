@@ -70,7 +70,8 @@ class Problem:
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
                          NEVER neither
-    guards               how many of these, the last ones, are of hard stops: a state beyond is never accepted
+    guards               of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is never
+                         accepted
     stops                at limits of joints; None: none
     stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
     """
@@ -94,7 +95,7 @@ class Problem:
     clocks: tuple[str, ...] = ()
     bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
     sampled: object | None = None
-    guards: int = 0
+    guards: tuple[float, ...] = ()
     stops: Stops | None = None
     stop_loads: np.ndarray | None = None
 
@@ -143,7 +144,7 @@ class Problem:
 
     @cached_property
     def without_stops(self) -> Problem:
-        return self if self.stops is None else replace(self, stops=None, guards=0)
+        return self if self.stops is None else replace(self, stops=None, guards=())
 
     @cached_property
     def step(self) -> Step | None:

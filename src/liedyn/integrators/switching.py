@@ -15,6 +15,7 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.integrators.dips import far, first_beyond
+from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.kernels.simulation.signals import ABS, EVENT, FLOOR, KIND, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
 FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
@@ -93,6 +94,9 @@ class Switches:
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
         free = self.inside == 0
+        guards = ~free                                         # at rest at a stop, or as it leaves it: passed only beyond rounding
+        self.bound[guards] = rounding_bound(self.problem.guards)[self.event[guards] - len(self.problem.directions)]
+        self.armed[guards] = (self.inside * here > self.bound)[guards]
         even = free & np.isnan(known) & ((here == 0) | (self.floor & (here == side)))
         if even.any():
             glance(_GLANCE)
@@ -238,7 +242,7 @@ def _events(problem, owner) -> np.ndarray:
 def _guarded(problem, event) -> np.ndarray:
     """The side that each switch of a hard stop keeps to, 0 for others."""
     directions = np.asarray(problem.directions, dtype=float)
-    of_event = np.where(np.arange(len(directions)) < len(directions) - problem.guards, 0.0, -directions)
+    of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.guards), 0.0, -directions)
     return np.append(of_event, 0.0)[event]
 
 

@@ -86,7 +86,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     law = bind_control(scenario, model, table, drives["level"])
     laws = bind_laws(scenario, model, table, drives, rules, held, ramps)
     watched = [event for event in scenario.events if event.when]
-    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
+    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table, model)
     watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
     if contacts is not None:
         touching = np.arange(len(contacts.group) - 1)
@@ -104,7 +104,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     problem = Problem(model, schedule, signals, model.neutral(), np.zeros(model.nv), table.stack_size, table.names, table.places,
                       scenario.passive, ties, law, _largest_step(duration, doubts, watched or at_limits.stops), law_slopes,
                       (*(event.direction for event in watched), *at_limits.directions), contacts, laws, tuple(table.clocks),
-                      lambda begun: bound(begun)[:2], None, len(at_limits.directions), at_limits.stops, at_limits.loads)
+                      lambda begun: bound(begun)[:2], None, at_limits.sizes, at_limits.stops, at_limits.loads)
     if not initial:
         return Compiled(problem, contact_names, (*table.notes, *doubts))
     problem, notes = _begun(scenario, problem)

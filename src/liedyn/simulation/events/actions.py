@@ -21,6 +21,7 @@ from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump, point_rows
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
+from liedyn.simulation.joint_limits.hard_stops import impacted, normals
 from liedyn.simulation.joint_limits.stops import Stop as JointStop
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
@@ -46,10 +47,10 @@ class Actions:
         for event in events:
             self._check_names(event, carrying)
 
-    def do(self, moment: Moment, event: Event, t: float, expression=None, seen: bool = True) -> Moment:
+    def do(self, moment: Moment, event: Event, t: float, expression=None, seen: bool = True, rested=()) -> Moment:
         """expression(moment): the motion of the event's expression; None: it has none. seen: whether it has exceeded its rounding
-        since the event happened before."""
-        self.expression, self.seen = expression, seen
+        since the event happened before. rested: stops at which coordinates rested until now."""
+        self.expression, self.seen, self.rested = expression, seen, rested
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, t, event)
@@ -134,22 +135,47 @@ class Actions:
                 raise ScenarioError(f"event {event.name} at t = {t:.9g} s: the motion of {action.coordinate} is prescribed, so "
                                     "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
             def becomes(e: float) -> Moment:
-                return collided(moment, problem, np.eye(self.model.nv)[[k]], -e * moment.v[[k]], {k})
+                return self._struck(moment, -np.sign(moment.v[k]) * np.eye(self.model.nv)[k], e, {k})
             after = becomes(action.restitution)
+            if self._leaves(moment, after, event):
+                return moment
             ends = self._accumulates(moment, after, t, event)
             if action.restitution > 0.0 and not ends:
                 self._note_passing(moment, after, t, event)
                 return after
-            return self._close_contact(becomes(0.0), k, 0.0 if ends else float(np.sign(moment.v[k])), t, event)
+            came = 0.0 if ends and self._creeps(moment) else float(np.sign(moment.v[k]))
+            return self._close_contact(becomes(0.0), k, came, t, event)
         row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
         after = moment
         if approach < 0.0:
-            after = collided(moment, problem, row[None], np.array([-action.restitution * approach]))
+            after = self._struck(moment, row, action.restitution)
         if self._accumulates(moment, after, t, event) if approach < 0.0 else self._presses(moment, event):
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return after
+
+    def _struck(self, moment: Moment, row, restitution: float, moved=()) -> Moment:
+        """After an impact by which a row of the velocity, less than zero, is reversed; at once with those by which coordinates that
+        rest at stops stay outside of them."""
+        problem = self.modes.problem
+        if not row @ moment.v:
+            return moment
+        pressed = [stop for stop in self.rested if not problem.prescribed[stop.coordinate]]
+        rows, e = np.vstack([row, normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
+        return impacted(moment, problem, rows, e, moved)
+
+    def _leaves(self, before: Moment, after: Moment, event: Event) -> bool:
+        """Whether the event's expression, on which the impact acts, is on its way back already: another impact has turned it."""
+        motion = self.expression and self.expression(before)
+        if not motion or event.direction * motion.rate >= 0.0 or hidden(motion.rate, motion.curvature, motion.bound):
+            return False
+        return bool(abs(motion.rate - self.expression(after).rate) > _UNCHANGED * abs(motion.rate))
+
+    def _creeps(self, moment: Moment) -> bool:
+        """Whether the event's expression arrives at zero as slowly as what rests there."""
+        motion = self.expression and self.expression(moment)
+        return bool(motion and hidden(motion.rate, motion.curvature, motion.bound))
 
     def _presses(self, moment: Moment, event: Event) -> bool:
         """Whether the event's expression rests at zero and is on its way beyond."""
@@ -166,9 +192,9 @@ class Actions:
         if abs(came.rate - leaves.rate) <= _UNCHANGED * max(abs(came.rate), abs(leaves.rate)) and before.v.any():
             return False                                       # the condition is elsewhere
         duration, bound = self.modes.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))
-        still = leaves.rate * leaves.curvature >= 0.0 and hidden(leaves.rate, leaves.curvature, bound)
-        turned = came.rate * leaves.rate <= 0.0 or hidden(came.rate, leaves.curvature, bound)
-        return bool(turned and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
+        none = hidden(leaves.rate, leaves.curvature, bound)
+        still, turned = none and leaves.rate * leaves.curvature >= 0.0, came.rate * leaves.rate <= 0.0
+        return bool((turned or none or hidden(came.rate, leaves.curvature, bound)) and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
 
     def _note_passing(self, before: Moment, after: Moment, t: float, event: Event) -> None:
         """An impact that changes the rate of its own expression, but not its sign: a stop that moves passes the joint."""
@@ -191,9 +217,13 @@ class Actions:
                                    "ball or free joint cannot rest at a stop (stop the run or go to another phase)")
         side = came or float(np.sign(evaluated(self.modes.problem, t, moment.q, v).a[k])) or 1.0
         self.closed.append(JointStop(name, k, place, int(side), float(moment.q[place]), True))
-        self.modes.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
-                                    f"{name} rests there as long as its force presses it on")
         return replace(moment, v=v)
+
+    def note_closed(self, closed, event: Event, t: float) -> None:
+        """Of stops that impacts have left coordinates at."""
+        for stop in closed:
+            self.modes.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
+                                        f"{stop.name} rests there as long as its force presses it on")
 
     def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
         modes = self.modes

@@ -34,7 +34,7 @@ from liedyn.integrators.problem import (
 )
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
-from liedyn.integrators.zero_crossings import comes_back, rounding_bound, sign_after, turns_at_once, zero_at_start
+from liedyn.integrators.zero_crossings import comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
 from liedyn.io.scenarios.events import Event, Impact
 from liedyn.io.scenarios.scenario import Scenario
@@ -309,14 +309,31 @@ class Timeline:
             last = self.modes.last.get(event.name, -math.inf)
             if self._is_over(event) or (event.debounce and now.t - last < event.debounce):
                 continue
-            before = self._sides(now)
+            before, pressed = self._sides(now), self._pressed_in(now)
             now = self._act(now, event)
-            passed = jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions)
+            passed = (*jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions),
+                      *(self._pressed_in(now) - pressed))
             waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
             if len(self.occurrences) - first > _MANY:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
                                        "(forces jump back and forth across its value)")
         return now
+
+    def _pressed_in(self, now: Start) -> set[int]:
+        """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest: an impact elsewhere
+        may drive a body into its stop again, and a body may be released where it lies."""
+        found = set()
+        for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
+            if k < 0 or self._is_over(event) or not any(isinstance(action, Impact) for action in event.actions):
+                continue
+            motion = self._expression(int(k), now, derivatives=False)
+            if abs(motion.value) > max(motion.bound, 2.0 * abs(self._at_zero.get(e, 0.0))):
+                continue
+            motion, way = self._expression(int(k), now), event.direction or (0.0 if now.signs is None else -now.signs[e])
+            rests = hidden(motion.rate, motion.curvature, motion.bound)
+            if way * (motion.curvature if rests else motion.rate) > 0.0:
+                found.add(e)
+        return found
 
     def _sides(self, now: Start) -> np.ndarray:
         return sides(self.modes.problem, now, self._of_forces, self.controller)
@@ -330,12 +347,14 @@ class Timeline:
         since, rested = now.t - modes.last.get(event.name, -math.inf), modes.mode.resting
         modes.last[event.name] = now.t
         modes.change(resting=())
-        moment = self.actions.do(before, event, now.t, *self._expression_after(event, now))
+        moment = self.actions.do(before, event, now.t, *self._expression_after(event, now), rested)
         if event.name in modes.problem.clocks:
             phase = modes.phases.get(modes.mode.phase)
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
-        moment = self._settled(moment, now.t, (*rested, *self.actions.take_closed()))
+        closed = self.actions.take_closed()
+        moment = self._settled(moment, now.t, (*(stop for stop in rested if moment.q[stop.q] == before.q[stop.q]), *closed))
+        self.actions.note_closed([stop for stop in closed if stop in modes.mode.resting], event, now.t)
         self.actions.count_short(event, since, before)
         if event.once:
             self._done.add(event.name)
@@ -377,7 +396,7 @@ class Timeline:
         met = [guards[k - len(self.watched)] for k in now.fired if k >= len(self.watched)]
         now = replace(now, fired=tuple(k for k in now.fired if k < len(self.watched)))
         released = [stop for stop in met if stop in resting]
-        hits = [stop for stop in met if stop not in resting]
+        hits, pressed = [stop for stop in met if stop not in resting], self._pressed_in(now)
         if released:
             resting = tuple(stop for stop in resting if stop not in released)
             modes.change(resting=resting)
@@ -388,7 +407,9 @@ class Timeline:
         after = self._settled(before, now.t, resting, hits)
         if hits or after.impulse.any():
             pushed = hits or [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
-            return self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
+            now = self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
+            struck = self._pressed_in(now) - pressed
+            return replace(now, fired=tuple(sorted({*now.fired, *struck})))
         return replace(now, q=after.q, v=after.v)
 
     def _settled(self, moment: Moment, t: float, rested, hits=()) -> Moment:

@@ -66,22 +66,23 @@ class HardStops:
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
         """
         known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
+        resting = [stop for stop in resting if self._is_at(stop, moment.q, _BEYOND)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
+        held = tuple(stop for stop in resting if stop not in acting)                           # until it is released
         at = [stop for stop in acting if stop in hits or stop in resting or self._is_at(stop, moment.q)]
-        self._refuse_beyond([stop for stop in acting if stop not in at], moment.q, t)
+        self._refuse_beyond([stop for stop in acting if stop in self.stops and stop not in at], moment.q, t)
         if not at:
-            return moment, ()
+            return moment, held
         q, came, ends = moment.q.copy(), moment.v, {stop for stop in at if stop in resting}
         for stop in at:
             q[stop.q] = stop.limit
             if stop in hits and self._comes_to_an_end(stop, came, t):
                 ends.add(stop)
         moment = replace(moment, q=q)
-        G, away, mobility, before = _normals(at, len(came)), _away(at, came), _mobility(moment, problem), moment
+        G, away, mobility, before = normals(at, len(came)), _away(at, came), _mobility(moment, problem), moment
         for _ in range(len(at) + 1):                           # impacts that accumulate together end together
             e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
-            p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
-            moment = collided(before, problem, G[p > 0.0], (-e * away)[p > 0.0]) if (p > 0.0).any() else before
+            moment = impacted(before, problem, G, e)
             short = [stop for stop in self._too_short(at, moment, t, problem) if stop not in ends]
             if not short:
                 break
@@ -89,10 +90,10 @@ class HardStops:
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
         moment = _stand(moment, at, grazing, max(np.abs(came).max(), np.abs(moment.v).max()))
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
-        return moment, self._pushing(moment, t, problem, still, mobility)
+        return moment, (*self._pushing(moment, t, problem, still, mobility), *held)
 
-    def _is_at(self, stop: Stop, q) -> bool:
-        return abs(q[stop.q] - stop.limit) <= _AT * max(stop.reach, abs(stop.limit))
+    def _is_at(self, stop: Stop, q, but_for: float = _AT) -> bool:
+        return abs(q[stop.q] - stop.limit) <= but_for * max(stop.reach, abs(stop.limit))
 
     def _refuse_beyond(self, stops, q, t: float) -> None:
         for stop in stops:
@@ -123,12 +124,19 @@ class HardStops:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
         if not still:
             return ()
-        G, free = _normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
+        G, free = normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
         response, away = G @ mobility @ G.T, G @ free
         f = _complementary(response, away)
         left = response @ f + away
         return tuple(stop for stop, x, push in zip(still, left, f, strict=True)
                      if push > 0.0 or x <= _PUSHES * np.abs(free).max())
+
+
+def impacted(moment: Moment, problem: Problem, G, e, moved=()) -> Moment:
+    """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
+    mobility, away = _mobility(moment, problem, moved), G @ moment.v
+    p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
+    return collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
 
 
 def _stand(moment, at, grazing, speed: float):
@@ -140,7 +148,7 @@ def _stand(moment, at, grazing, speed: float):
     return replace(moment, v=v)
 
 
-def _normals(stops, nv: int) -> np.ndarray:
+def normals(stops, nv: int) -> np.ndarray:
     """(m, nv): the directions away from the limits."""
     G = np.zeros((len(stops), nv))
     G[np.arange(len(stops)), [stop.coordinate for stop in stops]] = [-stop.side for stop in stops]
@@ -151,9 +159,9 @@ def _away(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def _mobility(moment: Moment, problem: Problem) -> np.ndarray:
-    """(nv, nv) inverse mass matrix of the motions that prescribed joints and constraints leave."""
-    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem)
+def _mobility(moment: Moment, problem: Problem, moved=()) -> np.ndarray:
+    """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
+    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem, moved)
     if not len(K):
         return W
     K = K / sizes_in(W @ K.T, K)[:, None]

@@ -104,12 +104,14 @@ class BoundStops(NamedTuple):
     watch        signals of the hard ones that no coordinate rests at
     directions   of the events of these, then of the stops that coordinates rest at: a limit is passed outwards; a stop would
                  pull, where it pushes inwards as it should
+    sizes        what the readings of these events are made of: a position, and the force of a stop
     loads        of the compliant ones
     """
 
     stops: Stops | None
     watch: tuple[int, ...]
     directions: tuple[int, ...]
+    sizes: tuple[float, ...]
     loads: np.ndarray
 
 
@@ -124,7 +126,7 @@ def guards_of(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...]) -> tupl
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
 
 
-def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table: SignalTable) -> BoundStops:
+def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table: SignalTable, model) -> BoundStops:
     """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
     compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
     hard, resting = guards_of(stops, level, resting)
@@ -135,8 +137,10 @@ def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table:
                   _integers(table.reserve(2, f"stop of {stop.name}") for stop in compliant),
                   _integers(stop.coordinate for stop in resting), _integers(table.reserve(1) for _ in resting),
                   np.zeros(len(level)))
+    sizes = [max(stop.reach, abs(stop.limit)) for stop in hard]
+    sizes += scales_of(model).of_forces(model.v_units[stop.coordinate] for stop in resting).tolist()
     return BoundStops(found if compliant or hard or resting else None, watch, tuple(stop.side for stop in (*hard, *resting)),
-                      np.array([stop.load for stop in compliant]))
+                      tuple(sizes), np.array([stop.load for stop in compliant]))
 
 
 # what a motion shows of them --------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def numbers_of_a_row(problem: Problem) -> int:
     """Time, state, accelerations, forces, wrenches, contacts, stops, energies, multipliers."""
     model = problem.model
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
-    stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + problem.guards
+    stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + len(problem.guards)
     tied = model.nc if problem.ties is not None else 0
     return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + stops + tied + 6
 

@@ -1,0 +1,138 @@
+"""Coordinates that rest at stops: several impacts at one time, forces that pull, and events that move or hold what rests."""
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+PUSH, PULL = 0.3, -0.3
+
+
+def slides(parent, child, axis=(0, 0, 1), **more):
+    return {"type": "prismatic", "parent": parent, "child": child, "axis": list(axis), **more}
+
+
+LIMITS = {"limits": {"lower": -0.5, "upper": 0.5}}
+ROBOTS = {
+    "slider": {"gravity": [0, 0, 0], "links": {"a": {"mass": 1}}, "joints": {"a": slides("world", "a", **LIMITS)}},
+    "stack": {"links": {"a": {"mass": 1}, "b": {"mass": 2}},
+              "joints": {"a": slides("world", "a"), "b": slides("a", "b", limits={"lower": 0, "upper": 9})}},
+    "rod": {"links": {"x": {}, "z": {}, "b": {"mass": 1, "inertia": [0, 1 / 12, 1 / 12]}},
+            "joints": {"x": slides("world", "x", (1, 0, 0)), "z": slides("x", "z"),
+                       "r": {"type": "continuous", "parent": "z", "child": "b", "axis": [0, -1, 0]}}}}
+
+
+def impact(joint, value, direction, restitution, **more):
+    return {"when": f"q({joint})", "value": value, "direction": direction,
+            "do": {"impact": {"joint": joint, "restitution": restitution}}, **more}
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(robot: str, **scenario):
+        path = tmp_path / f"{robot}.yaml"
+        path.write_text(json.dumps({"name": robot, **ROBOTS[robot]}))
+        return ld.run_scenario({"robot": str(path), "output_step": 0.1, **scenario})
+
+    return run
+
+
+STOPS = {"event": {"events": {"hit": impact("a", 0.5, "rising", 0)}}, "hard stop": {"limits": "hard"}}
+METHODS = pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+
+
+@METHODS
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("force", [0.0, -1e-3, PULL, PUSH])
+def test_an_impact_without_rebound_ends_at_rest_or_leaves_by_the_force(run, stop, force, method):
+    result = run("slider", duration=1, initial={"v": {"a": 1}}, joints={"a": {"torque": force}}, integrator={"method": method},
+                 **STOPS[stop])
+    speed = math.sqrt(1 + force)
+    t = 1 - (0.5 * 2 / (1 + speed))
+    expected = (0.5 + min(force, 0.0) * t**2 / 2, min(force, 0.0) * t)
+    np.testing.assert_allclose([result.q[-1, 0], result.v[-1, 0]], expected, atol=1e-9)
+    assert any("rests there" in note for note in result.notes) == (stop == "event" and force >= 0)
+
+
+@METHODS
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("later", [0.0, -0.1])
+def test_a_force_that_ends_or_turns_lets_go(run, stop, later, method):
+    result = run("slider", duration=1, initial={"q": {"a": 0.5}}, joints={"a": {"torque": f"step(0.2 - t) + {later}*step(t - 0.2)"}},
+                 integrator={"method": method}, **STOPS[stop])
+    assert result.q[-1, 0] == pytest.approx(0.5 + later * 0.32, abs=1e-9)
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize(("given", "expected"), [
+    ({"q": {"a": 0.2}, "v": {"a": 0.1}}, 0.2 + 0.03 + 0.15 * 0.09), ({"q": {"a": 0.2}}, 0.2 + 0.15 * 0.09),
+    ({"v": {"a": -0.3}}, 0.5 - 0.09 + 0.15 * 0.09)])
+def test_set_moves_what_rests(run, stop, given, expected):
+    options = json.loads(json.dumps(STOPS[stop]))
+    options.setdefault("events", {})["move"] = {"at": 0.7, "do": {"set": given}}
+    result = run("slider", duration=1, initial={"v": {"a": 1}}, joints={"a": {"torque": PUSH}}, **options)
+    assert result.q[-1, 0] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("at", [0.7, None])
+def test_what_is_released_at_its_stop_rests_again(run, stop, at):
+    """Locked while it rests, or by the event of the impact itself."""
+    options = json.loads(json.dumps(STOPS[stop]))
+    lock = {"at": at} if at else {"when": "q(a)", "value": 0.5, "direction": "rising"}
+    options.setdefault("events", {}).update(lock={**lock, "do": {"lock": "a"}}, free={"at": 0.8, "do": {"unlock": "a"}})
+    result = run("slider", duration=1, initial={"v": {"a": 1}}, joints={"a": {"torque": PUSH}}, **options)
+    np.testing.assert_allclose([result.q[-1, 0], result.v[-1, 0]], [0.5, 0.0], atol=1e-12)
+
+
+def test_what_a_phase_releases_at_its_stop_rests(run):
+    result = run("slider", duration=1, gravity=[0, 0, -9.81],
+                 phases={"held": {"joints": {"a": {"prescribe": {"position": 0}}}}, "free": {}},
+                 events={"floor": impact("a", 0, "falling", 0.5, **{"in": "free"}), "go": {"at": 0.2, "do": {"phase": "free"}}})
+    assert np.abs(result.q).max() == 0
+
+
+@pytest.mark.parametrize("below", ["joint", "link"])
+@pytest.mark.parametrize("above", ["event", "hard stop"])
+@pytest.mark.parametrize("restitution", [0.5, 1.0])
+def test_what_rests_on_a_body_that_bounces_stays_on_it(run, below, above, restitution):
+    floor = impact("a", 0, "falling", restitution)
+    if below == "link":
+        floor = {"when": "z(a)", "direction": "falling", "do": {"impact": {"link": "a", "restitution": restitution}}}
+    rest = {"limits": "hard"} if above == "hard stop" else {}
+    events = {"floor": floor} | ({} if rest else {"on": impact("b", 0, "falling", 0)})
+    result = run("stack", duration=0.6, initial={"q": {"a": 1}}, joints={"b": {"torque": -1}}, events=events, **rest)
+    t = math.sqrt(2 / 9.81)
+    up, rest = restitution * 9.81 * t, 0.6 - t
+    np.testing.assert_allclose(result.q[-1], [up * rest - 9.81 / 2 * rest**2, 0.0], atol=1e-9)
+
+
+def ends(result) -> float:
+    return float((result.q[:, 1] - 0.5 * np.abs(np.sin(result.q[:, 2]))).min())
+
+
+def rod(tilt, restitution):
+    return {"duration": 1.2, "initial": {"q": {"z": 3.0, "r": tilt}}, "output_step": 0.01, "events": {
+        name: {"when": f"z(b, {x}, 0, 0)", "value": 2.5, "direction": "falling",
+               "do": {"impact": {"link": "b", "point": [x, 0, 0], "restitution": restitution}}}
+        for name, x in (("left", -0.5), ("right", 0.5))}}
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-12, 1e-9, 1e-3, 0.3])
+def test_no_end_of_a_rod_passes_its_floor(run, tilt):
+    result = run("rod", **rod(tilt, 1.0))
+    assert ends(result) > 2.5 - 1e-9 and len(result.events) >= 4
+    for restitution in (0.0, 0.5):
+        with pytest.raises(ld.ComputationError, match="nothing would hold it"):
+            run("rod", **rod(tilt, restitution))
+
+
+def test_an_impact_does_not_turn_back_what_leaves_its_stop(run):
+    """Two impacts of one joint at the same time: the second finds it on its way back."""
+    result = run("slider", duration=2, initial={"v": {"a": 0.8}},
+                 events={"one": impact("a", 0.4, "rising", 0.5), "two": impact("a", 0.4, "rising", 0.5)})
+    assert result.q.max() <= 0.4 + 1e-12 and result.v[-1, 0] == pytest.approx(-0.4)
