@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Coordinate, Joint, Link, Robot
+from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 from simulate.test_rollout_adjoint import differences
 
 QUADRUPED = "robots/quadruped.yaml"
@@ -135,3 +135,91 @@ def test_the_adjoint_includes_the_stiffness_that_the_weight_gives(worst):
     weightless = ld.rollout(falling(2.0, 0.0), [0.12, 0.1], [0.0, 0.0], **FALLING)
     with pytest.raises(ld.UsageError, match=r"no derivative by 'gravity.z': without gravity, the stiffness of contacts"):
         weightless.adjoint(d_q, parameters=["gravity.z"])
+
+
+def leg(base, joint="revolute"):
+    """A body, a leg and a toe; the body of a fixed base slides along z."""
+    links = tuple(Link(name, m, com=com, inertia=(0.02, 0, 0.001, 0.03, 0, 0.015)) for name, m, com in (
+        ("body", 2.0, (0.01, 0.0, 0.02)), ("leg", 1.0, (0.0, 0.0, -0.1)), ("toe", 0.3, (0.02, 0.0, -0.01))))
+    slide = (Joint("slide", "prismatic", "world", "body", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate(),)),)
+    hip, ankle = (Joint(name, joint, parent, child, Pose.from_xyz_rpy(xyz), axes=((0.0, 1.0, 0.0),) if joint != "ball" else (),
+                        coordinates=(Coordinate(damping=0.1),) * (3 if joint == "ball" else 1)) for name, parent, child, xyz in (
+        ("hip", "body", "leg", (0.1, 0.0, -0.05)), ("ankle", "leg", "toe", (0.0, 0.0, -0.2))))
+    return ld.build(Robot("leg", links, (*(slide if base == "fixed" else ()), hip, ankle), base, (0.3, 0.2, -9.81)))
+
+
+POINTS = {"sphere": {"sphere": {"radius": 0.02}, "at": [0.0, 0.0, -0.03]}, "box": {"box": [0.1, 0.06, 0.1]},
+          "points": [{"point": [0.03, 0.02, -0.05]}, {"point": [-0.03, 0.01, -0.05]}]}
+TOUCHING = {                                                           # height of the body where they are 2 to 4 mm deep
+    "body, sphere": (0.047, {"links": {"body": POINTS["sphere"]}}),
+    "leg, sphere": (0.097, {"links": {"leg": POINTS["sphere"]}}),
+    "toe, sphere": (0.297, {"links": {"toe": POINTS["sphere"]}}),
+    "toe, points": (0.297, {"links": {"toe": POINTS["points"]}}),
+    "toe, a point at 1 m": (1.247, {"links": {"toe": {"point": [0.0, 0.0, -1.0]}}, "creep": 1.0}),    # moments are forces there
+    "toe, box": (0.297, {"links": {"toe": POINTS["box"]}}),
+    "body and toe": (0.297, {"links": {"toe": POINTS["sphere"], "body": {"sphere": {"radius": 0.02}, "at": [0, 0, -0.28]}}}),
+    "toe on a plane of the body": (0.5, {"links": {"toe": POINTS["points"]}, "planes": {"table": {
+        "link": "body", "point": [0, 0, -0.297], "normal": [0, 0, 1]}}}),
+    "toe on body": (0.5, {"links": {"toe": POINTS["sphere"], "body": {"sphere": {"radius": 0.1}, "at": [0.1, 0, -0.398]}},
+                          "pairs": [["toe", "body"]]}),
+}
+
+
+METHODS = "rk4", "semi_implicit"
+
+
+def touching(model, where, rng):
+    """A configuration near the neutral one, and the contacts."""
+    height, contacts = TOUCHING[where]
+    q = model.neutral()
+    q[2 if model.nq > 6 else 0] = height
+    return ld.integrate(model, q, 0.002 * rng.uniform(-1, 1, model.nv)), {"creep": 0.05} | contacts
+
+
+@pytest.mark.parametrize(("where", "material", "base", "method"), [
+    *((where, "sink", base, METHODS[(i + k) % 2])
+      for i, base in enumerate(("fixed", "floating")) for k, where in enumerate(TOUCHING)),
+    *(("toe, sphere", material, "floating", method) for material, method in (
+        ("sink", "semi_implicit"), ("stiffness", "rk4"), ("stiffness", "semi_implicit")))])
+def test_derivatives_with_contacts_of_any_link(where, material, base, method, worst):
+    """With respect to masses, gravity, the initial state and joint forces, against differences."""
+    model, steps, rng = leg(base), 8, np.random.default_rng(3)
+    q, contacts = touching(model, where, rng)
+    v, tau = 0.05 * rng.standard_normal(model.nv), 0.1 * rng.standard_normal((steps, model.nv))
+    options = {"dt": 2e-4, "steps": steps, "method": method,
+               "contacts": contacts | ({"sink": 0.005} if material == "sink" else {"stiffness": 6e4})}
+    x, (d_q, d_v) = rng.standard_normal((3, steps, model.nv)), rng.standard_normal((2, steps + 1, model.nv))
+    first = ld.rollout(model, q, v, tau, **options)
+    pushes, free = first.contacts.force > 0.5, first.contacts.force == 0.0
+    assert (pushes.all(axis=0) | free.all(axis=0)).all() and pushes.any()           # differences meet no beginning of a contact
+    links, gravity = ["body", "leg", "toe"], np.array(model.gravity)
+    found = first.adjoint(d_q, d_v, [*(f"mass.{link}" for link in links), *(f"gravity.{axis}" for axis in "xyz")])
+
+    def cost(model=model, q=q, v=v, tau=tau):
+        run = ld.rollout(model, q, v, tau, **options)
+        return (d_q * ld.difference(model, first.q, run.q)).sum() + (d_v * run.v).sum()
+    of_masses = [lambda e, link=link, m=m: cost(model.with_changes(mass={link: m + e}))
+                 for link, m in zip(links, (2.0, 1.0, 0.3), strict=True)]
+    of_gravity = [lambda e, axis=axis: cost(model.with_changes(gravity=gravity + e * axis)) for axis in np.eye(3)]
+    pairs = {"masses": (found.parameters[:3], [differences(f) for f in of_masses]),
+             "gravity": (found.parameters[3:], [differences(f) for f in of_gravity]),
+             "q0": (found.q0 @ x[0, 0], differences(lambda e: cost(q=ld.integrate(model, q, e * x[0, 0])), 1e-5)),
+             "v0": (found.v0 @ x[1, 0], differences(lambda e: cost(v=v + e * x[1, 0]))),
+             "tau": ((found.tau * x[2]).sum(), differences(lambda e: cost(tau=tau + e * x[2])))}
+    name = f"{where}, {material}, {base}, {method}"
+    for what, (rate, expected) in pairs.items():
+        assert worst(f"adjoint with contacts of any link: {what}", np.abs(np.subtract(rate, expected)).max()
+                     / np.abs(expected).max(), name) < 1e-7                             # the rounding of differences: 1e-8
+
+
+def test_the_adjoint_of_variants_with_sink_is_that_of_each(worst):
+    models, rng = [leg("floating").with_changes(mass={"leg": m}) for m in (0.5, 2.0)], np.random.default_rng(4)
+    q, contacts = touching(models[0], "toe, a point at 1 m", rng)
+    options = {"dt": 2e-4, "steps": 8, "method": "semi_implicit", "contacts": contacts | {"sink": 0.005}}
+    d_v = rng.standard_normal((2, 9, models[0].nv))
+    found = ld.rollout(ld.Variants(models), q, np.zeros(models[0].nv), **options).adjoint(None, d_v)
+    for k, model in enumerate(models):
+        expected = ld.rollout(model, q, np.zeros(model.nv), **options).adjoint(None, d_v[k])
+        for what in ("q0", "v0", "tau"):
+            x, y = getattr(found, what)[k], getattr(expected, what)
+            assert worst("adjoint of variants with contacts", np.abs(x - y).max() / np.abs(y).max(), what) < 1e-11

@@ -51,7 +51,7 @@ def _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, 
     work.V[:] = bodies.V
     tau[prescribed] = force[prescribed]
     still, at = tree._replace(dV0=zeros(6)), q.copy()                                      # the arrays are written to later
-    given = [*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part if isinstance(x, Recorded))]
+    given = _without_signs([*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part)])
     ends = [*given, *a[free]]
 
     def back(shares):
@@ -63,6 +63,12 @@ def _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, 
         return [*((given_tau[k], x[k]) for k in free), *((y, of_forces(y)) for y in given)]
     tape.solved |= dict.fromkeys((x.k for x in a[free]), Solution(a[free], back))
     return deficit
+
+
+def _without_signs(given) -> list[Recorded]:
+    """Of the recorded numbers x in place of -x, as operations read them, and each once: two numbers may be one operation."""
+    recorded = (-x if x.negated else x for x in given if isinstance(x, Recorded))
+    return list({x.k: x for x in recorded}.values())
 
 
 def _longest(tree) -> int:
