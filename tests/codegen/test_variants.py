@@ -100,3 +100,45 @@ def test_one_state_was_computed_for_robot_0_alone_where_that_had_a_line_for_it(f
     getattr(ld, function)(models[0], *one)
     with pytest.raises(ld.ShapeError, match="there are 11 variants; found one state"):
         getattr(ld.Variants(models), function)(*one)
+
+
+def in_turn(robot, key):
+    """Three robots: one without, one with passive forces or an armature in the first coordinate, one in the last."""
+    model = ld.build(robot)
+    zero = dict.fromkeys(model.v_names, 0.0)
+    bare = model.with_changes(damping=zero, friction=zero, armature=zero, stiffness=zero)
+    return [bare, *(bare.with_changes(**{key: {name: 0.3}}) for name in (model.v_names[0], model.v_names[-1]))]
+
+
+@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("key", ["damping", "friction", "armature", "stiffness"])
+def test_what_acts_in_one_robot_may_be_zero_in_another(key, first, code, monkeypatch, worst):
+    models = in_turn(ROBOTS["universal"], key)
+    models = [*models[first:], *models[:first]]
+    q, v, a, tau = (x[:3] for x in state(model_of("universal"), 2, (3,)))
+    variants = ld.Variants(models)
+    for function, arrays in (("inverse_dynamics", (q, v, a)), ("forward_dynamics", (q, v, tau))):
+        monkeypatch.setenv("LIEDYN_CODE", code)
+        found = getattr(variants, function)(*arrays)
+        monkeypatch.setenv("LIEDYN_CODE", "loops")
+        each = [getattr(ld, function)(model, *(x[k] for x in arrays)) for k, model in enumerate(models)]
+        copies = [getattr(ld, function)(variants.robot(k), *(x[k] for x in arrays)) for k in range(3)]
+        assert np.abs(each[0] - getattr(ld, function)(models[1], *(x[0] for x in arrays))).max() > 1e-6
+        for k, expected in enumerate(each):
+            for name, x in (("variants", found[k]), ("robot", copies[k])):
+                assert worst(f"{name} with and without {key} by {code}", relative(x, expected), function) < 1e-12
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("key", ["damping", "friction", "armature"])
+@pytest.mark.parametrize("name", ["double_pendulum", "four_bar"])
+def test_rollouts_with_what_acts_in_one_robot_alone(name, key, first, worst):
+    models = in_turn(ld.load_description(f"robots/{name}.yaml"), key)
+    models = [*models[first:], *models[:first]]
+    q = ld.project_configuration(models[0], np.full(models[0].nq, 0.3)) if models[0].nc else [0.3, -0.2]
+    options = {"v0": np.zeros(models[0].nv), "dt": 2e-4, "steps": 100}
+    found = ld.rollout(ld.Variants(models), q, **options)
+    each = np.array([ld.rollout(model, q, **options).q for model in models])
+    assert np.abs(each[0, -1] - each[1, -1]).max() > 1e-6
+    assert worst(f"rollouts of variants with and without {key}", relative(found.q, each), name) < 1e-11

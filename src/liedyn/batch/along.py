@@ -23,13 +23,12 @@ from liedyn.batch.chunk import Bench, Table, by_loops_of
 from liedyn.batch.expressions import as_written
 from liedyn.batch.motions import RunsMotion, robots_of_rows
 from liedyn.dynamics.calling.threads import at_most
-from liedyn.dynamics.variants import Variants
+from liedyn.dynamics.variants import Variants, common_index
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
 from liedyn.io.sweep import AlongJob
 from liedyn.model.model import Model
 
 _KEPT = 16                                   # trajectories whose runs go together
-_PASSIVE = slice(4, 6)                       # of Model.index: whether there are springs, damping or friction, and friction
 
 
 def along(job: AlongJob, run: AlongRun) -> Along:
@@ -173,10 +172,8 @@ class RunsTogether:
             model = self.binding.bind(values).model
         except LiedynError:
             return None
-        index = model.index.copy()
-        index[_PASSIVE] |= self.model.index[_PASSIVE]          # zeros compute the same
-        alike = model.v_names == self.model.v_names and model.link_names == self.model.link_names
-        return model.constants if alike and np.array_equal(index, self.model.index) else None
+        index = common_index(self.model, model)
+        return model.constants if index is not None and np.array_equal(index, self.model.index) else None
 
     def motion(self, constants: np.ndarray) -> RunsMotion:
         """Of robots with these constants; one for all where they are the same."""

@@ -16,12 +16,16 @@ from liedyn.dynamics.closed_forms import coriolis
 from liedyn.dynamics.derivatives import first_derivatives
 from liedyn.errors import ModelError, NameLookupError, ShapeError
 from liedyn.jit import prepare
+from liedyn.joints.kinds import BARE
+from liedyn.joints.tree import tree_of
 from liedyn.kernels import checks
 from liedyn.model.constraints import geometry_of, loop_machine
 from liedyn.model.model import Model
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_PASSIVE = slice(4, 6)       # of Model.index: whether there are springs, damping or friction, and friction
 
 
 class _OfEach(Generic[P, R]):
@@ -49,7 +53,7 @@ class _OfEach(Generic[P, R]):
 
 class Variants:
     """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity; not
-    in loops and couplings.
+    in loops and couplings. Springs, damping, friction and armature may be zero in some of them.
 
     Its methods are functions of the package without their first argument: dynamics, their first derivatives, mass matrices,
     poses, twists, Jacobians, energy, momentum. State k of a batch is that of robot k, so each array has as many states as there
@@ -97,16 +101,19 @@ class Variants:
     def __init__(self, models: Sequence[Model]):
         if not models:
             raise ModelError("variants of no robot", expected="at least one model")
-        self.model = first = models[0]
+        first = self.model = models[0]
         for k, other in enumerate(models):
-            names = other.v_names == first.v_names and other.link_names == first.link_names
-            if not (names and np.array_equal(other.index, first.index)):
+            index = common_index(self.model, other)
+            if index is None:
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
             if not (np.array_equal(other.loop_index, first.loop_index)
                     and np.array_equal(*(geometry_of(model.loop_constants, len(model.constraints)) for model in (other, first)))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
                                  expected="the same in all variants, which differ in numbers of links and joints alone")
+            if not np.array_equal(index, self.model.index):
+                machine = loop_machine(index, first.constants, first.loop_index, first.loop_constants)
+                self.model = first._copy(index=index, loop_machine=machine)
         constants = np.array([model.constants for model in models])
         different = np.flatnonzero((constants != constants[0]).any(axis=0))
         self._places = tuple(map(int, different))
@@ -175,6 +182,20 @@ class Variants:
             if code:
                 return code
         return checks.OK
+
+
+def common_index(one: Model, other: Model) -> Array | None:
+    """`Model.index` for both robots: springs, damping, friction and armature act where one of them has them, since zeros compute
+    the same. None if links, joints or their types differ."""
+    if one.v_names != other.v_names or one.link_names != other.link_names or one.index.size != other.index.size:
+        return None
+    found = [one.index.copy(), other.index.copy()]
+    passive = found[0][_PASSIVE] | found[1][_PASSIVE]
+    marks = [tree_of.py_func(x, model.constants).marks for x, model in zip(found, (one, other), strict=True)]
+    bare = marks[0] & marks[1] & BARE
+    for x, mark in zip(found, marks, strict=True):
+        x[_PASSIVE], mark[:] = passive, mark & ~BARE | bare
+    return found[0] if np.array_equal(*found) else None
 
 
 FUNCTIONS = tuple(name for name, value in vars(Variants).items() if isinstance(value, _OfEach))
