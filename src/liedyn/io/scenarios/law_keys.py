@@ -124,8 +124,8 @@ CONTROL = Keys("control", (
         "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
         missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=OF_JOINTS,
         example={"motor1": "0.5*sin(t)"}),
-    Key("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]", kinds=TRACKING,
-        example=20),
+    Key("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
+        kinds=TRACKING, example=20),
     Key("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())), "instead of `bandwidth`: a list of "
         "negative poles [1/s], four for `feedback_linearization` and two for the others", kinds=TRACKING, example=[-20, -25]),
     Key("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
@@ -142,7 +142,8 @@ CONTROL = Keys("control", (
     Key("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
         kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
     Key("about", ABOUT, "with `law: state_feedback`: the state about which the gain holds, `q` and `v` by joint; what is not "
-        "listed is neutral", required=True, kinds=("state_feedback",), missing="the state about which the gain holds: q and v by joint",
+        "listed is neutral", required=True, kinds=("state_feedback",),
+        missing="the state about which the gain holds: q and v by joint",
         example={"q": {"elbow": 0.5}})), kind="law", one_of=(POLES,), what="the law {}", how=_control)
 
 LIMIT = Number(above=0)
