@@ -523,7 +523,7 @@ def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
     done = subprocess.run([sys.executable, "-c", SLOW.format(ask=ask)], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)},
                           capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "" and len(done.stderr.splitlines()) == lines, done.stderr
-    assert all(line.startswith(f"liedyn: compiling for this processor; a first run takes {code_cache.TAKES};")
+    assert all(line.startswith(f"liedyn: {code_cache.FIRST_RUN}: {code_cache.TAKES};")
                for line in done.stderr.splitlines())
 
 
@@ -532,6 +532,7 @@ def test_messages_and_documents_say_the_same_of_first_runs():
     root = Path(__file__).parents[1]
     texts = [LOADING, *((root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md"))]
     assert all(code_cache.TAKES in text for text in texts)
+    assert all(code_cache.FIRST_RUN in text.replace("The first run", "the first run") for text in texts)
 
 
 # Forks

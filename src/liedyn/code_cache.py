@@ -145,10 +145,10 @@ class _Notice:
     def _say(self) -> None:
         self._said = True
         logging.getLogger("liedyn.compile").warning(
-            "liedyn: compiling for this processor; a first run takes %s; later runs load the code from %s (`liedyn warmup` "
-            "compiles beforehand)", TAKES, root())
+            "liedyn: %s: %s; later runs load the code from %s (`liedyn warmup` compiles in advance)", FIRST_RUN, TAKES, root())
 
 
+FIRST_RUN = "the first run compiles code for this processor"
 TAKES = "5 to 25 s, with some methods 1 to 3 minutes"      # measured: docs/running.md#cache-of-compiled-code
 DELAY = 2.0                             # s of compilation before anything is said
 PATIENCE = 120.0                        # s to wait for another process that compiles the same

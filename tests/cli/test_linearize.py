@@ -127,7 +127,7 @@ def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
     stage = progress.Progress.stage
     monkeypatch.setattr(progress.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
     ok("swing.yaml", "--equilibrium", "--verify", "--no-plots")
-    compiling = "(the first run compiles the kernels)"
+    compiling = "(the first run compiles code for this processor)"
     assert stages == [f"simulating up to the instant {compiling}", f"looking for an equilibrium {compiling}",
                       f"linearizing {compiling}", "comparing with differences", "writing results"]
 

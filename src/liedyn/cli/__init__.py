@@ -108,7 +108,8 @@ def main():
     liedyn inverse runs/panda_hybrid/trajectory.csv    compute joint forces along a motion
     liedyn info robots/panda.yaml                      show the content of a robot file
 
-    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed.
+    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed,
+    130 interrupted, 143 ended by SIGTERM.
     """
     from liedyn.dynamics.calling.cores import cores
 

@@ -33,10 +33,11 @@ def along_command(short_help: str, *options: Callable) -> Callable:
 
             # only now: Numba takes half a second to import
             from liedyn.analyse.along.robot_of_file import comments_for, robot_of
+            from liedyn.code_cache import FIRST_RUN
 
             model, notes = robot_of(motion, robot, base=base, strict=strict)
             console.robot(model)
-            with console.progress.stage("computing (the first run compiles the kernels)"):
+            with console.progress.stage(f"computing ({FIRST_RUN})"):
                 result = compute(model, motion, **own, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
             if motion.header.get("attached"):

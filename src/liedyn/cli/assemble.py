@@ -39,12 +39,13 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
         check_output(output, force=force)
 
     from liedyn.analyse.assembled_state import assembled_state
+    from liedyn.code_cache import FIRST_RUN
     from liedyn.loading import read_model
     from liedyn.report.texts.assembly_text import assembly_notes, assembly_text, plain_assembly, write_assembly
 
     model = read_model(robot, base=base, loops=loops, strict=strict)
     console.robot(model)
-    with console.progress.stage("assembling (the first run compiles the kernels)"):
+    with console.progress.stage(f"assembling ({FIRST_RUN})"):
         state = assembled_state(model, q, v, keep, drive, seed=seed)
     console.say(assembly_text(state))
     console.notes(assembly_notes(state))

@@ -44,9 +44,10 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
         check_output(output, force=force)
 
     from liedyn.analyse.identification.identify import parameters_of
+    from liedyn.code_cache import FIRST_RUN
     from liedyn.report.texts.parameter_text import parameter_text, plain_parameters, weak_notes, write_parameters
 
-    with console.progress.stage("computing (the first run compiles the kernels)"):
+    with console.progress.stage(f"computing ({FIRST_RUN})"):
         found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
                               smooth=smooth or "auto", tolerance=tolerance)
     console.robot(found.model)

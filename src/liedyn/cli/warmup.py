@@ -17,7 +17,7 @@ def warmup(robot, what, as_json, console):
     """Compile functions for this processor and store the code in the cache, so that later runs need not compile it: for
     container images, for CI, before a demonstration.
 
-    The code is the same for all robots. The environment variable LIEDYN_CACHE_DIR selects the folder of the cache.
+    Most of the code is the same for all robots. The environment variable LIEDYN_CACHE_DIR selects the folder of the cache.
 
     \b
     Example:  liedyn warmup

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.arrays import Array, Mask
-from liedyn.code_cache import TAKES
+from liedyn.code_cache import FIRST_RUN, TAKES
 from liedyn.dynamics.calling.annotations import Controller
 from liedyn.errors import ComputationError, Interrupted, LiedynError, warn
 from liedyn.immutable import Immutable, read_only_property
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from liedyn.simulation.events.stretches import Occurrence
     from liedyn.simulation.records.rows import Rows
 
-LOADING = f"loading the compiled kernels (the first run compiles them: {TAKES})"
+LOADING = f"loading the compiled code ({FIRST_RUN}: {TAKES})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
 

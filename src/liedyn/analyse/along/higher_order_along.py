@@ -15,6 +15,7 @@ from liedyn.analyse.along.derived_error import UNRELIABLE, mend, percent
 from liedyn.analyse.along.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
 from liedyn.analyse.along.recorded_checks import recorded_limit_notes, unwrapped
 from liedyn.analyse.along.recorded_motion import Along, header_along, naming, positions_of, prescribed_of, require_forces
+from liedyn.code_cache import FIRST_RUN
 from liedyn.dynamics.series.higher_order import (
     higher_order_forward_dynamics,
     higher_order_hybrid_dynamics,
@@ -115,7 +116,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     def result_of(fit: Fit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
         with progress.stage("deriving what the file lacks"):
             state = _state(chains, t, fit)
-        with progress.stage("computing (the first run compiles the kernels)"):
+        with progress.stage(f"computing ({FIRST_RUN})"):
             return state, _compute(model, asked, state, progress)
 
     (state, found), *others = map(result_of, fits)

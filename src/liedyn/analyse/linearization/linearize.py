@@ -15,6 +15,7 @@ from liedyn.analyse.linearization.instant import Instant, Setup, completed, froz
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangent_system
+from liedyn.code_cache import FIRST_RUN
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.arguments import as_array, wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
@@ -193,15 +194,15 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         refuse_unmatched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
         if equilibrium:
             held(setup, hold)
-    with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
+    with progress.stage(f"simulating up to the instant ({FIRST_RUN})"):
         setup, t, q, v = state_at(setup, float(at), progress.update)
     notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
-        with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
+        with progress.stage(f"looking for an equilibrium ({FIRST_RUN})"):
             found = settle(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
         notes, setup = [*notes, *found.notes], replace(setup, integral=found.integral)
-    with progress.stage("linearizing (the first run compiles the kernels)"):
+    with progress.stage(f"linearizing ({FIRST_RUN})"):
         z = setup.integral
         rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
         here = instant(rest, t, q, v, u, z)

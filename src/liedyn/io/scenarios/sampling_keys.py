@@ -13,7 +13,7 @@ RATE = "rate", "period"
 def read_sampling(node: Node, duration: float, most: int) -> Sampling:
     """most: samples that a run may take."""
     given = node.mapping(SAMPLING)
-    chosen = only(node, given, RATE, "sampling", "neither", " and ", "rate: samples in a second, or period: seconds")[1]
+    chosen = only(node, given, RATE, "sampling", "neither", " and ", "rate: samples per second, or period: seconds")[1]
     values = SAMPLING.values(node)
     found = Sampling(**values.pop("quantization", {}), **values, place=node.place)
     if duration / found.interval > most:
@@ -35,7 +35,7 @@ QUANTIZATION = Keys("quantization", (
     Key("v", _BY_JOINT, "the same of measured velocities [rad/s or m/s]", 0, example=1e-3),
     Key("tau", _BY_JOINT, "the same of the torques that are put out [N m or N]", 0, example=0.01)))
 SAMPLING = Keys("sampling", (
-    Key("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples in a second [Hz]", example=1000),
+    Key("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
     Key("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
     Key("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample acts "
         "from the start", 0, example=5e-4),

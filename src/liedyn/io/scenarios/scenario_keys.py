@@ -109,7 +109,7 @@ SCENARIO = Keys("scenario", (
     Key("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
         example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
     Key("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
-        "`note`: they do not, and a note tells which are exceeded", "note", example={"mode": "compliant", "damping": 2}),
+        "`note`: they do not act, and a note lists the exceeded limits", "note", example={"mode": "compliant", "damping": 2}),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", by_name(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Key("external_forces", List(FORCE, words="forces"), "a list: see [external wrenches](#external-wrenches-and-actuators)",

@@ -109,7 +109,7 @@ CURVES = Keys("curve", (
         example=[[0, 0], [1, 0.4], [2, 0.1]]),
     Key("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
     Key("csv", CSV, "a column of a CSV"),
-    Key("from", Text(), "beside one of these: what its time begins with, `phase` (the present one) or the name of an event; "
+    Key("from", Text(), "time origin of the curve: `phase` (start of the current phase) or the name of an event; "
         "before an event, the curve has its first value", "the start of the run", example="phase")),
     one_of=(("quintic", "spline", "sine", "csv"),))
 SIGNAL = Either((Number(), Text(), CURVES), "signal", read_signal)

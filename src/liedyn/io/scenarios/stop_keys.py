@@ -61,12 +61,12 @@ def _stops(node: Node) -> LimitStops:
 LIMIT_STOPS = Keys("limit_stops", (
     Key("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
         "the limit", default_of(LimitStops, "mode"), example="hard"),
-    _of_mode("stiffness", Number(above=0, most=LARGEST), "of `compliant`: k [N m/rad or N/m]", "by `sink`", example=2000),
-    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST), "of `compliant`, instead of `stiffness`: depth at which a stop "
-             "carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m", example=0.01),
-    _of_mode("damping", Number(least=0, most=LARGEST), "of `compliant`: c [s/rad or s/m]", example=2),
-    _of_mode("restitution", Number(least=0, most=1), "of `hard`: speed after an impact, as a part of the speed before",
-             example=0.4),
+    _of_mode("stiffness", Number(above=0, most=LARGEST), "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`", example=2000),
+    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST), "with `mode: compliant`, instead of `stiffness`: depth at which "
+             "a stop carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m", example=0.01),
+    _of_mode("damping", Number(least=0, most=LARGEST), "with `mode: compliant`: c [s/rad or s/m]", example=2),
+    _of_mode("restitution", Number(least=0, most=1), "with `mode: hard`: ratio of the speed after an impact to the "
+             "speed before", example=0.4),
     Key("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
     kind="mode", what="{} stops", how=_stops)
 LIMITS = Either((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
