@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analyse.identification.weighted_fit import Solution
+from liedyn.analyse.identification.weighted_fit import Solution, fit
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 
 SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
 POWER = 2.33             # standard deviations beyond that: a torque so large is found in 99 of 100 fits
+_ROUNDS = 3              # of the smallest scale error that is found: it adds to the noise by which it is judged
 _INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
 _FREEDOM = 20            # least degrees of freedom left by all candidates together from which they judge the noise
 _FEWEST = 8              # degrees of freedom from which a residual is tested
@@ -82,8 +83,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
 
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
     measured torque; least (nv,): what is rounding, of torques [N m | N]."""
-    A = W[:, :, :-1] / found.noise[:, None]
-    residual = (W[:, :, -1] - W[:, :, :-1] @ found.x) / found.noise
+    residual = np.sqrt(np.mean((W[:, :, -1] - W[:, :, :-1] @ found.x) ** 2, axis=0))
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, t, axis=0)
@@ -94,8 +94,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
                    "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
         if k in q_of_v:
             signals["stiffness"] = q[:, q_of_v[k]]
-        C = low_pass(np.stack(list(signals.values()), axis=1)) / found.noise[k]
-        names, test = list(signals), _scores(A, found.root, residual[:, k], k, C, least[k] / found.noise[k])
+        C = low_pass(np.stack(list(signals.values()), axis=1))
+        names, test = list(signals), _scores(W, found, k, C, least[k])
         scores, moments, inflation = test.scores, test.explained, test.inflation
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
@@ -103,17 +103,17 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         significant = score > SIGNIFICANT
         gain, force = names.index("gain"), float(np.sqrt(np.mean(fitted[:, k] ** 2)))
         shifts[k], rescaled[k] = test.shifts[:, most] * significant, test.changes[:, gain]
-        material = max(_MATERIAL * force, float(least[k])) * np.sqrt(len(W)) / found.noise[k]
-        out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
+        material = max(_MATERIAL * force, float(least[k])) * np.sqrt(len(W))
+        out.append(JointFit(name, float(residual[k]), float(noise[k]), inflation,
                             _CAUSES[names[most]] if significant else "", score * significant, size * significant,
-                            force, test.found(gain, material), float(least[k])))
+                            force, _found_scale(W, found, k, C, gain, test, material, least), float(least[k])))
     return tuple(out), shifts, rescaled
 
 
 @dataclass(frozen=True, eq=False)
 class _Test:
     """Of candidates of one joint, each alone: coefficients in standard deviations (c,), standard deviations of the coefficients,
-    norms of what they explain of the residual, and of what a coefficient of 1 does; changes of the solution (b, c) by the
+    norms of what they explain of the residual, and of what a coefficient of 1 does [N m | N]; changes of the solution (b, c) by the
     candidate, and by a coefficient of 1; effective degrees of freedom, and the variance inflation of the residual."""
 
     scores: np.ndarray
@@ -136,11 +136,25 @@ class _Test:
         return float(max(by_noise, material / self.sizes[c]))
 
 
-def _scores(A, root, r, k: int, C, least: float) -> _Test:
-    """Test candidates C (n, c) for joint k against its residual r (n,).
+def _found_scale(W, found: Solution, k: int, C, gain: int, test: _Test, material: float, least) -> float:
+    """As `JointFit.scale`. A wrong scale takes weight from the joints that would show it: the fit is repeated with it."""
+    scale = test.found(gain, material)
+    for _ in range(_ROUNDS):
+        if not scale < 1.0:
+            return np.inf
+        wrong = W.copy()
+        wrong[:, k, -1] += scale * C[:, gain]
+        scale = max(scale, _scores(wrong, fit(wrong, least, found.sizes), k, C, least[k]).found(gain, material))
+    return scale
 
-    A (n, nv, b): weighted equations. The candidates act on joint k only, so that their inner products with residuals need its
-    rows only. The noise is judged by what all candidates together leave of the residual."""
+
+def _scores(W, found: Solution, k: int, C, least: float) -> _Test:
+    """Test candidates C (n, c) for joint k against its residual, of equations W (n, nv, b + 1).
+
+    The candidates act on joint k only, so that their inner products with residuals need its rows only. The noise is judged by
+    what all candidates together leave of the residual."""
+    A, root, noise = W[:, :, :-1] / found.noise[:, None], found.root, found.noise[k]
+    r, C, least = (W[:, k, -1] - W[:, k, :-1] @ found.x) / noise, C / noise, least / noise
     size = np.linalg.norm(C, axis=0)
     safe = np.where(size > 0.0, size, 1.0)
     C = C / safe
@@ -166,7 +180,7 @@ def _scores(A, root, r, k: int, C, least: float) -> _Test:
     scale = np.maximum(np.sqrt(power / freedom), least) * np.sqrt(inflation)
     deviations = np.where(clear, scale / (length * safe), np.inf)
     freedom = max(freedom / inflation, 1.0)
-    return _Test(_normal_scores(explained / scale, freedom), deviations, explained, length * safe,
+    return _Test(_normal_scores(explained / scale, freedom), deviations, explained, noise * length * safe,
                  root @ part * (explained / length), changes, freedom, variance_inflation(r))
 
 
