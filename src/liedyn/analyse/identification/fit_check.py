@@ -17,6 +17,7 @@ from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 SIGNIFICANT = 4.0        # standard deviations; for seven candidates of six joints, chance exceeds this in 1 of 400 fits
 POWER = 2.33             # standard deviations beyond that: a torque so large is found in 99 of 100 fits
 _ROUNDS = 3              # of the smallest scale error that is found: it adds to the noise by which it is judged
+_SETTLED = 1.05          # a round that adds less to that error ends them
 _INDEPENDENT = 1e-6      # least part of a candidate, by norm, that is independent of the regression's columns
 _FREEDOM = 20            # least degrees of freedom left by all candidates together from which they judge the noise
 _FEWEST = 8              # degrees of freedom from which a residual is tested
@@ -144,8 +145,10 @@ def _found_scale(W, found: Solution, k: int, C, gain: int, test: _Test, material
             return np.inf
         wrong = W.copy()
         wrong[:, k, -1] += scale * C[:, gain]
-        scale = max(scale, _scores(wrong, fit(wrong, least, found.sizes), k, C, least[k]).found(gain, material))
-    return scale
+        before, scale = scale, max(scale, _scores(wrong, fit(wrong, least, found.sizes), k, C, least[k]).found(gain, material))
+        if scale < _SETTLED * before:
+            break
+    return scale if scale < 1.0 else np.inf
 
 
 def _scores(W, found: Solution, k: int, C, least: float) -> _Test:
