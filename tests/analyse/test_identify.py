@@ -349,7 +349,7 @@ def test_a_wrong_scale_as_large_as_is_told_is_found(arm):
     found = []
     for seed in range(4):
         right = fitted(arm, arm[4], seed)
-        assert right.premise.startswith("values and deviations hold if the scales of the measured torques are right (tested to j1 ")
+        assert "hold if the scales of the measured torques are right (tested to j1 " in right.premise
         for k in range(3):
             scale = right.joints[k].scale
             assert 0.002 < scale < 0.5
@@ -432,7 +432,8 @@ def test_the_result_shows_names_values_deviations_and_what_is_reliable(gripper):
     fit = ld.identify(gripper, *excited(gripper, noise=1e-3, seconds=6.0)[:3], smooth=None)
     assert isinstance(fit, ld.Identification) and len(fit) == len(fit.names) == len(fit.values) == len(fit.verdicts) == 54
     lines = repr(fit).splitlines()
-    assert len(lines) == 56 and lines[-1].strip() == fit.premise and lines[0].startswith("Identification of 54 base parameters from ")
+    assert len(lines) == 56 and lines[0].startswith("Identification of 54 base parameters from ")
+    assert lines[-1].strip() == fit.premise
     for line, name, verdict, unit in zip(lines[1:-1], fit.names, fit.verdicts, fit.units, strict=True):
         assert line.split()[0] == name and unit in line and line.endswith(verdict.upper()) != (verdict == "reliable")
 

@@ -114,8 +114,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
 @dataclass(frozen=True, eq=False)
 class _Test:
     """Of candidates of one joint, each alone: coefficients in standard deviations (c,), standard deviations of the coefficients,
-    norms of what they explain of the residual, and of what a coefficient of 1 does [N m | N]; changes of the solution (b, c) by the
-    candidate, and by a coefficient of 1; effective degrees of freedom, and the variance inflation of the residual."""
+    norms of what they explain of the residual, and of what a coefficient of 1 does [N m | N]; changes of the solution (b, c) by
+    the candidate, and by a coefficient of 1; effective degrees of freedom, and the variance inflation of the residual."""
 
     scores: np.ndarray
     deviations: np.ndarray

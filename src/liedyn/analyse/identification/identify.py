@@ -112,7 +112,8 @@ class Identification(Immutable):
         rest = [joint.joint for joint in self.joints if not joint.scale < 1.0]
         known = "; ".join([*([f"tested to {listed(tested, 6)}"] if tested else []),
                            *([f"not tested: {listed(rest, 6)}"] if rest else [])])
-        return f"values and deviations hold if the scales of the measured torques are right ({known}; a common scale cannot be tested)"
+        return (f"values and deviations hold if the scales of the measured torques are right ({known}; a common scale cannot be "
+                "tested)")
 
     def __len__(self) -> int:
         return len(self.values)

@@ -22,7 +22,8 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
 
     whole: however long its lines become."""
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
-    head = ["parameter", "robot file", *(["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []), "unit", "stands for"]
+    of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
+    head = ["parameter", "robot file", *of_fit, "unit", "stands for"]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
             for k, figures in enumerate(_figures(base, fit))]
     lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
@@ -65,9 +66,8 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is standard
-    output. The
-    deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is
+    standard output. The deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     with open_output(path, force=force) as file:
         writer = csv.writer(file, lineterminator="\n")
         of_fit = ["estimate", "deviation", "relative_deviation", "scale_error", "verdict"] if fit else []
