@@ -297,6 +297,85 @@ def test_what_is_called_reliable_is_right_although_the_model_lacks_a_torque(arm,
         assert any("does not explain the measured torques" in note for note in fit.notes)
 
 
+def spikes(q, size=0.5):
+    """Three rows in which the encoder of the second joint is off."""
+    q = q.copy()
+    q[[300, 500, 900], 1] += size
+    return q
+
+
+RECORDINGS = {
+    "gravity tilted by 3 degrees": (lambda q: q, np.array([0.5, 0.0, -9.8])),
+    "angles in degrees": (np.rad2deg, None),
+    "spikes of an encoder": (spikes, None),
+}
+
+
+@pytest.mark.parametrize("case", RECORDINGS)
+def test_no_estimate_is_reliable_of_joints_with_a_misfit(arm, case):
+    """Damping and friction included: none that is called reliable is five deviations off, whatever the cause of the misfit."""
+    model, t, q, v, tau = arm
+    change, gravity = RECORDINGS[case]
+    if gravity is not None:
+        tau = tau + ld.gravity_force(model.with_changes(gravity=gravity), q) - ld.gravity_force(model, q)
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        noisy = tau + FRICTION * v + 0.01 * np.abs(tau).max(axis=0) * rng.standard_normal(q.shape)
+        fit = ld.identify(model, t, change(q + 1e-4 * rng.standard_normal(q.shape)), noisy, joints=("damping",))
+        damping = {f"damping.j{k + 1}": x for k, x in enumerate(FRICTION)}
+        true = fit.base.values + [damping.get(name, 0.0) for name in fit.names]
+        misfit = {joint.joint for joint in fit.joints if not joint.explained}
+        assert misfit and (np.abs(fit.values - true) / fit.deviations)[fit.reliable].max(initial=0.0) < 5.0
+        for name, joints, verdict in zip(fit.names, fit.misfits, fit.verdicts, strict=True):
+            assert (verdict in ("not reliable", "not excited")) or not joints
+            assert set(joints.split(", ") if joints else ()) <= misfit
+            if name.startswith(("damping", "offset")) and name[-2:] in misfit:
+                assert name[-2:] in joints and verdict == "not reliable"
+        assert any("they depend on joints whose torque the model does not explain" in note for note in fit.notes)
+
+
+def test_what_other_joints_tell_stays_reliable_beside_a_misfit(arm):
+    """A torque of j1 that begins at 6 s spoils what j1 tells."""
+    fit = fitted(arm, arm[4] + np.outer(arm[1] > 6, [1.5, 0.0, 0.0]), 0)
+    assert [joint.joint for joint in fit.joints if not joint.explained] == ["j1"]
+    verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
+    assert verdicts["offset.j1"] == "not reliable" and verdicts["offset.j3"] != "not reliable"
+    assert off(fit)[fit.reliable].max(initial=0.0) < 5.0
+
+
+def test_a_wrong_scale_as_large_as_is_told_is_found(arm):
+    """`JointFit.scale` is found in 99 of 100 fits: of 24, at most one is missed. Half of it is mostly missed; then the values are
+    off by no more than `scale_errors`, which the deviations do not contain."""
+    found = []
+    for seed in range(4):
+        right = fitted(arm, arm[4], seed)
+        assert "hold if the scales of the measured torques are right (tested to j1 " in right.premise
+        for k in range(3):
+            scale = right.joints[k].scale
+            assert 0.002 < scale < 0.5
+            found += [fitted(arm, scaled(arm[4], k, 1 + sign * scale), 50 + seed).verdict != right.verdict for sign in (1, -1)]
+            half = fitted(arm, scaled(arm[4], k, 1 + scale / 2), 50 + seed)
+            wrong = np.abs(half.values - half.base.values)
+            if half.verdict == right.verdict:
+                assert (wrong < half.scale_errors + 5 * half.deviations)[half.reliable].all()
+    assert np.mean(found) > 0.95
+
+
+def test_the_scale_of_the_only_joint_is_not_tested(tmp_path):
+    """A single pendulum: a wrong scale is another mass. The value may be off by all of it."""
+    (tmp_path / "one.yaml").write_text("name: one\nlinks: {a: {mass: 1, com: [0.1, 0.2, -0.3], inertia: [0.1, 0.1, 0.1]}}\n"
+                                       "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 1, 0]}}\n")
+    model = ld.load(tmp_path / "one.yaml")
+    t = np.linspace(0, 6, 1201)
+    q, v, a = (x[:, None] for x in (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
+    tau = ld.inverse_dynamics(model, q, v, a)
+    fit = ld.identify(model, t, q, tau + 0.01 * np.random.default_rng(0).standard_normal(tau.shape))
+    assert np.isinf(fit.joints[0].scale) and "not tested: " in fit.premise
+    heavy = np.abs(fit.values) > 100 * fit.deviations
+    assert heavy.any()
+    np.testing.assert_allclose(fit.scale_errors[heavy], np.abs(fit.values[heavy]), rtol=0.05)
+
+
 def test_constant_offsets_and_friction_of_two_directions_are_estimated(arm):
     """Friction of 1.2 in one direction and 0.8 in the other is friction of 1 and an offset of 0.2."""
     _, _, _, v, tau = arm
@@ -353,8 +432,9 @@ def test_the_result_shows_names_values_deviations_and_what_is_reliable(gripper):
     fit = ld.identify(gripper, *excited(gripper, noise=1e-3, seconds=6.0)[:3], smooth=None)
     assert isinstance(fit, ld.Identification) and len(fit) == len(fit.names) == len(fit.values) == len(fit.verdicts) == 54
     lines = repr(fit).splitlines()
-    assert len(lines) == 55 and lines[0].startswith("Identification of 54 base parameters from ")
-    for line, name, verdict, unit in zip(lines[1:], fit.names, fit.verdicts, fit.units, strict=True):
+    assert len(lines) == 56 and lines[0].startswith("Identification of 54 base parameters from ")
+    assert lines[-1].strip() == fit.premise
+    for line, name, verdict, unit in zip(lines[1:-1], fit.names, fit.verdicts, fit.units, strict=True):
         assert line.split()[0] == name and unit in line and line.endswith(verdict.upper()) != (verdict == "reliable")
 
 

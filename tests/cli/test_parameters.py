@@ -103,8 +103,8 @@ def test_from_a_motion_the_true_robot_comes_out(motion):
     fit = report["fit"]
     assert fit["rows"] == 301 and 1 < fit["condition"] < 1e3 and set(fit["residual"]) == {"hip", "knee"}
     with open("fit.csv", newline="") as file:
-        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "relative_deviation", "verdict",
-                                          "stands_for"]
+        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "relative_deviation", "scale_error",
+                                          "verdict", "stands_for"]
     text = ok("parameters", "guess.yaml", "--from", motion).stdout
     assert "estimate" in text and "fitted to 301 rows, condition " in text and "of its force" in text
 

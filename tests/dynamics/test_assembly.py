@@ -257,6 +257,44 @@ def test_a_driven_closure_is_where_its_motion_has_it():
         ld.assemble(model, [0.3])
 
 
+# far guesses ---------------------------------------------------------------------------------------------------------
+def rod_between_sliders() -> Robot:
+    """Two sliders along x; a rod of 0.5 m between points that are 0.3 m apart across x: 0.4 m along it."""
+    joints = tuple(Joint(name, "prismatic", "world", name, axes=((1.0, 0.0, 0.0),)) for name in "ab")
+    rod = Loop("rod", "distance", "a", "b", at(0, 0, 0), at(0, 0.3, 0), length=0.5)
+    return Robot("rod", (link("a"), link("b")), joints, loops=(rod,))
+
+
+@pytest.mark.parametrize("far", [10.0, 1e3, -1e3, 1e6])
+def test_sliders_far_apart_meet_halfway(far):
+    """The nearest configuration moves both sliders by the same length. Rounding of a position is 1e-16 of it."""
+    found = ld.assemble(ld.build(rod_between_sliders()), [0.0, far])
+    half = abs(far) / 2
+    np.testing.assert_allclose(np.sign(far) * found.q, [half - 0.2, half + 0.2], rtol=0, atol=1e-12 + 1e-15 * half)
+    assert found.restarts == 0 and found.iterations < 15
+
+
+@pytest.mark.parametrize("kind", ["ball", "weld", "universal", "revolute", "distance"])
+@pytest.mark.parametrize("far", [100.0, 1e6])
+def test_free_bodies_far_apart(kind, far):
+    length = {"length": 0.2} if kind == "distance" else {}
+    model = ld.build(Robot("two", (link("a"), link("b")), tuple(Joint(name, "free", "world", name) for name in "ab"),
+                           loops=(Loop("u", kind, "a", "b", at(0.5, 0, 0.1), at(0.1, 0.2, -0.3), **length),)))
+    guess = model.neutral()
+    guess[7] = far
+    found = ld.assemble(model, guess)
+    assert found.residual < CLOSED + 4e-15 * far and found.restarts == 0
+    assert found.moved < 1.01 * ld.assemble(model).moved + 1.4 * far / 0.5
+
+
+def test_a_far_loop_that_cannot_close_is_still_refused():
+    """A rod shorter than its ends are apart across the sliders: 0.3 m are left of 0.1 m."""
+    robot = rod_between_sliders()
+    short = replace(robot, loops=(replace(robot.loops[0], length=0.1),))
+    with pytest.raises(ld.ComputationError, match=r'distance loop "rod" cannot be closed: .* is 0\.2 m'):
+        ld.assemble(ld.build(short), [0.0, 1e3])
+
+
 # what is refused -----------------------------------------------------------------------------------------------------
 
 def test_a_loop_that_cannot_close_is_named_with_what_is_left():

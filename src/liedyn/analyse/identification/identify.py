@@ -35,6 +35,7 @@ _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect
 _LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
 _DRAWS = 8            # pairs of draws of noise
 _NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
+_SHARE = 1e-3         # of what tells a parameter: a joint that contributes less does not spoil it
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
 
@@ -47,7 +48,11 @@ class Identification(Immutable):
     relative     (b,) deviations relative to the values. A value whose effect is below 1% of each joint's torque is replaced by
                  the value with an effect of 1%
     verdicts     (b,) of "reliable"; "imprecise": the deviation is right, but more than 30% of the value; "not reliable": noise,
-                 smoothing or a torque that the model lacks biases the value by more than its deviation; "not excited"
+                 smoothing or a torque that the model lacks biases the value by more than its deviation, or the value depends on
+                 a joint whose torque the model does not explain; "not excited"
+    misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
+    scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
+                 small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
     base         the base parameters: what they stand for; those of the robot file are `base.values`
     condition    of the weighted regressor along the motion, its columns normalized
     joints       (nv,) test of each joint's residual: noise, autocorrelation, and what torque the model may lack (`JointFit`)
@@ -71,6 +76,8 @@ class Identification(Immutable):
     deviations: Array
     relative: Array
     verdicts: tuple[str, ...]
+    misfits: tuple[str, ...]
+    scale_errors: Array
     base: BaseParameters
     condition: float
     joints: tuple[JointFit, ...]
@@ -98,6 +105,16 @@ class Identification(Immutable):
         misfit = [joint.joint for joint in self.joints if not joint.explained]
         return f"the model does not explain the torques of {listed(misfit, 6)}" if misfit else "the model explains the torques"
 
+    @property
+    def premise(self) -> str:
+        """What the values and deviations suppose of the measured torques, and how far the fit has tested it."""
+        tested = [f"{joint.joint} {100 * joint.scale:.2g} %" for joint in self.joints if joint.scale < 1.0]
+        rest = [joint.joint for joint in self.joints if not joint.scale < 1.0]
+        known = "; ".join([*([f"tested to {listed(tested, 6)}"] if tested else []),
+                           *([f"not tested: {listed(rest, 6)}"] if rest else [])])
+        return (f"values and deviations hold if the scales of the measured torques are right ({known}; a common scale cannot be "
+                "tested)")
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -109,7 +126,7 @@ class Identification(Immutable):
         for name, x, s, unit, verdict in zip(self.names, self.values, self.deviations, self.units, self.verdicts, strict=True):
             mark = "" if verdict == RELIABLE else f"  {verdict.upper()}"
             lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{mark}")
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  {self.premise}"])
 
 
 def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
@@ -166,8 +183,9 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
 
     The residual of each joint is tested for autocorrelation, which widens the deviations (effective number of samples), and for
     torques that the model lacks: offset, friction, damping, spring, scale of the torque, time shift (score tests). If one is
-    significant, estimates that depend on this joint are not reliable. A wrong scale common to all torques, or of a joint whose
-    parameters no other joint's torque depends on, cannot be found.
+    significant, or the residual is coloured and larger than the noise, estimates that depend on this joint are not reliable. A
+    wrong scale common to all torques, or of a joint whose parameters no other joint's torque depends on, cannot be found: values
+    and deviations suppose right scales.
 
     Examples
     --------
@@ -228,9 +246,11 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     found = fit(W, least, base.sizes[base.columns])
     values = base.values + found.x
     left = raw @ np.r_[found.x, -1.0]
-    tested, shifts = rows.tested(W, found, left, least)
+    tested, shifts, rescaled = rows.tested(W, found, left, least)
     sizes = _sizes(raw, values, motion.tau[samples.inner])
-    deviations, trusted = _doubts(rows, W, found, tested, shifts, sizes)
+    deviations, trusted, misfits = _doubts(rows, W, found, tested, shifts, sizes)
+    untested = np.minimum([joint.scale for joint in tested], 1.0)
+    scale_errors = np.where(found.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
     verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
                      for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
@@ -238,8 +258,8 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
         mend = "omit the given v and a, so that they are derived from smoothed positions"
     else:
         mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
-    notes = [*motion.notes, *notes, *_fit_notes(tested), *_notes(base, verdicts, mend, all(joint.explained for joint in tested))]
-    return Identification(values, deviations, relative, verdicts, base, found.condition, tested,
+    notes = [*motion.notes, *notes, *_fit_notes(tested), *_notes(base, verdicts, misfits, mend)]
+    return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
                           np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
 
@@ -267,7 +287,7 @@ class _Rows:
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
     def tested(self, W: np.ndarray, found: Solution, left: np.ndarray,
-               least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray]:
+               least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
         """As `joint_fits`. left (N inner, nv): modelled minus measured torque."""
         inner, t = self.samples.inner, self.samples.t
         q, v, _ = self.samples.states()
@@ -283,8 +303,8 @@ class _Rows:
 
 
 def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointFit], shifts: np.ndarray,
-            sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations, and whether they and the values can be relied on.
+            sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Standard deviations, whether they and the values can be relied on, and the joints with a misfit that values depend on.
 
     A deviation is that by the noise of the forces and of the states and, beside it, what is systematic: the bias by the noise,
     by how much more than chance a spline of another degree changes the value, and what a torque that the model lacks may do."""
@@ -302,7 +322,10 @@ def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointF
     total = np.hypot(deviation, systematic)
     tells = W.shape[0] * W.shape[1] > len(found.x)                         # otherwise nothing is left over to judge noise by
     trusted = tells & (effect.share <= _NOISE) & ~((systematic > deviation) & (total > _SLIGHT * sizes))
-    return np.where(found.blind, np.inf, total), trusted
+    share = np.divide(own, own.sum(axis=0), out=np.zeros_like(own), where=own > 0.0)
+    spoilt = np.array([not joint.explained for joint in tested])[:, None] & (share > _SHARE)
+    misfits = tuple(listed([joint.joint for joint, off in zip(tested, column, strict=True) if off], 6) for column in spoilt.T)
+    return np.where(found.blind, np.inf, total), trusted & ~spoilt.any(axis=0), misfits
 
 
 def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -334,17 +357,22 @@ def _fit_notes(tested: Sequence[JointFit]) -> list[str]:
     return notes
 
 
-def _notes(base: BaseParameters, verdicts: Sequence[str], mend: str, explained: bool) -> list[str]:
+def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> list[str]:
     unseen, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
                       for which in (UNSEEN, UNRELIABLE))
+    spoilt = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
+              if verdict == UNRELIABLE and misfit]
+    biased = [name for name in biased if name not in spoilt]
     notes = []
     if unseen:
         notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({listed(unseen, 6)}): "
                      "their values are those of the robot file")
+    if spoilt:
+        notes.append(f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({listed(spoilt, 6)}): they depend on joints "
+                     "whose torque the model does not explain")
     if biased:
-        cause = "noise of the motion or its smoothing" if explained else "torques that the model lacks, noise or smoothing"
-        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): {cause} may bias them "
-                     f"by more than their deviation; {mend}")
+        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): noise of the motion or "
+                     f"its smoothing may bias them by more than their deviation; {mend}")
     return notes
 
 

@@ -13,7 +13,7 @@ from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 
 _STEPS = 80             # Gauss-Newton steps from one start
-_LONGEST = 0.8          # of a step: rad, or that part of the length
+_LONGEST = 0.8          # of a step: rad, or that part of the length, or of the residual where that is longer than the length
 _DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
 _LIGHTEST, _HEAVIEST = 1e-8, 1e8        # damping of scaled equations; the lightest is no more than rounding of their squares
 _GAIN = 1e-6            # of the residual: a step that takes off less is not worth a further one
@@ -25,6 +25,7 @@ FAR = 0.25              # rad, or that part of the length: from a guess that is 
 _BRANCHES = 8           # further starts that look for a nearer branch: a loop of four bars has two
 _NEARER = 60            # steps along the closed configurations
 _SAME = 1e-6            # of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
+_ROUNDING = 16 * np.finfo(float).eps      # of the largest position: a residual below it cannot be told from zero
 _NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
 
 
@@ -43,6 +44,8 @@ class Search:
     def __init__(self, model, fixed=None, drive=None, *, tolerance: float = 1e-12, limits: bool = True):
         self.model, self.drive, self.tolerance = model, drive, tolerance
         self.unit, self.weight = column_scale(model), row_scale(model)
+        self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
+        self.distances = np.array([unit == "m" for one in model.constraints for unit in one.units])
         self.movable = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
         screws = [joint for joint in model.joints if joint.kind == SCREW]
         v, place = (np.array([k for joint in screws for k in range(part(joint).start, part(joint).stop)], dtype=int)
@@ -58,8 +61,13 @@ class Search:
     def at(self, q, steps: int = 0) -> _Found:
         r = self.residual(q)
         scaled = self.weight * r
-        closed = bool(np.abs(scaled).max() <= self.tolerance)
+        closed = bool((np.abs(scaled) <= np.maximum(self.tolerance, self.weight * self._rounding(q))).all())
         return _Found(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
+
+    def _rounding(self, q) -> np.ndarray:
+        """(m,) what rounding of the positions in q makes of a residual [m]; 0 of angles."""
+        far = np.abs(q[self.positions]).max(initial=0.0)
+        return np.where(self.distances, _ROUNDING * far, 0.0)
 
     def within(self, q) -> np.ndarray:
         """q with its coordinates brought back to their limits."""
@@ -110,10 +118,15 @@ class Search:
 
     # steps --------------------------------------------------------------------------------------------------------
 
-    def slope(self, q) -> np.ndarray:
+    def units(self, size: float) -> np.ndarray:
+        """(nv,) units of movement where the scaled residual is so large: one that is longer than the loop is closed by lengths,
+        which have no bound as angles do."""
+        return self.unit * np.where(self.lengths, max(1.0, size), 1.0)
+
+    def slope(self, q, unit) -> np.ndarray:
         """Derivative (m, nv) of the residual, scaled, by central differences: A is that where the residual vanishes only, and
-        without the rows by which rolling does not slip."""
-        steps = _DIFFERENCE * np.diag(self.unit)[self.movable]
+        without the rows by which rolling does not slip. unit: as of `units`."""
+        steps = _DIFFERENCE * np.diag(unit)[self.movable]
         r = self.residual(integrate(self.model, q, np.concatenate([steps, -steps])))
         J = np.zeros((len(self.weight), self.model.nv))
         J[:, self.movable] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE)
@@ -124,9 +137,10 @@ class Search:
         now, weight, steps = self.at(q), _DAMPING, 0
         while steps < _STEPS and now.size > 0:
             steps += 1
-            J, r, after = self.slope(now.q), self.weight * self.residual(now.q), None
+            unit = self.units(now.size)
+            J, r, after = self.slope(now.q, unit), self.weight * self.residual(now.q), None
             while weight < _HEAVIEST:
-                after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size)))
+                after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size, unit), unit))
                 if after.size < now.size * (1 - _GAIN):
                     break
                 weight, after = 10 * max(weight, _LIGHTEST), None
@@ -137,10 +151,10 @@ class Search:
             now, weight = after, 0.1 * weight
         return _Found(now.q, now.size, now.worst, now.closed, steps)
 
-    def moved(self, q, x) -> np.ndarray:
-        return self.within(integrate(self.model, q, self.unit * x))
+    def moved(self, q, x, unit) -> np.ndarray:
+        return self.within(integrate(self.model, q, unit * x))
 
-    def step(self, q, J, r, damping: float) -> np.ndarray:
+    def step(self, q, J, r, damping: float, unit) -> np.ndarray:
         """Scaled step that takes J x + r down, of those that stay within the limits: what would pass one stops there, and the
         others make up for it."""
         low, high = self._at(q)
@@ -150,7 +164,7 @@ class Search:
         least[self.screws], most[self.screws] = self.lower - q[self.place], self.upper - q[self.place]
         while not stopped.all():
             x[~stopped] = _damped(J[:, ~stopped], r + J[:, stopped] @ x[stopped], damping)
-            inside = np.clip(x, least / self.unit, most / self.unit)
+            inside = np.clip(x, least / unit, most / unit)
             beyond = ~stopped & (x != inside)
             if not beyond.any():
                 break
@@ -176,7 +190,7 @@ class Search:
             d = self.towards(now.q, guess)
             low, high = self._at(now.q)
             free = self.movable & ~(low & (d < 0)) & ~(high & (d > 0))
-            _, s, Vt = np.linalg.svd(self.slope(now.q)[:, free], full_matrices=False)
+            _, s, Vt = np.linalg.svd(self.slope(now.q, self.unit)[:, free], full_matrices=False)
             across, along = Vt[:len(s)][significant(s)], np.zeros(len(d))
             along[free] = d[free] - across.T @ (across @ d[free])
             after = self._shorter(now, along, guess) if np.linalg.norm(along) > _NEAREST else None
@@ -195,7 +209,7 @@ class Search:
     def _shorter(self, now: _Found, along, guess) -> _Found | None:
         before = self.distance(now.q, guess)
         for k in range(10):
-            after = self.close(self.moved(now.q, 0.5**k * along))
+            after = self.close(self.moved(now.q, 0.5**k * along, self.unit))
             gain = before - self.distance(after.q, guess)
             if after.closed and gain > 0.1 * 0.5**k * (along @ along) / max(before, 1e-300):
                 return after

@@ -22,7 +22,8 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
 
     whole: however long its lines become."""
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
-    head = ["parameter", "robot file", *(["estimate", "deviation", "relative", "verdict"] if fit else []), "unit", "stands for"]
+    of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
+    head = ["parameter", "robot file", *of_fit, "unit", "stands for"]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
             for k, figures in enumerate(_figures(base, fit))]
     lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
@@ -50,12 +51,13 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
                "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
         if fit:
             one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]),
-                    "relative_deviation": _finite(fit.relative[k]), "verdict": fit.verdicts[k]}
+                    "relative_deviation": _finite(fit.relative[k]), "scale_error": _finite(fit.scale_errors[k]),
+                    "verdict": fit.verdicts[k], "misfit": fit.misfits[k]}
         listed.append(one)
     out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
            "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
     if fit:
-        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "verdict": fit.verdict,
+        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "verdict": fit.verdict, "premise": fit.premise,
                       "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
                                  for joint in fit.joints],
                       "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
@@ -64,16 +66,15 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, verdict,) stands_for; `-` is standard
-    output. The
-    deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is
+    standard output. The deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     with open_output(path, force=force) as file:
         writer = csv.writer(file, lineterminator="\n")
-        of_fit = ["estimate", "deviation", "relative_deviation", "verdict"] if fit else []
+        of_fit = ["estimate", "deviation", "relative_deviation", "scale_error", "verdict"] if fit else []
         writer.writerow(["name", "unit", "value", *of_fit, "stands_for"])
         for k, name in enumerate(base.names):
             found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), _cell(fit.relative[k]),
-                     fit.verdicts[k]] if fit else []
+                     _cell(fit.scale_errors[k]), fit.verdicts[k]] if fit else []
             writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
 
 
@@ -82,8 +83,10 @@ def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]
         return [[f"{x:.6g}"] for x in base.values]
     return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "",
              f"{100 * ratio:.2g} %" if math.isfinite(ratio) else "",
-             verdict if verdict == RELIABLE else verdict.upper()]
-            for x, y, s, ratio, verdict in zip(base.values, fit.values, fit.deviations, fit.relative, fit.verdicts, strict=True)]
+             f"{scale:.2g}" if math.isfinite(scale) else "",
+             verdict if verdict == RELIABLE else f"{verdict.upper()} (misfit at {misfit})" if misfit else verdict.upper()]
+            for x, y, s, ratio, scale, verdict, misfit in zip(base.values, fit.values, fit.deviations, fit.relative,
+                                                              fit.scale_errors, fit.verdicts, fit.misfits, strict=True)]
 
 
 def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
@@ -94,7 +97,7 @@ def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
             for name, r, f, joint in zip(model.v_names, fit.residual, fit.force, fit.joints, strict=True)]
     head = ["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"]
     lines += table([head, *rows], (0, 6), _WIDEST)
-    lines.append(fit.verdict)
+    lines += [fit.verdict, fit.premise]
     doubtful = [name for name, verdict in zip(fit.names, fit.verdicts, strict=True) if verdict == UNRELIABLE]
     if doubtful:
         lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
