@@ -33,7 +33,7 @@ class JointFit:
     """Test of the residual of one joint.
 
     joint       name of the coordinate
-    residual    root mean square of the residual, after the low-pass filter [N m | N]
+    residual    root mean square of the residual over the rows, after the low-pass filter [N m | N]
     noise       white noise of the measured torque, from its high differences [N m | N]
     inflation   variance of an estimate relative to that for a white residual: n / (effective number of samples)
     candidate   what the residual resembles most, in words; empty if nothing is significant
@@ -42,6 +42,7 @@ class JointFit:
     force       root mean square of the fitted torque [N m | N]
     scale       standard deviation of the scale of the measured torque, as far as the fit determines it; infinite if it does not
     rounding    torques that are rounding: 1e-12 of the largest one of the robot, in characteristic units [N m | N]
+    passed      part of the noise, by root mean square, that passes the low-pass filter: 1 / sqrt(rows per knot)
     """
 
     joint: str
@@ -54,12 +55,13 @@ class JointFit:
     force: float
     scale: float
     rounding: float = 0.0
+    passed: float = 1.0
 
     @property
     def explained(self) -> bool:
         """Whether the model explains the torque up to noise, or up to a thousandth."""
         known = self.candidate and self.size > max(_MATERIAL * self.force, self.rounding)
-        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.noise
+        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.passed * self.noise
         return not (known or unknown)
 
     @property
@@ -84,7 +86,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, t, axis=0)
-    out, shifts = [], np.zeros((model.nv, len(found.x)))
+    out, shifts, rows = [], np.zeros((model.nv, len(found.x))), len(fitted)     # the filter keeps norms, not the number
     for k, name in enumerate(model.v_names):
         x = v[:, k]
         signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
@@ -96,13 +98,13 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         scores, moments, inflation = test.scores, test.explained, test.inflation
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
-        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(len(W)))
+        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
         significant = score > SIGNIFICANT
         shifts[k] = test.shifts[:, most] * significant
-        out.append(JointFit(name, float(found.noise[k] * np.sqrt(np.mean(residual[:, k] ** 2))), float(noise[k]), inflation,
+        out.append(JointFit(name, float(found.noise[k] * np.linalg.norm(residual[:, k]) / np.sqrt(rows)), float(noise[k]), inflation,
                             _CAUSES[names[most]] if significant else "", score * significant, size * significant,
                             float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")]),
-                            float(least[k])))
+                            float(least[k]), float(np.sqrt(len(W) / rows))))
     return tuple(out), shifts
 
 

@@ -238,7 +238,7 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
         mend = "omit the given v and a, so that they are derived from smoothed positions"
     else:
         mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
-    notes = [*motion.notes, *notes, *_fit_notes(tested), *_notes(base, verdicts, mend, all(joint.explained for joint in tested))]
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested), *_notes(base, verdicts, mend, all(joint.explained for joint in tested))]
     return Identification(values, deviations, relative, verdicts, base, found.condition, tested,
                           np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
@@ -317,16 +317,17 @@ def _resembles(joint: JointFit) -> str:
         return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
     if not joint.noise > 0.0:
         return "coloured, without noise"
-    return f"coloured, {joint.residual / joint.noise:.2g} times the noise"
+    return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
-def _fit_notes(tested: Sequence[JointFit]) -> list[str]:
-    misfit = [joint for joint in tested if not joint.explained]
+def _fit_notes(model: Model, tested: Sequence[JointFit]) -> list[str]:
+    misfit = [(joint, "N" if unit == "m" else "N m") for joint, unit in zip(tested, model.v_units, strict=True)
+              if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     notes = []
     if misfit:
-        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, {_resembles(joint)}"
-                         for joint in misfit[:6])
+        what = "; ".join(f"{joint.joint}: rms residual {joint.residual:.3g} of {joint.force:.3g} {unit}, {_resembles(joint)}"
+                         for joint, unit in misfit[:6])
         notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
                      "estimated parameters, or check the recording")
     if coloured:
