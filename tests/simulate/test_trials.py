@@ -1,5 +1,6 @@
 """Other integrators for a run that ends early or is doubtful: what messages say of them is what happens."""
 import re
+import time
 import warnings
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import yaml
 
 import liedyn as ld
 from liedyn.errors import ComputationError
+from liedyn.io.scenarios.scenario import Integrator
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation import trials
 from liedyn.simulation.preparation import prepare, prepare_with
@@ -131,12 +133,38 @@ def test_events_happen_in_trials_as_in_runs(scenario):
 
 
 def test_trials_end_with_their_time(scenario, monkeypatch):
-    monkeypatch.setattr(trials, "SECONDS", 0.0)
+    """The first takes all the time: no other is made or named."""
+    monkeypatch.setattr(trials, "SECONDS", 1e-6)
     with pytest.raises(ComputationError) as caught:
         run_scenario(scenario(PENDULUM % "damping: 1000.0", **STIFF))
-    found = outcomes(str(caught.value))
-    assert len(found) == 3 and all(re.match(r"comes to t = \S+ s in 0\.\d s of computing$", what) for _, what in found)
+    (_, what), = outcomes(str(caught.value))
+    assert re.match(r"reaches t = [1-9]\S+ s after 0\.\d s of computing$", what)
     assert "may diverge" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["rodas5p", "rk4"])
+def test_the_first_step_of_a_trial_which_may_compile_costs_no_time(scenario, method, monkeypatch):
+    """Compiled in 1 s here: the whole run is computed, nevertheless."""
+    monkeypatch.setattr(trials, "SECONDS", 0.5)
+    prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.1}), ())
+    between = trials._TimedRows.between
+
+    def compiling(self, t, snapshot):
+        between(self, t, snapshot)
+        if t == 0.0:
+            time.sleep(1.0)
+    run = trials._trial
+    run(prepared, Integrator(method), 600.0, None)                      # really compiled here
+    monkeypatch.setattr(trials._TimedRows, "between", compiling)
+    outcome, spent = run(prepared, Integrator(method, step=1e-4), 0.5, None)
+    assert "computes the whole run" in outcome.text and spent < 0.5
+
+
+def test_steps_cut_by_outputs_are_named_with_the_step_given(scenario):
+    run = simulate_prepared(prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.146, "output_step": 7.3e-4}),
+                                    {"integrator.step": 0.1}), Silent(), trials=False)
+    note, = (one for one in run.notes if "not stable" in one)
+    assert "not stable there with steps of 0.00073 s (the step of 0.1 s is cut to output_step), and" in note
 
 
 def test_a_signal_ends_trials(scenario):

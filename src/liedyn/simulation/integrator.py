@@ -26,7 +26,7 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
     taken = _STIFF if problem.ties is None else _HELD
-    return taken, [f"{_cause(found, problem)}, too fast for rk4 with steps of {step:g} s: the run uses {taken.method} with "
+    return taken, [f"{_cause(found, problem)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses {taken.method} with "
                    f"rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 
 
@@ -42,8 +42,8 @@ def unstable_steps(integrator: Integrator, parts) -> list[str]:
     for part in parts:
         step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
         if found.rate * step > LIMIT:
-            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, "
-                    "and the motion is not reliable"]
+            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with "
+                    f"{steps_text(step, integrator.step)}, and the motion is not reliable"]
     return []
 
 
@@ -52,6 +52,12 @@ def taken_step(step: float, between) -> float:
     between = np.atleast_1d(between)
     between = between[between > 0.0]
     return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
+
+
+def steps_text(taken: float, given: float) -> str:
+    """The steps that were taken, and the given step if outputs shorten it by more than a rounding to equal parts (a half)."""
+    cut = f" (the step of {given:g} s is cut to output_step)" if taken <= 0.5 * given else ""
+    return f"steps of {taken:g} s{cut}"
 
 
 def _cause(found: Fastest, problem: Problem) -> str:
