@@ -206,3 +206,24 @@ def test_loops_are_tried_by_a_method_for_loops():
     assert [one.method for one in trials._candidates(prepared, [])] == ["rk4", "dopri5", "Radau"]
     prepared = prepare_with(scenario_of(FOUR_BAR, {"integrator": {"method": "Radau", "rtol": 1e-13}}), ld.load(FOUR_BAR))
     assert [(one.method, one.rtol) for one in trials._candidates(prepared, [])] == [("Radau", 2.3e-14), ("dopri5", 1e-13)]
+
+
+# jumps of prescribed motions, which no integrator mends ----------------------------------------------------------------
+@pytest.mark.parametrize("given, told", [
+    ({"position": "step(t-0.5)"}, "the prescribed position of j jumps by 1 rad at t = 0.5 s"),
+    ({"velocity": "2 - 3*step(t-0.5)"}, "the prescribed velocity of j jumps by -3 rad/s at t = 0.5 s"),
+    ({"position": "abs(t-0.25)"}, "the prescribed velocity of j jumps by 2 rad/s at t = 0.25 s"),
+    ({"position": "0.5*max(t-0.5, 0)**2"}, None), ({"acceleration": "step(t-0.5)"}, None)])
+def test_jumps_of_prescribed_motions_are_named_without_trials(scenario, given, told):
+    run = simulate_prepared(prepare(scenario(PENDULUM % "damping: 0.0", output_step=0.1, joints={"j": {"prescribe": given}}), ()),
+                            Silent())
+    assert [note.partition(", where no impulse acts")[0] for note in run.notes if "jumps" in note] == ([told] if told else [])
+    assert not any("tried" in note for note in run.notes) and (told or not run.notes)
+
+
+def test_jumps_that_a_phase_does_not_reach_are_not_named(scenario):
+    prescribe = {"joints": {"j": {"prescribe": {"position": "step(t-0.5)"}}}}
+    given = scenario(PENDULUM % "damping: 0.0", output_step=0.1, phases={"one": prescribe, "two": {"joints": {"j": {"torque": 0}}}},
+                     events={"release": {"at": 0.3, "do": {"phase": "two"}}})
+    run = simulate_prepared(prepare(given, ()), Silent())
+    assert [event.name for event in run.events] == ["release"] and not any("jumps" in note for note in run.notes)
