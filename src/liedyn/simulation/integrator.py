@@ -26,8 +26,8 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
     taken = _STIFF if problem.ties is None else _HELD
-    return taken, [f"{_cause(found, problem)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses {taken.method} with "
-                   f"rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
+    return taken, [f"{_cause(found, problem)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses "
+                   f"{taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 
 
 def options_of(integrator: Integrator) -> Options:
