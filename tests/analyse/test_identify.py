@@ -327,8 +327,19 @@ def test_a_torque_that_the_model_lacks_has_its_size_with_any_filter(damped, smoo
     joint, = fit.joints
     assert joint.residual == pytest.approx(np.sqrt(np.mean((0.2 * v) ** 2)), rel=0.1)
     assert 0.5 * joint.residual < joint.size < 1.1 * joint.residual
+    assert any("to the estimated parameters (joints=['damping']; --with damping), or check" in note for note in fit.notes)
     told = f"j: rms residual {joint.residual:.3g} of {joint.force:.3g} N m, like damping"
     assert any(told in note for note in fit.notes), fit.notes
+
+
+def test_the_remedy_for_damping_left_out_is_to_estimate_it(damped):
+    """With what is estimated already, not smoother data; once it is followed, nothing is left to say."""
+    model, t, q, _, _, tau = damped
+    noise = 1e-2 * np.random.default_rng(0).standard_normal(q.shape)
+    notes = " ".join(ld.identify(model, t, q, tau + noise, joints=("friction",)).notes)
+    assert "(joints=['friction', 'damping']; --with friction --with damping)" in notes and "less noise" not in notes
+    notes = " ".join(ld.identify(model, t, q, tau + noise, joints=("friction", "damping")).notes)
+    assert "--with" not in notes and "lacks" not in notes
 
 
 def test_white_noise_is_no_misfit_of_one_row_or_of_many_a_knot(damped):

@@ -26,6 +26,7 @@ _MATERIAL = 1e-3        # of a joint's torque: a smaller torque that is not expl
 _CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "damping": "damping (viscous friction)",
            "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
            "stiffness": "a spring", "gain": "a wrong scale of the torque", "shift": "a time shift between q and tau"}
+ESTIMABLE = {_CAUSES[kind]: kind for kind in ("friction", "damping", "stiffness")}       # causes that are joint parameters
 
 
 @dataclass(frozen=True)
