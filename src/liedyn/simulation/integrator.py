@@ -63,4 +63,4 @@ def steps_text(taken: float, given: float) -> str:
 def _cause(found: Fastest, problem: Problem) -> str:
     acting = "springs or pd gains" if problem.stops is None else "springs, stops or pd gains"
     what = f"forces of {found.coordinate}" if found.contact else f"damping, friction, {acting} of {found.coordinate}"
-    return f"{what} act within {1 / found.rate:.1e} s"
+    return f"{what} act with a time constant of {1 / found.rate:.1e} s"

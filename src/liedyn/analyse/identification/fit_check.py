@@ -102,8 +102,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
         significant = score > SIGNIFICANT
         shifts[k] = test.shifts[:, most] * significant
-        out.append(JointFit(name, float(found.noise[k] * np.linalg.norm(residual[:, k]) / np.sqrt(rows)), float(noise[k]), inflation,
-                            _CAUSES[names[most]] if significant else "", score * significant, size * significant,
+        out.append(JointFit(name, float(found.noise[k] * np.linalg.norm(residual[:, k]) / np.sqrt(rows)), float(noise[k]),
+                            inflation, _CAUSES[names[most]] if significant else "", score * significant, size * significant,
                             float(np.sqrt(np.mean(fitted[:, k] ** 2))), float(test.deviations[names.index("gain")]),
                             float(least[k]), float(np.sqrt(len(W) / rows))))
     return tuple(out), shifts

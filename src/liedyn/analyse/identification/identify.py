@@ -234,15 +234,16 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
     verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
                      for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
+    explained = all(joint.explained for joint in tested)
     if motion.v is not None or motion.a is not None:
         mend = "omit the given v and a, so that they are derived from smoothed positions"
     elif smooth != "auto":
         mend = "smooth the positions with auto"
-    elif all(joint.explained for joint in tested):
+    elif explained:
         mend = "use data with less noise, or a longer or faster motion"
     else:
         mend = "add what the model lacks first"
-    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, mend, all(joint.explained for joint in tested))]
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, mend, explained)]
     return Identification(values, deviations, relative, verdicts, base, found.condition, tested,
                           np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 

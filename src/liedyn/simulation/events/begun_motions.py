@@ -68,5 +68,5 @@ def _jump_note(problem, one: Followed, t: float, here, there) -> str:
         what, size = "position", f" by {(there[0][one.q] - here[0][one.q])[0]:.6g} {unit}"
     else:
         what, size = "velocity", f" by {(there[1][one.v] - here[1][one.v])[0]:.6g} {unit}/s"
-    return (f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, forces and energies "
-            "are not reliable from there on (use waypoints or a smooth expression)")
+    return (f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, forces and "
+            "energies are not reliable from there on (use waypoints or a smooth expression)")
