@@ -4,7 +4,7 @@ NEW := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $$p $(NEW) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-# What `make test-oldest` runs: what rests on insides of other packages, and one of each kind of the rest.
+# What `make test-oldest` runs: what depends on internals of other packages, and one of each kind of the rest.
 CORE := $(addprefix tests/, test_jit.py seam test_code_cache.py codegen/test_lines.py codegen/test_plan.py io model lie/test_so3.py lie/test_lanes.py \
 	integrators/test_tableaux.py oracles/test_mujoco.py simulate/test_run.py report cli/test_cli.py)
 # The versions that are the lower bounds of pyproject.toml.

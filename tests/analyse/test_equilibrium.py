@@ -144,8 +144,13 @@ def test_a_body_that_nothing_carries(write, scenario, words):
 
 
 def test_thrusters_are_named_where_there_are_some():
-    with pytest.raises(ComputationError, match=r"nothing holds base: find thrusts with --hold, such as --hold rotor1"):
-        find_equilibrium(ROOT / "configs/hexarotor_hover.yaml", overrides=["actuators={}"])
+    """Also those that are not yet held: advice that is followed is not given again."""
+    path, all_of_them = ROOT / "configs/hexarotor_hover.yaml", " ".join(f"--hold rotor{k}" for k in range(1, 7))
+    with pytest.raises(ComputationError, match=f"nothing holds base: find thrusts with {all_of_them}, or prescribe"):
+        find_equilibrium(path, overrides=["actuators={}"])
+    with pytest.raises(ComputationError, match=f"held thrusts cannot hold base: find all thrusts with {all_of_them}, or prescr"):
+        find_equilibrium(path, overrides=["actuators={}"], hold=["rotor1"])
+    assert find_equilibrium(path, overrides=["actuators={}"], hold=[f"rotor{k}" for k in range(1, 7)]).offset
 
 
 def test_a_body_that_is_carried_rests(write):

@@ -376,6 +376,61 @@ def test_the_scale_of_the_only_joint_is_not_tested(tmp_path):
     np.testing.assert_allclose(fit.scale_errors[heavy], np.abs(fit.values[heavy]), rtol=0.05)
 
 
+PENDULUM = """
+links: {l: {mass: 1, com: [0, 0, -0.3], inertia: [0.01, 0.01, 0.01]}}
+joints: {j: {type: continuous, parent: world, child: l, axis: [0, 1, 0]%s}}
+"""
+
+
+@pytest.fixture(scope="module")
+def damped(tmp_path_factory):
+    """A pendulum without the damping of 0.2 N m s/rad that its torques have, and t, q, v, a, tau."""
+    folder = tmp_path_factory.mktemp("pendulum")
+    models = []
+    for name, damping in (("damped", ", damping: 0.2"), ("without", "")):
+        (folder / f"{name}.yaml").write_text(PENDULUM % damping)
+        models.append(ld.load(folder / f"{name}.yaml"))
+    t = np.arange(1000) * 0.01
+    w, size = np.array([1.3, 3.1]), np.array([0.8, 0.3])
+    q, v, a = (np.sum(x, axis=1, keepdims=True) for x in (size * np.sin(t[:, None] * w), size * w * np.cos(t[:, None] * w),
+                                                          -size * w * w * np.sin(t[:, None] * w)))
+    return models[1], t, q, v, a, ld.inverse_dynamics(models[0], q, v, a)
+
+
+@pytest.mark.parametrize("smooth", [None, 0.05, 0.2, 0.4])
+def test_a_torque_that_the_model_lacks_has_its_size_with_any_filter(damped, smooth):
+    """It is slower than the filter, which decimates the rows to one a knot."""
+    model, t, q, v, _, tau = damped
+    noise = 1e-2 * np.random.default_rng(0).standard_normal(q.shape)
+    fit = ld.identify(model, t, q, tau + noise, smooth=smooth)
+    joint, = fit.joints
+    assert joint.residual == pytest.approx(np.sqrt(np.mean((0.2 * v) ** 2)), rel=0.1)
+    assert 0.5 * joint.residual < joint.size < 1.1 * joint.residual
+    assert any("to the estimated parameters (joints=['damping']; --with damping), or check" in note for note in fit.notes)
+    told = f"j: rms residual {joint.residual:.3g} of {joint.force:.3g} N m, like damping"
+    assert any(told in note for note in fit.notes), fit.notes
+
+
+def test_the_remedy_for_damping_left_out_is_to_estimate_it(damped):
+    """With what is estimated already, not smoother data; once it is followed, nothing is left to say."""
+    model, t, q, _, _, tau = damped
+    noise = 1e-2 * np.random.default_rng(0).standard_normal(q.shape)
+    notes = " ".join(ld.identify(model, t, q, tau + noise, joints=("friction",)).notes)
+    assert "(joints=['friction', 'damping']; --with friction --with damping)" in notes and "less noise" not in notes
+    notes = " ".join(ld.identify(model, t, q, tau + noise, joints=("friction", "damping")).notes)
+    assert "--with" not in notes and "lacks" not in notes
+
+
+def test_white_noise_is_no_misfit_of_one_row_or_of_many_a_knot(damped):
+    """What passes the filter is compared with what passes of the noise."""
+    model, t, q, _, _, tau = damped
+    noise = 1e-2 * np.random.default_rng(0).standard_normal(q.shape)
+    for smooth in (0.05, 0.2):
+        joint, = ld.identify(model, t, q, tau + noise, smooth=smooth, joints=("damping",)).joints
+        assert joint.explained and joint.residual == pytest.approx(joint.passed * joint.noise, rel=0.5)
+        assert joint.passed == pytest.approx(np.sqrt(0.01 / smooth), rel=0.1)
+
+
 def test_constant_offsets_and_friction_of_two_directions_are_estimated(arm):
     """Friction of 1.2 in one direction and 0.8 in the other is friction of 1 and an offset of 0.2."""
     _, _, _, v, tau = arm

@@ -40,7 +40,7 @@ def test_rows_of_runs_that_creep_have_a_reason(tmp_path, case, method):
     done = found.run(tmp_path / "out")
     assert done.counts == {"complete": 2} and done.doubtful == doubtful
     reasons = table(tmp_path / "out")["reason"]
-    said = [reason.startswith("joints that friction holds creep: x (0.00") for reason in reasons]
+    said = [reason.startswith("joints held by friction creep: x (0.00") for reason in reasons]
     assert said == [k < doubtful for k in range(2)], reasons
     assert "runs" not in reasons[0]
 

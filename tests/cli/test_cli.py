@@ -119,7 +119,7 @@ def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
     (["plot", "motion.csv", "-f", "gif"], "'gif' is not one of"),
     (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
     (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
-    (["inverse", "motion.csv", "-o", "none/x.csv"], "there is not a folder none"),
+    (["inverse", "motion.csv", "-o", "none/x.csv"], "the folder none does not exist"),
     (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force overwrites it"),
     (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
     (["simulate", "arm.yaml", "-o", "."], "contains other files and no run.json"),

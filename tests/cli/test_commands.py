@@ -199,7 +199,7 @@ def test_derived_velocities_are_said(folder):
 
 @pytest.mark.parametrize("old, new, words", [
     ("q.hip[rad]", "q.hip[deg]", "column q.hip: wrong unit; found 'deg'; expected rad"),
-    ("q.hip[rad]", "q.hop[rad]", "column q.hip: a column is missing"),
+    ("q.hip[rad]", "q.hop[rad]", "column q.hip: a column is missing; found 'q.hop'; expected one for each coordinate, because "),
     ("# base: fixed", "# base: flying", "# base: unknown kind of base; found 'flying'"),
     ("robots/bars.yaml", "robots/none.yaml", "# robot: the robot file does not exist"),
 ])

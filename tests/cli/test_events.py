@@ -58,6 +58,6 @@ def test_linearize_goes_past_events(tmp_path):
 def test_bodies_that_other_commands_do_not_know_are_told(tmp_path):
     folder = tmp_path / "run"
     done = CliRunner().invoke(main, ["simulate", "configs/ur5_pick.yaml", "-S", "duration=2", "-o", str(folder), "--no-plots"])
-    assert done.exit_code == 0 and "the run ends before the events place" in done.output, done.output
+    assert done.exit_code == 0 and "events after the end of the run do not happen: place" in done.output, done.output
     again = CliRunner().invoke(main, ["inverse", str(folder / "trajectory.csv"), "-o", str(tmp_path / "again.csv")])
     assert again.exit_code == 0 and "bodies attached to wrist_3_link" in again.output

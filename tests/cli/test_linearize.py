@@ -64,11 +64,20 @@ def test_it_writes_a_folder_and_prints_the_modes(folder):
     result = ok("swing.yaml", "--at", "0.1")
     assert files("runs/swing_linear") == sorted([*FILES, "plots/modes.png", "plots/modes.svg"])
     first, header, *_ = result.stdout.splitlines()
-    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (bounded) (frozen-time linearization)"
+    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (bounded) (frozen-time, not an equilibrium)"
     assert "eigenvalue [1/s]" in header and "controllable: 4 of 4 states" in result.stdout
     assert "wrote runs/swing_linear/A.csv" in result.stderr
     columns, rows, D = table("D")
     assert columns == ["a.hip[rad/s^2]", "tau.knee[N m]"] and rows[-1] == "tau.hip[N m]" and D[-1, 0] > 0.1
+
+
+def test_a_state_that_accelerates_from_rest_is_no_equilibrium(folder):
+    """Deviations of a falling body do not grow as its matrices say: they hold for an instant."""
+    Path("robots/ball.yaml").write_text("base: floating\nlinks:\n  ball: {mass: 2, inertia: [0.02, 0.02, 0.03]}\n")
+    first = ok("robots/ball.yaml", "--no-plots").stdout.splitlines()[0]
+    assert first.startswith("ball at t = 0 s: ") and first.endswith(" (frozen-time, not an equilibrium)")
+    Path("still.yaml").write_text("robot: robots/ball.yaml\nduration: 1\ngravity: [0, 0, 0]\n")
+    assert ok("still.yaml", "--no-plots").stdout.splitlines()[0].endswith("drifting (grows like t)")
 
 
 def test_a_robot_that_drifts_away_is_unstable(folder):

@@ -37,7 +37,7 @@ def test_a_failure_by_force_leaves_the_old_file(tmp_path):
 def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(UsageError, match="is a folder"):
         check_output(tmp_path)
-    with pytest.raises(UsageError, match="there is not a folder"):
+    with pytest.raises(UsageError, match="does not exist"):
         check_output(tmp_path / "none" / "x.csv")
     check_output(tmp_path / "x.csv")
     check_output("-")

@@ -46,7 +46,7 @@ def test_stays_within_limits(name):
     expected = ("the initial ",) + ("the mechanism passed a singular",) * (name == "n_four_bar")   # loops are closed at the start
     expected += ("the force of panda_joint2 is at its limit of 87 N m from t = 0 s",) * (name == "panda_computed_torque")
     expected += ("the motor of shoulder_pan_joint is at its curve from t = 0.37 s",) * (name == "ur5_motors")
-    expected += ("joints that friction holds creep",) * (name == "ur5_limp")
+    expected += ("joints held by friction creep",) * (name == "ur5_limp")
     assert [note for note in result.notes if not note.startswith(expected)] == []
 
 

@@ -372,7 +372,7 @@ def test_files_are_replaced_by_force_only(tmp_path):
 
 @pytest.mark.parametrize("name, message", [
     ("robot.sdf", r"unknown file name extension; expected .urdf, .yaml, .yml"), ("robot", "unknown file name extension"),
-    ("robot.loops.yaml", "is the name of a loops file"), ("no/robot.urdf", "there is not a folder")])
+    ("robot.loops.yaml", "is the name of a loops file"), ("no/robot.urdf", "does not exist")])
 def test_names_that_are_refused(name, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         ld.save(one_joint(), tmp_path / name)

@@ -28,7 +28,7 @@ def test_a_block_that_friction_holds_is_said_to_creep(tmp_path):
     result = run(tmp_path, 2 * weight)
     assert result.v[-1, 0] == pytest.approx(0.01 / math.sqrt(3), rel=1e-3)
     note, = [note for note in result.notes if "creep" in note]
-    assert note.startswith("joints that friction holds creep: x (0.0058 m/s, 0.01")
+    assert note.startswith("joints held by friction creep: x (0.0058 m/s, 0.01")
 
 
 def test_nothing_creeps_without_load_or_while_it_slides(tmp_path):
@@ -61,7 +61,7 @@ WEIGHT = 2 * 9.81 * math.sin(math.radians(20))
 
 
 def creeping(notes) -> list[str]:
-    return [note for note in notes if note.startswith("joints that friction holds creep")]
+    return [note for note in notes if note.startswith("joints held by friction creep")]
 
 
 @pytest.mark.parametrize("law, creeps", [
@@ -95,7 +95,7 @@ def test_a_rollout_tells_how_many_runs_creep(block):
     """Also where it was looked at before: what creeps depends on the states."""
     hold = {"tau": [[[0.0]], [[-WEIGHT]], [[0.0]]]}
     for _ in range(2):
-        with pytest.warns(ld.LiedynWarning, match="joints that friction holds creep in 2 of 3 runs: x "):
+        with pytest.warns(ld.LiedynWarning, match="joints held by friction creep in 2 of 3 runs: x "):
             runs = ld.rollout(block, [[0.0]] * 3, [0.0], **hold, **OPTIONS)
     note, = creeping(runs.notes)
     assert "x (0.0058 m/s, 0.005" in note
@@ -115,4 +115,4 @@ def test_variants_creep_where_they_have_friction(block):
 
 def test_a_run_that_diverges_does_not_creep(block):
     runs = ld.rollout(block, [[0.0], [0.0]], [[0.0], [1e300]], **OPTIONS)
-    assert creeping(runs.notes)[0].startswith("joints that friction holds creep in 1 of 2 runs")
+    assert creeping(runs.notes)[0].startswith("joints held by friction creep in 1 of 2 runs")

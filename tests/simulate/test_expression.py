@@ -63,6 +63,12 @@ def test_state_is_refused_where_only_time_counts(text):
         compiled(text, state_allowed=False)
 
 
+def test_names_that_are_expected_are_those_that_are_allowed():
+    for allowed, names in ((True, "t, pi, e, q, v, q(joint), v(joint), x(link)"), (False, "t, pi, e")):
+        with pytest.raises(ScenarioError, match=re.escape(f"unknown name abc; found 'abc'; expected {names}, or a function: ")):
+            compiled("abc", state_allowed=allowed)
+
+
 HOSTILE = [
     ("t.real", "attribute access is not part of an expression; found 't.real'"),
     ("t.__class__.__bases__", "attribute access"),
@@ -78,7 +84,7 @@ HOSTILE = [
     ("__builtins__", "unknown name __builtins__"),
     ("os", "unknown name os"),
     ("foo", "unknown name foo"),
-    ("sen(t)", "unknown function sen; found 'sen(t)'; expected t, pi, e, or a function: sin"),
+    ("sen(t)", "unknown function sen; found 'sen(t)'; expected t, pi, e, q, v, q(joint), v(joint), x(link), or a function: sin"),
     ("sen(t)", "(did you mean sin?)"),
     ("time", "unknown name time"),
     ("T", "unknown name T"),

@@ -1,5 +1,6 @@
 """Other integrators for a run that ends early or is doubtful: what messages say of them is what happens."""
 import re
+import time
 import warnings
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import yaml
 
 import liedyn as ld
 from liedyn.errors import ComputationError
+from liedyn.io.scenarios.scenario import Integrator
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation import trials
 from liedyn.simulation.preparation import prepare, prepare_with
@@ -73,7 +75,8 @@ def test_a_character_diverges_by_shorter_steps_too_and_is_computed_by_dopri5(tmp
 def test_what_is_named_can_be_given_whatever_the_scenario_says_of_its_integrator(scenario):
     """-S integrator.method=rodas5p is an error where the scenario gives a step."""
     given = scenario(PENDULUM % "damping: 1000.0", **STIFF)
-    with pytest.raises(ComputationError, match=r"forces at j act within 2.6e-04 s, too fast for steps of 0.001 s") as caught:
+    told = "forces at j act with a time constant of 2.6e-04 s, too fast for steps of 0.001 s"
+    with pytest.raises(ComputationError, match=told) as caught:
         run_scenario(given)
     (found, passed), = outcomes(str(caught.value))
     run = run_scenario(given, [f"integrator={found}"])
@@ -131,12 +134,38 @@ def test_events_happen_in_trials_as_in_runs(scenario):
 
 
 def test_trials_end_with_their_time(scenario, monkeypatch):
-    monkeypatch.setattr(trials, "SECONDS", 0.0)
+    """The first takes all the time: no other is made or named."""
+    monkeypatch.setattr(trials, "SECONDS", 1e-6)
     with pytest.raises(ComputationError) as caught:
         run_scenario(scenario(PENDULUM % "damping: 1000.0", **STIFF))
-    found = outcomes(str(caught.value))
-    assert len(found) == 3 and all(re.match(r"comes to t = \S+ s in 0\.\d s of computing$", what) for _, what in found)
+    (_, what), = outcomes(str(caught.value))
+    assert re.match(r"reaches t = [1-9]\S+ s after 0\.\d s of computing$", what)
     assert "may diverge" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["rodas5p", "rk4"])
+def test_the_first_step_of_a_trial_which_may_compile_costs_no_time(scenario, method, monkeypatch):
+    """Compiled in 1 s here: the whole run is computed, nevertheless."""
+    monkeypatch.setattr(trials, "SECONDS", 0.5)
+    prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.1}), ())
+    between = trials._TimedRows.between
+
+    def compiling(self, t, snapshot):
+        between(self, t, snapshot)
+        if t == 0.0:
+            time.sleep(1.0)
+    run = trials._trial
+    run(prepared, Integrator(method), 600.0, None)                      # really compiled here
+    monkeypatch.setattr(trials._TimedRows, "between", compiling)
+    outcome, spent = run(prepared, Integrator(method, step=1e-4), 0.5, None)
+    assert "computes the whole run" in outcome.text and spent < 0.5
+
+
+def test_steps_cut_by_outputs_are_named_with_the_step_given(scenario):
+    run = simulate_prepared(prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.146, "output_step": 7.3e-4}),
+                                    {"integrator.step": 0.1}), Silent(), trials=False)
+    note, = (one for one in run.notes if "not stable" in one)
+    assert "not stable there with steps of 0.00073 s (the step of 0.1 s is cut to output_step), and" in note
 
 
 def test_a_signal_ends_trials(scenario):
@@ -178,3 +207,25 @@ def test_loops_are_tried_by_a_method_for_loops():
     assert [one.method for one in trials._candidates(prepared, [])] == ["rk4", "dopri5", "Radau"]
     prepared = prepare_with(scenario_of(FOUR_BAR, {"integrator": {"method": "Radau", "rtol": 1e-13}}), ld.load(FOUR_BAR))
     assert [(one.method, one.rtol) for one in trials._candidates(prepared, [])] == [("Radau", 2.3e-14), ("dopri5", 1e-13)]
+
+
+# jumps of prescribed motions, which no integrator mends ----------------------------------------------------------------
+@pytest.mark.parametrize("given, told", [
+    ({"position": "step(t-0.5)"}, "the prescribed position of j jumps by 1 rad at t = 0.5 s"),
+    ({"velocity": "2 - 3*step(t-0.5)"}, "the prescribed velocity of j jumps by -3 rad/s at t = 0.5 s"),
+    ({"position": "abs(t-0.25)"}, "the prescribed velocity of j jumps by 2 rad/s at t = 0.25 s"),
+    ({"position": "0.5*max(t-0.5, 0)**2"}, None), ({"acceleration": "step(t-0.5)"}, None)])
+def test_jumps_of_prescribed_motions_are_named_without_trials(scenario, given, told):
+    run = simulate_prepared(prepare(scenario(PENDULUM % "damping: 0.0", output_step=0.1, joints={"j": {"prescribe": given}}), ()),
+                            Silent())
+    assert [note.partition(", where no impulse acts")[0] for note in run.notes if "jumps" in note] == ([told] if told else [])
+    assert not any("tried" in note for note in run.notes) and (told or not run.notes)
+
+
+def test_jumps_that_a_phase_does_not_reach_are_not_named(scenario):
+    prescribe = {"joints": {"j": {"prescribe": {"position": "step(t-0.5)"}}}}
+    given = scenario(PENDULUM % "damping: 0.0", output_step=0.1,
+                     phases={"one": prescribe, "two": {"joints": {"j": {"torque": 0}}}},
+                     events={"release": {"at": 0.3, "do": {"phase": "two"}}})
+    run = simulate_prepared(prepare(given, ()), Silent())
+    assert [event.name for event in run.events] == ["release"] and not any("jumps" in note for note in run.notes)

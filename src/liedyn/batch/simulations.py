@@ -17,6 +17,7 @@ from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
 from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.simulation.joint_limits.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits
 from liedyn.simulation.names import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
@@ -101,7 +102,9 @@ class SimulationBench(Bench):
 
     @property
     def _reads_forces(self) -> bool:
-        """Whether accelerations or joint forces of runs side by side are read."""
+        """Whether accelerations or joint forces of runs side by side are read, also to compare them with limits."""
+        if np.isfinite(rate_limits(self.binding.model)[1]).any():
+            return True
         names = [name for output in self.outputs for name in output.columns]
         names += self.kept_names(self.known_columns()) if self.sweep.trajectories else []
         return any(name.startswith(("a.", "tau.")) for name in names)
@@ -132,6 +135,7 @@ class SimulationBench(Bench):
         columns = [*columns_of(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
         self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         self._report_creep(table, np.flatnonzero(done), numbers, q)
+        self._report_limits(table, np.flatnonzero(done), q, v, tau)
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
@@ -148,6 +152,13 @@ class SimulationBench(Bench):
         for k in np.flatnonzero(found.crept().any(axis=1)):
             table.reason[rows[k]], = found.of_run(k).notes()
 
+    def _report_limits(self, table: Table, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
+        """Which limits runs exceed, as `_report_creep`."""
+        model, times = self.lineup.first.model, self.lineup.times
+        for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
+            exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
+            table.reason[rows[k]] = "; ".join(filter(None, (table.reason[rows[k]], *limit_notes(exceeded))))
+
     def _alone(self, table: Table, i: int, run: Prepared) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
             try:
@@ -159,5 +170,5 @@ class SimulationBench(Bench):
                     self._keep(table, np.array([i]), motion_of_run(error.result))
                 return
             self._fill(table, np.array([i]), motion_of_run(result))
-            table.reason[i] = next((note for note in result.notes if note.startswith(CREEPS)), "")
+            table.reason[i] = "; ".join(note for note in result.notes if note.startswith((CREEPS, *EXCEEDED)))
             table.energy_balance[i] = result.check["energy_balance_relative"]

@@ -134,5 +134,5 @@ def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
     fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     if fast.rate * options.step <= LIMIT:
         return "", True
-    return (f"initially the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s, too fast for steps of "
+    return (f"initially the forces at {fast.coordinate} act with a time constant of {1 / fast.rate:.1e} s, too fast for steps of "
             f"{options.step:g} s"), True

@@ -36,7 +36,7 @@ def check_output(path: str | Path, *, force: bool = False) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder; a file name is needed")
     if not path.parent.is_dir():
-        raise UsageError(f"{path} cannot be written: there is not a folder {path.parent}")
+        raise UsageError(f"{path} cannot be written: the folder {path.parent} does not exist")
     if path.is_file() and not force:
         raise _exists(path)
 

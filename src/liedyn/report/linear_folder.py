@@ -103,7 +103,7 @@ def text(result: Linearization, most: int = 24) -> str:
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
     units = scales_of(result.model)
     moving = np.abs([result.here.v * units.time, result.here.a * units.time**2]) > _MOVING * units.of_all(result.model.v_units)
-    frozen = " (frozen-time linearization)" if moving.any() else ""
+    frozen = " (frozen-time, not an equilibrium)" if moving.any() else ""
     lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{verdict(s)}{frozen}"]
     if s.modes:

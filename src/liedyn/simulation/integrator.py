@@ -26,8 +26,8 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
     taken = _STIFF if problem.ties is None else _HELD
-    return taken, [f"{_cause(found, problem)}, too fast for rk4 with steps of {step:g} s: the run uses {taken.method} with "
-                   f"rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
+    return taken, [f"{_cause(found, problem)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses "
+                   f"{taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 
 
 def options_of(integrator: Integrator) -> Options:
@@ -42,8 +42,8 @@ def unstable_steps(integrator: Integrator, parts) -> list[str]:
     for part in parts:
         step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
         if found.rate * step > LIMIT:
-            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, "
-                    "and the motion is not reliable"]
+            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with "
+                    f"{steps_text(step, integrator.step)}, and the motion is not reliable"]
     return []
 
 
@@ -54,7 +54,13 @@ def taken_step(step: float, between) -> float:
     return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
 
 
+def steps_text(taken: float, given: float) -> str:
+    """The steps that were taken, and the given step if outputs shorten it by more than a rounding to equal parts (a half)."""
+    cut = f" (the step of {given:g} s is cut to output_step)" if taken <= 0.5 * given else ""
+    return f"steps of {taken:g} s{cut}"
+
+
 def _cause(found: Fastest, problem: Problem) -> str:
     acting = "springs or pd gains" if problem.stops is None else "springs, stops or pd gains"
     what = f"forces of {found.coordinate}" if found.contact else f"damping, friction, {acting} of {found.coordinate}"
-    return f"{what} act within {1 / found.rate:.1e} s"
+    return f"{what} act with a time constant of {1 / found.rate:.1e} s"

@@ -6,15 +6,19 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.problem import Problem
-from liedyn.io.scenarios.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
+from liedyn.io.scenarios.scenario import EFFORT, METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.contact import deep_notes
 from liedyn.simulation.control_laws.motors import with_rotors
 from liedyn.simulation.events.parts import opened
+from liedyn.simulation.joint_limits.limits import rate_limits
+from liedyn.simulation.joint_limits.stops import stops_of
 from liedyn.simulation.names import bind, continuous_pid
 from liedyn.simulation.records.room import check_room, size_of_result
 
@@ -118,6 +122,20 @@ def refuse_integrals(scenario: Scenario, method: str) -> None:
                             expected="compliant stops, limits: stop")
 
 
+def _without_effect(scenario: Scenario, model: Model) -> list[str]:
+    """Notes on keys that change nothing in this run."""
+    notes = [f"external force {number} on link {force.link} begins at t = {force.start:g} s, after the end of the run"
+             for number, force in enumerate(scenario.forces, 1) if force.start >= scenario.duration]
+    saturated = bind(scenario.saturate, model.joint_names, "joint")
+    by_robot = [k for name, rule in saturated.items() if rule.value == EFFORT
+                for k in range(model.v_index(name).start, model.v_index(name).stop)]
+    if by_robot and not np.isfinite(rate_limits(model)[1][by_robot]).any():
+        notes.append("saturate has no effect: the robot file has no effort limits for these joints")
+    if scenario.limits is not None and not stops_of(scenario, model):
+        notes.append("limits has no effect: the robot file has no position limits for these joints")
+    return notes
+
+
 def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
             model: Model | None = None) -> Prepared:
     """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
@@ -147,5 +165,5 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    notes = (*warnings, *deep_notes(problem, contact_names))
+    notes = (*warnings, *_without_effect(scenario, model), *deep_notes(problem, contact_names))
     return Prepared(scenario, model, problem, notes, tuple(chosen), timeline_of(scenario, model, problem), contact_names)

@@ -377,6 +377,7 @@ def _result(prepared, rows, parts, statistics, timing, others: Callable, status:
     """others: parts -> what other integrators make of a run whose result is doubtful, "" for nothing."""
     from liedyn.simulation.control_laws.laws import saturation_notes
     from liedyn.simulation.control_laws.task_space import task_notes
+    from liedyn.simulation.events.begun_motions import jump_notes
     from liedyn.simulation.integrator import unstable_steps
     from liedyn.simulation.run_checks.self_check import SelfCheck
     began = time.perf_counter()
@@ -388,12 +389,11 @@ def _result(prepared, rows, parts, statistics, timing, others: Callable, status:
     tied = found.reactions is not None
     loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
     prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
-    inaccurate = [*unstable_steps(scenario.integrator, parts), *_inaccuracy(check)]
-    if inaccurate:
+    inaccurate, jumps = [*unstable_steps(scenario.integrator, parts), *_inaccuracy(check)], jump_notes(parts)
+    if inaccurate and not jumps:                               # which no integrator mends
         inaccurate[-1] += others(parts)
     notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
-             *_doubts(check), *inaccurate,
-             *found.creep.notes(),
+             *_doubts(check), *jumps, *inaccurate, *found.creep.notes(),
              *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
              *saturation_notes(parts, model, found.stops), *task_notes(parts),
              *motor_notes(bind_motors(scenario, model), parts, found.stops)]

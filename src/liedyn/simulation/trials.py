@@ -34,14 +34,21 @@ class _Stopped(Exception):
 
 
 class _TimedRows(Rows):
-    """Of a trial, which ends at `deadline`, or where disk hears of a signal."""
+    """Of a trial, which ends after so many seconds of computing, or where disk hears of a signal. The time starts after the
+    first steps, which may compile code."""
 
-    def __init__(self, prepared: Prepared, deadline: float, disk: Unfinished | None):
+    def __init__(self, prepared: Prepared, seconds: float, disk: Unfinished | None):
         super().__init__(prepared.model, prepared.problem)
-        self._deadline, self._hears = deadline, disk
+        self._seconds, self._hears, self._began = seconds, disk, None
+
+    @property
+    def spent(self) -> float:
+        return 0.0 if self._began is None else time.perf_counter() - self._began
 
     def between(self, t, snapshot) -> None:
-        if time.perf_counter() > self._deadline or (self._hears is not None and self._hears.stop):
+        if self._began is None and t > 0.0:
+            self._began = time.perf_counter()
+        if self.spent > self._seconds or (self._hears is not None and self._hears.stop):
             raise _Stopped(t)
 
 
@@ -63,7 +70,7 @@ def tried(prepared: Prepared, parts, progress, disk: Unfinished | None = None) -
     outcomes: list[_Outcome] = []
     candidates, left = _candidates(prepared, parts), SECONDS
     for k, integrator in enumerate(candidates):
-        if disk is not None and disk.stop:
+        if left <= 0.0 or (disk is not None and disk.stop):
             break
         with progress.stage(f"trying integrator={_written(integrator)}"):
             outcome, spent = _trial(prepared, integrator, left / (len(candidates) - k), disk)
@@ -104,30 +111,27 @@ def _fastest_rate(prepared: Prepared, parts) -> float:
 
 
 def _trial(prepared: Prepared, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_Outcome, float]:
-    """What became of it, and how many seconds it took once its code was there."""
+    """What became of it, and how many seconds it took once its code was compiled."""
     scenario, problem = replace(prepared.scenario, integrator=integrator), prepared.problem
     name = f"integrator={_written(integrator)}"
-    began, options = time.perf_counter(), options_of(integrator)
+    rows, options = _TimedRows(prepared, seconds, disk), options_of(integrator)
     try:
         solve(problem, np.zeros(1), options)                           # compiles or loads
-        began = time.perf_counter()
-        rows = _TimedRows(prepared, began + seconds, disk)
         motion = timeline_of(scenario, prepared.model, problem) or OneStretch(problem)
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
         parts = rows.parts()
         check, _ = SelfCheck(scenario, prepared.model, problem, rows, parts, prepared.contact_names).values(statistics)
         unstable = unstable_steps(integrator, parts)
     except _Stopped as stopped:
-        spent = time.perf_counter() - began
-        return _Outcome(f"{name} comes to t = {stopped.args[0]:.6g} s in {spent:.1f} s of computing"), spent
+        return _Outcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.spent:.1f} s of computing"), rows.spent
     except LiedynError as error:
         at = getattr(error, "at", None)
         where = "early" if at is None else f"at t = {at:.6g} s"
-        return _Outcome(f"{name} ends {where}", ended=True), time.perf_counter() - began
+        return _Outcome(f"{name} ends {where}", ended=True), rows.spent
     balance = check["energy_balance_relative"]
     text = f"{name} computes the whole run with a relative error of the energy balance of {balance:.1e}"
     sound = balance <= GOOD and not unstable                           # NaN is not
-    return _Outcome(f"{text}, but is not stable" if unstable else text, sound), time.perf_counter() - began
+    return _Outcome(f"{text}, but is not stable" if unstable else text, sound), rows.spent
 
 
 def _written(integrator: Integrator) -> str:

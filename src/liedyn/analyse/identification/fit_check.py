@@ -29,6 +29,7 @@ _MATERIAL = 1e-3        # of a joint's torque: a smaller torque that is not expl
 _CAUSES = {"offset": "a constant offset", "friction": "Coulomb friction", "damping": "damping (viscous friction)",
            "asymmetric": "damping that depends on the direction", "quadratic": "friction that is not linear in the velocity",
            "stiffness": "a spring", "gain": "a wrong scale of the torque", "shift": "a time shift between q and tau"}
+ESTIMABLE = {_CAUSES[kind]: kind for kind in ("friction", "damping", "stiffness")}       # causes that are joint parameters
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class JointFit:
     """Test of the residual of one joint.
 
     joint       name of the coordinate
-    residual    root mean square of the residual, after the low-pass filter [N m | N]
+    residual    root mean square of the residual over the rows, after the low-pass filter [N m | N]
     noise       white noise of the measured torque, from its high differences [N m | N]
     inflation   variance of an estimate relative to that for a white residual: n / (effective number of samples)
     candidate   what the residual resembles most, in words; empty if nothing is significant
@@ -46,6 +47,7 @@ class JointFit:
     scale       smallest relative error of the scale of the measured torque that is found in 99 of 100 fits; infinite if the fit
                 does not test the scale
     rounding    torques that are rounding: 1e-12 of the largest one of the robot, in characteristic units [N m | N]
+    passed      part of the noise, by root mean square, that passes the low-pass filter: 1 / sqrt(rows per knot)
     """
 
     joint: str
@@ -58,12 +60,13 @@ class JointFit:
     force: float
     scale: float
     rounding: float = 0.0
+    passed: float = 1.0
 
     @property
     def explained(self) -> bool:
         """Whether the model explains the torque up to noise, or up to a thousandth."""
         known = self.candidate and self.size > max(_MATERIAL * self.force, self.rounding)
-        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.noise
+        unknown = self.material and not self.white and self.residual > _NOISE_RATIO * self.passed * self.noise
         return not (known or unknown)
 
     @property
@@ -84,7 +87,8 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
 
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
     measured torque; least (nv,): what is rounding, of torques [N m | N]."""
-    residual = np.sqrt(np.mean((W[:, :, -1] - W[:, :, :-1] @ found.x) ** 2, axis=0))
+    rows = len(fitted)                                         # the filter keeps norms, not the number of rows
+    residual = np.linalg.norm(W[:, :, -1] - W[:, :, :-1] @ found.x, axis=0) / np.sqrt(rows)
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, t, axis=0)
@@ -100,14 +104,15 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
         scores, moments, inflation = test.scores, test.explained, test.inflation
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
-        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(len(W)))
+        size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
         significant = score > SIGNIFICANT
         gain, force = names.index("gain"), float(np.sqrt(np.mean(fitted[:, k] ** 2)))
         shifts[k], rescaled[k] = test.shifts[:, most] * significant, test.changes[:, gain]
-        material = max(_MATERIAL * force, float(least[k])) * np.sqrt(len(W))
+        material = max(_MATERIAL * force, float(least[k])) * np.sqrt(rows)
         out.append(JointFit(name, float(residual[k]), float(noise[k]), inflation,
                             _CAUSES[names[most]] if significant else "", score * significant, size * significant,
-                            force, _found_scale(W, found, k, C, gain, test, material, least), float(least[k])))
+                            force, _found_scale(W, found, k, C, gain, test, material, least), float(least[k]),
+                            float(np.sqrt(len(W) / rows))))
     return tuple(out), shifts, rescaled
 
 

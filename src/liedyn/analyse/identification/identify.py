@@ -13,7 +13,7 @@ from liedyn.analyse.along.manifold_spline import noise as noise_of
 from liedyn.analyse.along.recorded_checks import unwrapped
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
 from liedyn.analyse.along.robot_of_file import attached_notes, robot_of
-from liedyn.analyse.identification.fit_check import JointFit, joint_fits
+from liedyn.analyse.identification.fit_check import ESTIMABLE, JointFit, joint_fits
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
 from liedyn.arrays import Mask
@@ -254,11 +254,16 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
     verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
                      for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
+    explained = all(joint.explained for joint in tested)
     if motion.v is not None or motion.a is not None:
         mend = "omit the given v and a, so that they are derived from smoothed positions"
+    elif smooth != "auto":
+        mend = "smooth the positions with auto"
+    elif explained:
+        mend = "use data with less noise, or a longer or faster motion"
     else:
-        mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
-    notes = [*motion.notes, *notes, *_fit_notes(tested), *_notes(base, verdicts, misfits, mend)]
+        mend = "add what the model lacks first"
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, misfits, mend)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
                           np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
@@ -340,18 +345,23 @@ def _resembles(joint: JointFit) -> str:
         return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
     if not joint.noise > 0.0:
         return "coloured, without noise"
-    return f"coloured, {joint.residual / joint.noise:.2g} times the noise"
+    return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
-def _fit_notes(tested: Sequence[JointFit]) -> list[str]:
-    misfit = [joint for joint in tested if not joint.explained]
+def _fit_notes(model: Model, tested: Sequence[JointFit], estimated: Sequence[str]) -> list[str]:
+    misfit = [(joint, "N" if unit == "m" else "N m") for joint, unit in zip(tested, model.v_units, strict=True)
+              if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     notes = []
     if misfit:
-        what = "; ".join(f"{joint.joint}: residual {joint.residual:.3g} of {joint.force:.3g}, {_resembles(joint)}"
-                         for joint in misfit[:6])
+        what = "; ".join(f"{joint.joint}: rms residual {joint.residual:.3g} of {joint.force:.3g} {unit}, {_resembles(joint)}"
+                         for joint, unit in misfit[:6])
+        found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
+        more = [kind for kind in found if kind not in estimated]
+        kinds = [kind for kind in estimated if kind != "offset"] + more
+        how = f" (joints={kinds}; --with {' --with '.join(kinds)})" if more else ""
         notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
-                     "estimated parameters, or check the recording")
+                     f"estimated parameters{how}, or check the recording")
     if coloured:
         notes.append(f"the residuals of {listed(coloured, 6)} are not white: the deviations count fewer independent samples")
     return notes

@@ -98,7 +98,7 @@ class NoisySamples:
                        f"({self.model.q_names[most]})")
         if self.rows > 1:
             left_out = len(self.t) - (self.inner.stop - self.inner.start)
-            out.append(f"forces pass the same low-pass filter as positions; the first and last {left_out // 2} rows are left out")
+            out.append(f"forces are filtered like the positions; the first and last {left_out // 2} rows are left out")
         return out
 
 

@@ -345,12 +345,25 @@ class _Search:
         at_limit = [self.model.v_names[i] for i in self.limited
                     if best.q[self.own[i]] in (self.model.lower[i], self.model.upper[i])]
         joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
-        if joint.kind == FREE and self.model.description.actuators:
-            return ComputationError(f"{text} (nothing holds {joint.name}: find thrusts with --hold, such as "
-                                    f"--hold {self.model.description.actuators[0].name}, or prescribe its motion)")
+        actuators = [x.name for x in self.model.description.actuators]
+        more = [name for name, used in zip(actuators, self.thrusts, strict=True) if not used]
+        if joint.kind == FREE and more:
+            return ComputationError(f"{text} (the held thrusts cannot hold {joint.name}: find all thrusts with "
+                                    f"{_options(actuators)}, or prescribe its motion)" if len(more) < len(actuators) else
+                                    f"{text} (nothing holds {joint.name}: find thrusts with {_options(actuators)}, or prescribe "
+                                    "its motion)")
+        if joint.kind == FREE and actuators:
+            return ComputationError(f"{text} (no thrusts hold {joint.name} here: start from another configuration, or prescribe "
+                                    "its motion)")
         if joint.kind == FREE:
             return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
                                     f"--hold {joint.name})")
         if at_limit:
             return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold holds a joint in place)")
         return ComputationError(f"{text} (--hold {joint.name} holds it in place)")
+
+
+def _options(names: list[str]) -> str:
+    """Options of the command that hold these actuators."""
+    most = 6
+    return " ".join(f"--hold {name}" for name in names) if len(names) <= most else f"--hold for each of {listed(names, most)}"

@@ -1,11 +1,12 @@
-"""Prescribed motions that begin in the middle of a run."""
+"""Prescribed motions that begin or jump in the middle of a run."""
 from __future__ import annotations
 
 import numpy as np
 
+from liedyn.codegen.steps.signals import instructions
 from liedyn.errors import Place, ScenarioError
 from liedyn.simulation.events.moments import Moment, impelled
-from liedyn.simulation.prescribed_poses import following, prescribed_at
+from liedyn.simulation.prescribed_poses import Followed, following, prescribed_at
 
 _AGREE = 1e-6            # relative, as `Followed.off` says: a prescribed motion that begins where the joint is; people round
 
@@ -33,3 +34,39 @@ def begin_motions(moment: Moment, problem, t: float, impulsive: bool, who: str, 
         return moment
     rows, values = np.eye(len(moment.v))[list(targets)], np.array(list(targets.values()))
     return impelled(moment, problem, rows, values, set(targets))[0]
+
+
+def jump_notes(parts) -> list[str]:
+    """A note on the first jump of each prescribed motion within the parts of a run (`parts.Part`). Only expressions can jump."""
+    notes: dict[str, str] = {}
+    for part in parts:
+        problem, times = part.problem, part.record.t
+        moving = [one for one in following(problem) if one.name not in notes and _is_expression(problem, one)]
+        breaks, before = problem.schedule.breaks, problem.schedule.before
+        within = (breaks > times[0]) & (breaks <= times[-1]) if moving and len(times) else np.zeros(len(breaks), dtype=bool)
+        q, v = problem.q, problem.v
+        for t, earlier in zip(breaks[within], before[within], strict=True):
+            here, there = prescribed_at(problem, earlier, q, v), prescribed_at(problem, t, q, v)
+            for one in moving:
+                if one.name not in notes and max(one.off(here, there)) > _AGREE:
+                    notes[one.name] = _jump_note(problem, one, t, here, there)
+    return list(notes.values())
+
+
+def _is_expression(problem, one: Followed) -> bool:
+    poses = problem.schedule.poses
+    used = poses.signal[poses.signal >= 0] if one.is_pose else problem.schedule.signal[one.v]
+    return any(len(instructions(problem.signals, int(k))) for k in used)
+
+
+def _jump_note(problem, one: Followed, t: float, here, there) -> str:
+    unit = problem.model.v_units[one.v.start]
+    moved = one.off(here, there)[0] > _AGREE
+    if one.is_pose:
+        what, size = "pose" if moved else "twist", ""
+    elif moved:
+        what, size = "position", f" by {(there[0][one.q] - here[0][one.q])[0]:.6g} {unit}"
+    else:
+        what, size = "velocity", f" by {(there[1][one.v] - here[1][one.v])[0]:.6g} {unit}/s"
+    return (f"the prescribed {what} of {one.name} jumps{size} at t = {t:.6g} s, where no impulse acts: motion, forces and "
+            "energies are not reliable from there on (use waypoints or a smooth expression)")

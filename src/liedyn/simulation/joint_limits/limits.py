@@ -10,6 +10,7 @@ from liedyn.simulation.joint_values import coordinates
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: a motion prescribed up to its limit does not pass it
 _MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
+EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how notes begin
 _NAMED = 3               # coordinates in a note; run.json has them all
 
 
@@ -44,8 +45,7 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
     mean them so. Ball and free joints have no limits.
     """
-    found, q_of_v = [], coordinates(model)
-    speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
+    found, q_of_v, speed, effort = [], coordinates(model), *rate_limits(model)
     for k in range(model.nv):
         unit = model.v_units[k]
         rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
@@ -54,6 +54,23 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
             rows.append(("position", unit, q[:, q_of_v[k]], model.lower[k], model.upper[k]))
         found += [excess for row in rows if (excess := _excess(t, model.v_names[k], *row))]
     return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
+
+
+def rate_limits(model) -> tuple[np.ndarray, np.ndarray]:
+    """(nv,) limits of velocities and efforts; infinite without."""
+    speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
+    return speed, effort
+
+
+def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
+    """(n,) whether `limits_exceeded` may find something in runs q (n, R, nq), v, tau (n, R, nv). tau: None if there are no
+    effort limits."""
+    speed, effort = rate_limits(model)
+    places = coordinates(model)
+    k = np.flatnonzero((places >= 0) & (model.lower < model.upper))
+    beyond = ((q[..., places[k]] < model.lower[k]) | (q[..., places[k]] > model.upper[k])).any(axis=(1, 2))
+    beyond |= (np.abs(v) > speed).any(axis=(1, 2))
+    return beyond if tau is None else beyond | (np.abs(tau) > effort).any(axis=(1, 2))
 
 
 def merged(one: tuple[Excess, ...], other: tuple[Excess, ...]) -> tuple[Excess, ...]:
@@ -94,5 +111,5 @@ def limit_notes(exceeded, stopped=(), *, recorded: bool = False) -> list[str]:
         more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
         worst = ", ".join(map(str, group[:_NAMED]))
         why = "" if recorded else f" (they do not act on the motion{_MEND[kind]})"
-        notes.append(f"{kind} limits are exceeded{why}: {worst}{more}")
+        notes.append(f"{EXCEEDED[KINDS.index(kind)]}{why}: {worst}{more}")
     return notes

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from liedyn import __version__
-from liedyn.errors import Place, TrajectoryError
+from liedyn.errors import Place, TrajectoryError, nearest
 from liedyn.model.model import Model
+from liedyn.simulation.names import listed
 
 _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
@@ -163,10 +164,14 @@ def _stacked(trajectory, kind: str, names, present: list[str]) -> np.ndarray | N
     """(N, names) of columns of a kind. None where none of them is present; TrajectoryError where not all are."""
     if not present:
         return None
-    for name in (f"{kind}.{name}" for name in names):
+    expected = [f"{kind}.{name}" for name in names]
+    for name in expected:
         if name not in trajectory.columns:
-            raise TrajectoryError("a column is missing", place=_place(trajectory, name),
-                                  expected=f"one for each coordinate, because there is {kind}.{present[0]}")
+            others = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
+            alike = next((x for x in others if nearest(x, [name])), None)
+            raise TrajectoryError("a column is missing", place=_place(trajectory, name), found=alike or listed(others, 4) or None,
+                                  expected=f"one for each coordinate, because there is {kind}.{present[0]}",
+                                  hint=f"is {alike} a misspelling of {name}?" if alike else None)
     return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
 
 

@@ -17,7 +17,7 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.simulation.joint_values import coordinates
 
-CREEPS = "joints that friction holds creep"
+CREEPS = "joints held by friction creep"
 _LEAST_SPEED = 0.01      # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
 _STEADY = 1.0            # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
 LEAST_TIME = 0.5         # s; a shorter creep is the end of a motion

@@ -276,10 +276,13 @@ class _Reader:
         name, hint = _REFUSED.get(type(what), (otherwise or f"{type(what).__name__}", None))
         return self._refuse(f"{name} is not part of an expression", node, hint=hint)
 
+    def _names(self) -> str:
+        return "t, pi, e" + (", q, v, q(joint), v(joint), x(link)" if self.state_allowed else "")
+
     def _unknown(self, kind: str, name: str):
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
         meant = f"{name}({_takes(name)})" if name in _NAMED else f"{name}(link) alone" if name in ("touch", "lift") else None
-        return self._refuse(f"unknown {kind} {name[:100]}", expected="t, pi, e, or a function: " + ", ".join(FUNCTIONS),
+        return self._refuse(f"unknown {kind} {name[:100]}", expected=f"{self._names()}, or a function: " + ", ".join(FUNCTIONS),
                             hint=f"did you mean {meant}?" if meant else nearest(name, known))
 
 

@@ -1,0 +1,48 @@
+"""Runs of a batch that exceed limits of their robot: their rows say so, as the notes of single runs do."""
+import pytest
+
+from command_line import ok
+from sweeps import batch, table, written
+
+BLOCK = """\
+name: block
+links: {b: {mass: 2}}
+joints:
+  x: {type: prismatic, parent: world, child: b, axis: [1, 0, 0], limits: {LIMITS}}
+"""
+SCENARIO = "robot: block.yaml\nduration: 1\noutput_step: 0.05\nintegrator: {method: METHOD}\njoints: {x: {torque: 3}}\n"
+SWEEP = "vary: [{key: initial.v.x, list: [0, 1]}]\noutputs: {last: final(q.x)}\n"
+CASES = {"position": ("lower: -1, upper: 1", "worst 1.75 m at t = 1 s, limit 1 m"),
+         "velocity": ("velocity: 2", "worst 2.5 m/s at t = 1 s, limit 2 m/s"),
+         "effort": ("effort: 2.5", "worst 3 N at t = 0 s, limit 2.5 N")}
+
+
+def sweep(folder, limits: str, method: str = "rk4"):
+    (folder / "block.yaml").write_text(BLOCK.replace("LIMITS", limits))
+    return {"text": SWEEP, "scenario": SCENARIO.replace("METHOD", method)}
+
+
+@pytest.mark.parametrize("method", ["rk4", "rodas5p"])
+@pytest.mark.parametrize("kind", CASES)
+def test_rows_of_runs_beyond_limits_have_a_reason(tmp_path, kind, method):
+    limits, told = CASES[kind]
+    found = batch(tmp_path, **sweep(tmp_path, limits, method))
+    assert found.bench.side_by_side is (method == "rk4")
+    done = found.run(tmp_path / "out")
+    within, beyond = table(tmp_path / "out")["reason"]
+    assert beyond.startswith(f"{kind} limits are exceeded (they do not act on the motion") and told in beyond
+    assert (within == "") is (kind != "effort") and done.counts == {"complete": 2}
+    assert done.doubtful == (2 if kind == "effort" else 1)
+
+
+def test_runs_within_limits_and_joints_without_have_none(tmp_path):
+    for k, limits in enumerate(("", "lower: -2, upper: 2, velocity: 3, effort: 4")):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        assert batch(folder, **sweep(folder, limits)).run(folder / "out").doubtful == 0
+
+
+def test_the_command_says_how_many(tmp_path):
+    path = written(tmp_path, **sweep(tmp_path, CASES["velocity"][0]))
+    text = "note: 1 of 2 runs are complete but doubtful: see the column reason"
+    assert text in ok("batch", path, "-o", tmp_path / "out").stderr
