@@ -54,7 +54,7 @@ def of_case(name, *transformations):
     model = ld.build(robot)
     q = np.concatenate([model.neutral()[:model.nq - len(q)], q])
     zero = np.zeros(model.nv)
-    state = State(q, zero, zero, ld.gravity_force(model, q), {}, zero)
+    state = State(q, zero, zero, ld.gravity_force(model, q), {}, zero, zero, np.zeros(model.nc), zero != 0)
     for by in transformations:
         robot = by.change(robot)
         changed = ld.build(robot)
