@@ -71,8 +71,8 @@ def test_robots_of_their_own_have_their_own_energies_and_places(result):
     numbers = result.model.constants[places] * [[1.0], [1.25]]
     variants = Variants.of_numbers(result.model, places, numbers)
     several = twice(result, variants)
-    with robots_of_rows(variants, len(result.t)):
-        kinetic, _ = ld.energy(result.model, several.q, several.v)
+    with robots_of_rows(result.model, variants, len(result.t)) as robots:
+        kinetic, _ = ld.energy(robots, several.q, several.v)
     assert kinetic[0] == pytest.approx(result.kinetic, rel=1e-12)
     heavier = variants.robot(1)
     assert kinetic[1] == pytest.approx(ld.energy(heavier, result.q, result.v)[0], rel=1e-12)

@@ -18,7 +18,7 @@ def flat():
 def test_a_velocity_along_no_branch_is_an_error(flat, many):
     v = ld.project_velocity(flat, np.zeros(3), [1.0, 0.0, 0.0])
     shape = (2, 3) if many else (3,)
-    with pytest.raises(ld.ComputationError, match="no acceleration satisfies the constraint 'pin'.*pin.v.*along none of the branches"):
+    with pytest.raises(ld.ComputationError, match=r"no acceleration satisfies the constraint 'pin'.*pin.v.*along none of the branches"):
         ld.constrained_forward_dynamics(flat, np.zeros(shape), np.broadcast_to(v, shape).copy(), np.zeros(shape))
 
 
@@ -30,7 +30,7 @@ def test_rest_is_computed_in_the_same_configuration(flat):
 def test_an_open_state_is_a_warning(flat):
     v = ld.project_velocity(flat, np.zeros(3), [1.0, 0.0, 0.0])
     with pytest.warns(ld.LiedynWarning, match="'pin' is not met: its row .* since q or v are open"):
-        ld.constrained_forward_dynamics(flat, np.zeros(3), v + [0.0, 1e-3, 0.0], np.zeros(3))
+        ld.constrained_forward_dynamics(flat, np.zeros(3), v + np.array([0.0, 1e-3, 0.0]), np.zeros(3))
 
 
 def test_states_of_seven_digits_are_closed():

@@ -143,7 +143,8 @@ def _spaced(t: np.ndarray) -> np.ndarray:
     """Rows that are about `_INTERVAL` apart, or all where these are farther apart; of rows at one time, the first."""
     if not len(t):
         return np.zeros(0, dtype=int)
-    return np.unique(np.searchsorted(t, np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])))
+    asked = np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])
+    return np.unique(np.searchsorted(t, np.minimum(asked, t[-1])))              # arange may end beyond it by rounding
 
 
 def _speed_laws(problem) -> list[int]:
