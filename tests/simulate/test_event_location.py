@@ -243,7 +243,8 @@ def test_flights_are_resolved_where_value_and_time_show_them(rate, curvature, bo
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e5])
 def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale):
     """The ball sank with ever higher bounces, each as deep as twice the one before; in microseconds, bounces ended too early."""
-    events = {"bounce": {"when": when, "value": height, "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.4}}}}
+    impact = {"joint": "z", "restitution": 0.4}
+    events = {"bounce": {"when": when, "value": height, "direction": "falling", "do": {"impact": impact}}}
     with pytest.warns(ld.LiedynWarning, match="come to an end"):
         found = run(robot, events, duration=2.0 * scale, q=height + 0.7, gravity=G / scale**2, output_step=0.1 * scale,
                     integrator={"method": "rk4", "step": 1e-3 * scale})

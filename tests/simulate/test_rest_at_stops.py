@@ -62,7 +62,8 @@ def test_an_impact_without_rebound_ends_at_rest_or_leaves_by_the_force(run, stop
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("later", [0.0, -0.1])
 def test_a_force_that_ends_or_turns_lets_go(run, stop, later, method):
-    result = run("slider", duration=1, initial={"q": {"a": 0.5}}, joints={"a": {"torque": f"step(0.2 - t) + {later}*step(t - 0.2)"}},
+    torque = f"step(0.2 - t) + {later}*step(t - 0.2)"
+    result = run("slider", duration=1, initial={"q": {"a": 0.5}}, joints={"a": {"torque": torque}},
                  integrator={"method": method}, **STOPS[stop])
     assert result.q[-1, 0] == pytest.approx(0.5 + later * 0.32, abs=1e-9)
 

@@ -15,7 +15,8 @@ BALL = {"name": "ball", "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 
         "joints": {"z": {"type": "prismatic", "parent": "world", "child": "ball", "axis": [0, 0, 1],
                          "limits": {"lower": -0.3, "upper": 5.0}}}}
 FALL, TOUCH = float(np.sqrt(2 * 0.7 / G)), float(np.sqrt(2 * 0.8 / G))
-BOUNCE = {"bounce": {"when": "z(ball)", "value": 0.3, "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.8}}}}
+BOUNCE = {"bounce": {"when": "z(ball)", "value": 0.3, "direction": "falling",
+                     "do": {"impact": {"joint": "z", "restitution": 0.8}}}}
 RESTS = {"bounce": {**BOUNCE["bounce"], "do": {"impact": {"joint": "z", "restitution": 0.4}}}}
 LATCH = {"latch": {"when": "q(z)", "value": 0.75, "direction": "falling", "do": {"lock": "z"}}}
 PASS = {"a": {"when": "q(z)", "value": 0.7, "do": "record"}, "b": {"when": "sin(30*q(z))", "do": "record"}}
@@ -64,7 +65,8 @@ CASES = {                             # split at; duration; events; keys of the 
     "at a zero after a start from zero": (float(np.pi / 30), 0.9, PASS,
                                           {"gravity": [0, 0, 0], "initial": {"v": {"z": 1.0}}}, {"gravity": [0, 0, 0]}),
     "just before a zero": (0.5, 0.9, {"a": {"when": "q(z)", "do": "record"}},
-                           {"gravity": [0, 0, 0], "initial": {"q": {"z": -0.5 - 4.4e-16}, "v": {"z": 1.0}}}, {"gravity": [0, 0, 0]}),
+                           {"gravity": [0, 0, 0], "initial": {"q": {"z": -0.5 - 4.4e-16}, "v": {"z": 1.0}}},
+                           {"gravity": [0, 0, 0]}),
 }
 
 

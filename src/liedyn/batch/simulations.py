@@ -23,7 +23,7 @@ from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
 from liedyn.simulation.records.resume import identity
 from liedyn.simulation.run import Silent, simulate_prepared
-from liedyn.simulation.run_checks.balance import relative_balance
+from liedyn.simulation.run_checks.balance import inaccuracy, relative_balance
 from liedyn.simulation.run_checks.creep import CREEPS, LEAST_TIME, creep_of_runs, friction_levels
 
 
@@ -136,6 +136,8 @@ class SimulationBench(Bench):
         self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         self._report_creep(table, np.flatnonzero(done), numbers, q)
         self._report_limits(table, np.flatnonzero(done), q, v, tau)
+        for i in np.flatnonzero(done):
+            self._add_reasons(table, i, inaccuracy(table.energy_balance[i]))
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
@@ -157,7 +159,11 @@ class SimulationBench(Bench):
         model, times = self.lineup.first.model, self.lineup.times
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
             exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
-            table.reason[rows[k]] = "; ".join(filter(None, (table.reason[rows[k]], *limit_notes(exceeded))))
+            self._add_reasons(table, rows[k], limit_notes(exceeded))
+
+    @staticmethod
+    def _add_reasons(table: Table, i: int, notes: list[str]) -> None:
+        table.reason[i] = "; ".join(filter(None, (table.reason[i], *notes)))
 
     def _alone(self, table: Table, i: int, run: Prepared) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
@@ -172,3 +178,4 @@ class SimulationBench(Bench):
             self._fill(table, np.array([i]), motion_of_run(result))
             table.reason[i] = "; ".join(note for note in result.notes if note.startswith((CREEPS, *EXCEEDED)))
             table.energy_balance[i] = result.check["energy_balance_relative"]
+            self._add_reasons(table, i, inaccuracy(table.energy_balance[i]))

@@ -70,8 +70,8 @@ class Problem:
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
                          NEVER neither
-    guards               of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is never
-                         accepted
+    guards               of these, the last ones, which are of hard stops: what their readings are made of. A state beyond is
+                         never accepted
     stops                at limits of joints; None: none
     stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
     """

@@ -94,7 +94,7 @@ class Switches:
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
         free = self.inside == 0
-        guards = ~free                                         # at rest at a stop, or as it leaves it: passed only beyond rounding
+        guards = ~free                                         # at a stop they are passed beyond rounding only
         self.bound[guards] = rounding_bound(self.problem.guards)[self.event[guards] - len(self.problem.directions)]
         self.armed[guards] = (self.inside * here > self.bound)[guards]
         even = free & np.isnan(known) & ((here == 0) | (self.floor & (here == side)))

@@ -35,8 +35,8 @@ def zero_at_start(value, rate, curvature, bound, begins):
 
 
 def comes_back(rate, sign, bound, elapsed):
-    """Whether an expression that has left zero to the side `sign` moves towards it again, so fast that it has exceeded its rounding
-    in the time since."""
+    """Whether an expression that has left zero to the side `sign` moves towards it again, so fast that it has exceeded its
+    rounding in the time since."""
     return (rate * sign < 0.0) & (np.abs(rate) * elapsed > bound)
 
 

@@ -30,7 +30,7 @@ from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
 from liedyn.simulation.names import phase_rules
 from liedyn.simulation.preparation import prepare
 from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, energy_columns
-from liedyn.simulation.run_checks.balance import GOOD
+from liedyn.simulation.run_checks.balance import inaccuracy
 
 if TYPE_CHECKING:
     import pandas
@@ -389,7 +389,8 @@ def _result(prepared, rows, parts, statistics, timing, others: Callable, status:
     tied = found.reactions is not None
     loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
     prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
-    inaccurate, jumps = [*unstable_steps(scenario.integrator, parts), *_inaccuracy(check)], jump_notes(parts)
+    inaccurate = [*unstable_steps(scenario.integrator, parts), *inaccuracy(check["energy_balance_relative"])]
+    jumps = jump_notes(parts)
     if inaccurate and not jumps:                               # which no integrator mends
         inaccurate[-1] += others(parts)
     notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
@@ -414,8 +415,3 @@ def _doubts(check: dict[str, float]) -> list[str]:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
     return notes
-
-
-def _inaccuracy(check: dict[str, float]) -> list[str]:
-    balance = check["energy_balance_relative"]
-    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"] if balance > GOOD else []

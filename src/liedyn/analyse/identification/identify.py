@@ -379,8 +379,8 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str]
                      "their values are those of the robot file")
     if spoilt:
         notes.append(f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({listed(spoilt, 6)}): they depend on joints "
-                     "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its smoothing; "
-                     f"{mend}")
+                     "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its "
+                     f"smoothing; {mend}")
     if biased:
         notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({listed(biased, 6)}): noise of the motion or "
                      f"its smoothing may bias them by more than their deviation; {mend}")

@@ -161,8 +161,8 @@ class Runs(Scene):
         happens = unread = float(RUNNING)
         known_sides, pairs, suspected = np.split(self.given["work"][1:], [count, 3 * count])
         history, suspicions = [], []
-        for x, side, direction, before, when, kinked in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2), suspected,
-                                                            self.kinked, strict=True):
+        for x, side, direction, before, when, kinked in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2),
+                                                            suspected, self.kinked, strict=True):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))

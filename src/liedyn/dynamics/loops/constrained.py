@@ -303,8 +303,8 @@ def wrenches_on_bodies(model, f_ext) -> np.ndarray:
 
 
 def _refuse_contradiction(model, given, prescribed, a, keep, gap, frequency) -> None:
-    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the state
-    is singular and moves along no branch, or is open."""
+    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the
+    state is singular and moves along no branch, or is open."""
     given_motion = prescribed.any() or model.driven
     scale = (CONTRADICTS if given_motion else _MET) * size_of_rates(model, a, 2)
     bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
@@ -320,8 +320,8 @@ def _refuse_contradiction(model, given, prescribed, a, keep, gap, frequency) -> 
             warn([f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open (project_configuration, "
                   "project_velocity)"])
             return
-        raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{where}: {row}; the configuration is "
-                               "singular, and the velocity leads along none of the branches that meet there")
+        raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{where}: {row}; the configuration "
+                               "is singular, and the velocity leads along none of the branches that meet there")
     A = constraint_jacobian(model, q)
     moved = np.abs(scaled_equations(model, A)[constraint.rows]).max(axis=0) > RANK
     among = prescribed & moved if (prescribed & moved).any() else prescribed

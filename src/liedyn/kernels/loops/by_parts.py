@@ -86,7 +86,8 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
     """MOVE for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on bodies,
     motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if found_tau has
     room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What is
-    not finite comes out so: BAD_RESULT. Without found_tau, CONTRADICTION ends it: the caller does not look at the last of these."""
+    not finite comes out so: BAD_RESULT. Without found_tau, CONTRADICTION ends it: then the caller
+    does not look at the last of these."""
     x = numbers_at(address, numbers_at(address, HEADER).view(np.int64)[SIZE])
     d, h = desk_of(x), x.view(np.int64)
     nq, nv, m = d.q.size, d.v.size, d.multipliers.size

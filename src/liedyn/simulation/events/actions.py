@@ -156,8 +156,8 @@ class Actions:
         return after
 
     def _struck(self, moment: Moment, row, restitution: float, moved=()) -> Moment:
-        """After an impact by which a row of the velocity, less than zero, is reversed; at once with those by which coordinates that
-        rest at stops stay outside of them."""
+        """After an impact by which a row of the velocity, less than zero, is reversed; at once with those by which coordinates
+        that rest at stops stay outside of them."""
         problem = self.modes.problem
         if not row @ moment.v:
             return moment
@@ -194,7 +194,8 @@ class Actions:
         duration, bound = self.modes.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))
         none = hidden(leaves.rate, leaves.curvature, bound)
         still, turned = none and leaves.rate * leaves.curvature >= 0.0, came.rate * leaves.rate <= 0.0
-        return bool((turned or none or hidden(came.rate, leaves.curvature, bound)) and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
+        turned |= none or hidden(came.rate, leaves.curvature, bound)
+        return bool(turned and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
 
     def _note_passing(self, before: Moment, after: Moment, t: float, event: Event) -> None:
         """An impact that changes the rate of its own expression, but not its sign: a stop that moves passes the joint."""

@@ -320,8 +320,8 @@ class Timeline:
         return now
 
     def _pressed_in(self, now: Start) -> set[int]:
-        """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest: an impact elsewhere
-        may drive a body into its stop again, and a body may be released where it lies."""
+        """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest: an impact
+        elsewhere may drive a body into its stop again, and a body may be released where it lies."""
         found = set()
         for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
             if k < 0 or self._is_over(event) or not any(isinstance(action, Impact) for action in event.actions):

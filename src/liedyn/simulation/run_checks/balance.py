@@ -12,6 +12,11 @@ _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add u
 _FAR_MORE = 1e3          # energies and weights: forces of runs side by side do less work along 1 rad or a characteristic length
 
 
+def inaccuracy(balance: float) -> list[str]:
+    """The note about a run with this relative balance."""
+    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"] if balance > GOOD else []
+
+
 class EnergyBalance:
     """Of a run of `model`, some rows after the other."""
 

@@ -63,8 +63,8 @@ class ConstraintCheck:
         values["closure_work"] = self._work
         notes = []
         if self._off > _GOOD:
-            notes.append(f"constraint residuals reach {self._said} (constraints.stabilization=projection projects them out after each "
-                         "step)")
+            notes.append(f"constraint residuals reach {self._said} (constraints.stabilization=projection projects them out after "
+                         "each step)")
         if loops is not None and loops.singular:
             row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
