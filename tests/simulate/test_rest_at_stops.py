@@ -137,3 +137,36 @@ def test_an_impact_does_not_turn_back_what_leaves_its_stop(run):
     result = run("slider", duration=2, initial={"v": {"a": 0.8}},
                  events={"one": impact("a", 0.4, "rising", 0.5), "two": impact("a", 0.4, "rising", 0.5)})
     assert result.q.max() <= 0.4 + 1e-12 and result.v[-1, 0] == pytest.approx(-0.4)
+
+
+# rollouts -------------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def model_of(tmp_path):
+    def model_of(robot: str):
+        path = tmp_path / f"{robot}.yaml"
+        path.write_text(json.dumps({"name": robot, **ROBOTS[robot]}))
+        return ld.load(path)
+
+    return model_of
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_no_end_of_a_rod_passes_its_floor_in_rollouts(model_of):
+    """Runs side by side, as one by one; impacts that accumulate end them."""
+    model, tilts = model_of("rod"), [0.0, 1e-12, 1e-9, 1e-3, 0.3]
+    q0 = np.array([[0.0, 3.0, tilt] for tilt in tilts])
+    for restitution in (0.0, 0.5, 1.0):
+        runs = ld.rollout(model, q0, np.zeros(3), dt=1e-3, steps=1000, every=5, events=rod(0.0, restitution)["events"])
+        lowest = (runs.q[..., 1] - 0.5 * np.abs(np.sin(runs.q[..., 2])))
+        assert np.nanmin(lowest) > 2.5 - 1e-9
+        assert runs.complete.all() if restitution == 1.0 else not runs.complete.any()
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_impacts_at_one_time_in_rollouts_are_those_of_runs(run, model_of):
+    events = {"one": impact("a", 0.4, "rising", 0.5), "two": impact("a", 0.4, "rising", 0.5)}
+    single = run("slider", duration=2, initial={"v": {"a": 0.8}}, events=events)
+    runs = ld.rollout(model_of("slider"), [0.0], [0.8], dt=1e-2, steps=200, events=events)
+    assert list(runs.events.name) == [one.name for one in single.events] == ["one", "two"]
+    np.testing.assert_allclose([runs.q[-1], runs.v[-1]], [single.q[-1], single.v[-1]], atol=1e-12)

@@ -207,10 +207,14 @@ class EventHandler:
         who = np.flatnonzero((moving.ended < 0) & (self.runs.last >= step))
         if len(who):
             within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
+            k = np.arange(len(who))
+            driven = np.zeros((len(who), len(self.events.watched)), dtype=bool)
             for i in self.events.timed[step]:
+                before = within.pressed_in(k)
                 within.happen(i, np.flatnonzero(self.is_heard(i, who, within.t)))
+                driven |= within.pressed_in(k) & ~before
             if self.events.watched:
-                within.take_sides(np.arange(len(who)))
+                within.take_sides(k, within.in_turn(k, driven), within.after(k, 0.0 * within.t)[3])
             within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
 
     def finish(self, engine: SideBySide, moving: Runs, clock, values) -> None:
@@ -219,9 +223,7 @@ class EventHandler:
         if len(who) and self.events.watched:
             within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
             reached = within.almost(np.arange(len(who)), within.after(np.arange(len(who)), 0.0 * within.t)[3])
-            for column, i in enumerate(within.numbers):
-                there = np.flatnonzero(reached[:, column])
-                within.happen(i, there[self.is_heard(i, who[there], within.t[there])])
+            within.in_turn(np.arange(len(who)), reached)
 
     def follow(self, engine: SideBySide, moving: Runs, grid: Grid, found: Outputs, values, driven: Driven) -> None:
         """Runs that stay before a step for an event go on to the end of the grid."""
@@ -283,6 +285,7 @@ class _MidStep:
         self.codes = np.full(len(who), RUNNING)
         self.directions = np.array(self.events.directions)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
+        self.impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
 
     @property
     def sides(self) -> np.ndarray:
@@ -355,11 +358,7 @@ class _MidStep:
         self.work[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
         passed |= self.almost(k, readings)                      # equal but for rounding: in the order of the file
-        for column, i in enumerate(self.numbers):
-            there = k[passed[:, column]]
-            if len(there):
-                self.happen(i, there[self.handler.is_heard(i, self.who[there], self.t[there])])
-        self.take_sides(k, passed, readings)
+        self.take_sides(k, self.in_turn(k, passed), readings)
 
     def almost(self, k, readings) -> np.ndarray:
         """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
@@ -404,24 +403,19 @@ class _MidStep:
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
         self.handler.armed[who] = carried | ~zero
         self.work[k, 1:1 + len(self.directions)] = np.where(over, np.nan, sides)
-        impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
         still = (rate * curvature >= 0.0) & hidden(rate, curvature, bounds)
         turned = (came * rate >= 0.0) | (sides == came) | still
         duration = max(self.runs.steps, _SHORTEST) * self.handler.step
-        ends = fired & impacts & zero & turned & (still | ~resolvable(rate, curvature, bounds, duration))
+        ends = fired & self.impacts & zero & turned & (still | ~resolvable(rate, curvature, bounds, duration))
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = AGAIN
 
     def begin_pressed(self) -> None:
         """Impacts whose readings are zero at the beginning and go the way that they wait for happen at once."""
-        impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
-        pressed = ~self.handler.armed[self.who] & impacts & (self.directions == self.sides) & (self.directions != 0)
-        for column, i in enumerate(self.numbers):
-            there = np.flatnonzero(pressed[:, column])
-            self.happen(i, there[self.handler.is_heard(i, self.who[there], self.t[there])])
+        pressed = ~self.handler.armed[self.who] & self.impacts & (self.directions == self.sides) & (self.directions != 0)
         k = np.flatnonzero(pressed.any(axis=1))
         if len(k):
-            self.take_sides(k, pressed[k], self.after(k, 0.0 * self.length[k])[3])
+            self.take_sides(k, self.in_turn(k, pressed[k]), self.after(k, 0.0 * self.length[k])[3])
 
     def _motion_of_readings(self, k) -> tuple[np.ndarray, ...]:
         """(n, events): readings and their first two time derivatives, by five-point formulas along the flow."""
@@ -438,7 +432,47 @@ class _MidStep:
                    for n in problem.schedule.watch]
         return np.array([motion.bound for motion in motions])
 
+    def pressed_in(self, k, sign: float = 1.0) -> np.ndarray:
+        """(n, events): impacts whose readings are zero but for rounding, and on their way beyond; with the sign -1: on their way
+        back."""
+        if not self.impacts.any() or not len(k):
+            return np.zeros((len(k), len(self.impacts)), dtype=bool)
+        value, rate, curvature = self._motion_of_readings(k)
+        bounds = self._rounding(k) + 4.0 * _FINEST * self.length[k][:, None] * np.abs(rate)          # as far as one is found
+        way = sign * np.where(self.directions == 0, -self.sides[k], self.directions)
+        return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~hidden(rate, curvature, bounds)
+
     # what happens ----------------------------------------------------------------------------------------------------
+        """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops. Those of
+        bodies that others have turned back do nothing. Returns all that have happened."""
+        of bodies that others have turned back do nothing. Returns all that have happened."""
+        waiting, found, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
+        acted = np.zeros(len(k), dtype=bool)
+        for _ in range(_MOST):
+            if not waiting.any():
+                return found
+            for column, i in enumerate(self.numbers):
+                rows = np.flatnonzero(waiting[:, column])
+                if not len(rows):
+                    continue
+                there, waiting[rows, column] = k[rows], False
+                before = self.pressed_in(there) if several else None
+                heard = self.handler.is_heard(i, self.who[there], self.t[there])
+                if several and acted[rows].any():
+                    turned = heard & acted[rows] & self.pressed_in(there, -1.0)[:, column]
+                    heard &= ~turned
+                    state = self.q[there[turned]], self.v[there[turned]]
+                    self.handler.note(i, self.who[there[turned]], self.t[there[turned]], state, state)
+                self.happen(i, there[heard])
+                acted[rows] |= heard
+                if several:
+                    driven = self.pressed_in(there) & ~before
+                    driven[:, column] = False
+                    waiting[rows] |= driven
+                    found[rows] |= driven
+        self.codes[k[waiting.any(axis=1)]] = AGAIN
+        return found
+
     def happen(self, i: int, k) -> None:
         """Event i to the runs k."""
         k = k[self.codes[k] == RUNNING]
