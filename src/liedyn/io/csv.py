@@ -72,6 +72,15 @@ class Trajectory(Immutable):
     source: str | None = None
     lines: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    @property
+    def passive(self) -> bool:
+        """Whether springs, damping and friction act, by the comment `# passive`; true without one."""
+        text = self.header.get("passive", "true")
+        if text.lower() not in ("true", "false"):
+            place = Place(self.source, None, "# passive")
+            raise TrajectoryError("wrong value", place=place, found=text, expected="true or false")
+        return text.lower() == "true"
+
     def __post_init__(self) -> None:
         if len(self.lines) != len(self.t):
             object.__setattr__(self, "lines", np.arange(1, len(self.t) + 1))

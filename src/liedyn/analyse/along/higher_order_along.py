@@ -101,7 +101,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     if bind(model, trajectory, "v") is None:
         with naming(trajectory):
             q, unwrapping = unwrapped(model, q)
-    passive = trajectory.header.get("passive", "true") != "false"
+    passive = trajectory.passive
     asked = Question(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
     with progress.stage("deriving what the file lacks"), naming(trajectory):

@@ -102,7 +102,7 @@ def given_motion(model: Model, trajectory) -> Motion:
     """What the file holds, v and a None where it does not."""
     q = positions_of(model, trajectory)
     v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
-    passive = trajectory.header.get("passive", "true") != "false"
+    passive = trajectory.passive
     return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
 
 

@@ -39,7 +39,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> Recording:
         q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
         if energy is None and q is not None and v is not None:
             from liedyn.dynamics.kinematics import energy as energy_at
-            energy = Energy(*energy_at(model, q, v, passive=header.get("passive") != "false"))
+            energy = Energy(*energy_at(model, q, v, passive=motion.passive))
         limits, joints, lines = column_limits(model), model.joint_names, None if q is None else skeleton(model, motion.t, q)
     groups = groups_of_columns(columns, motion.units, limits=limits, joints=joints, prescribed=prescribed_of_comments(header),
                                comments=header)

@@ -443,8 +443,8 @@ class _MidStep:
         return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~hidden(rate, curvature, bounds)
 
     # what happens ----------------------------------------------------------------------------------------------------
-        """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops. Those of
-        bodies that others have turned back do nothing. Returns all that have happened."""
+    def in_turn(self, k, happens) -> np.ndarray:
+        """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops. Those
         of bodies that others have turned back do nothing. Returns all that have happened."""
         waiting, found, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
         acted = np.zeros(len(k), dtype=bool)
