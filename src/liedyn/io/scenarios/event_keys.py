@@ -169,7 +169,7 @@ def _direction(node: Node) -> tuple[float, float, float]:
 PHASE = Keys("phase", (
     Key("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
         "others the top level holds", example={"elbow": {"torque": 0}}),
-    Key("open", _NAMES, "loops and couplings that do not act in this phase", "none", example="loop"),
+    Key("open", _NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
     Key("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
         example=True)))
 

@@ -14,19 +14,20 @@ from liedyn.simulation.names import unknown
 
 
 def opened(model, phase: Phase | None):
-    """The robot without the loops and couplings that are open in a phase. Raises ScenarioError for a name that is none."""
+    """The robot without the loops, couplings and mimics that are open in a phase. ScenarioError for a name that is none."""
     if phase is None or not phase.open:
         return model
     robot, names = model.description, [one.name for one in model.constraints]
     if not names:
         raise ScenarioError("the robot has no loops or couplings", place=phase.place, found=", ".join(phase.open))
     for name in phase.open:
-        if name not in [one.name for one in (*robot.loops, *robot.couplings)]:
+        if name not in names:
             raise unknown(name, names, "loop or coupling", phase.place)
         if model.constraint(name).driven:
             raise ScenarioError(f"loop {name} is driven: it cannot be open", place=phase.place)
     return build(replace(robot, loops=tuple(one for one in robot.loops if one.name not in phase.open),
-                         couplings=tuple(one for one in robot.couplings if one.name not in phase.open)))
+                         couplings=tuple(one for one in robot.couplings if one.name not in phase.open),
+                         joints=tuple(replace(one, mimic=None) if one.name in phase.open else one for one in robot.joints)))
 
 
 @dataclass(frozen=True, eq=False)
