@@ -138,7 +138,8 @@ def test_bad_options(model, command, options, words):
 
 @pytest.mark.parametrize("old, new, words", [
     ("d2a.elbow[rad/s^4]", "d2a.elbow[rad/s^3]", "column d2a.elbow: wrong unit; found 'rad/s^3'; expected rad/"),
-    ("d1a.base.vz[m/s^3]", "d1a.base.v_z[m/s^3]", "column d1a.base.vz: a column is missing; expected one for each coordinate"),
+    ("d1a.base.vz[m/s^3]", "d1a.base.v_z[m/s^3]",
+     "column d1a.base.vz: a column is missing; found 'd1a.base.v_z'; expected one for each coordinate"),
     ("d3a.elbow[rad/s^5]", "d3fext.hand.fx[N/s^3]", "column d3a.elbow: a column is missing"),
 ])
 def test_a_file_that_does_not_fit(model, old, new, words):

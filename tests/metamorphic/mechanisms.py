@@ -100,7 +100,11 @@ def state_of(mechanism: Mechanism, model) -> State:
     v, a, tau = (rng.standard_normal(model.nv) for _ in range(3))
     if model.constraints:
         v = ld.project_velocity(model, q, v)
-        a = ld.constrained_forward_dynamics(model, q, v, tau).a
+        try:
+            a = ld.constrained_forward_dynamics(model, q, v, tau).a
+        except ld.ComputationError:                            # singular, and the velocity leads along no branch: at rest
+            v = np.zeros(model.nv)
+            a = ld.constrained_forward_dynamics(model, q, v, tau).a
     tip = mechanism.robot.links[-1].name
     f, free, step = rng.standard_normal(6), rng.standard_normal(model.nv), rng.uniform(-0.2, 0.2, model.nv)
     rows = sum(len(one.units) for one in model.constraints)

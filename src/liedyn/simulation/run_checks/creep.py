@@ -94,6 +94,8 @@ class Creep:
     def _of_holding(self) -> list[str]:
         """One line, which tells of the fastest of many runs."""
         crept = self.crept()
+        if not crept.any():
+            return []
         arrays = self.time, self.distance, np.where(crept, self.speed, 0.0)
         time, distance, speed = (x.reshape(-1, self.model.nv) for x in arrays)
         worst, columns = speed.argmax(axis=0), range(self.model.nv)
