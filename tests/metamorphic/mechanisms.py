@@ -36,6 +36,7 @@ class State(NamedTuple):
 class Mechanism(NamedTuple):
     robot: Robot
     q: np.ndarray | None = None           # a closed configuration
+    v: np.ndarray | None = None           # a velocity along a branch, where it is singular
 
 
 def coincident_axes() -> Robot:
@@ -83,7 +84,8 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
 
 
 def _degenerate(name: str) -> Mechanism:
-    return Mechanism(replace(CASES[name].robot, gravity=tuple(GRAVITY.tolist())), np.array(CASES[name].q))
+    return Mechanism(replace(CASES[name].robot, gravity=tuple(GRAVITY.tolist())), np.array(CASES[name].q),
+                     np.array(CASES[name].v))
 
 
 def _looped(seed: int, base: str) -> Mechanism:
@@ -102,8 +104,8 @@ def state_of(mechanism: Mechanism, model) -> State:
         v = ld.project_velocity(model, q, v)
         try:
             a = ld.constrained_forward_dynamics(model, q, v, tau).a
-        except ld.ComputationError:                            # singular, and the velocity leads along no branch: at rest
-            v = np.zeros(model.nv)
+        except ld.ComputationError:                            # singular, and the velocity leads along no branch
+            v = ld.project_velocity(model, q, mechanism.v)
             a = ld.constrained_forward_dynamics(model, q, v, tau).a
     tip = mechanism.robot.links[-1].name
     f, free, step = rng.standard_normal(6), rng.standard_normal(model.nv), rng.uniform(-0.2, 0.2, model.nv)
