@@ -7,6 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
+from metamorphic.mechanisms import SEED
+
+# masses, lengths and speeds are of the order of one: below this, a result is a sum that cancels
+SMALL = 1e-3
 
 
 class Observable(NamedTuple):
@@ -314,3 +318,18 @@ ELSEWHERE: dict[str, str] = {
     "identify": "compared for a recorded motion in test_scenarios.py",
     "linearize_scenario": "reads files; compared in test_scenarios.py",
 }
+
+
+def within(found: dict, expected: dict, tolerance: float):
+    """Results by name: arrays within the tolerance, or the same errors."""
+    wrong = {}
+    for name, value in expected.items():
+        if isinstance(value, str) or isinstance(found[name], str):
+            if found[name] != value:
+                wrong[name] = f"{found[name]!s:.200} and {value!s:.200}"
+            continue
+        x, y = np.asarray(found[name], float), np.asarray(value, float)
+        error = np.abs(x - y).max(initial=0.0) / max(np.abs(y).max(initial=0.0), SMALL)
+        if not error <= tolerance:
+            wrong[name] = f"{error:.1e}"
+    assert not wrong, f"{wrong}; repeat with LIEDYN_SEED={SEED}"

@@ -6,14 +6,12 @@ import pytest
 
 import liedyn as ld
 from metamorphic.mechanisms import MECHANISMS, SEED, state_of
-from metamorphic.observables import observables, outcome
+from metamorphic.observables import SMALL, observables, outcome
 from metamorphic.transformations import TRANSFORMATIONS
 
 # Relative to the largest number of a result, after the result is mapped back to the first units. A place a kilometre away rounds
 # positions by 1e-13 m, and factorizations amplify this by the condition of M, up to 1e4.
 TOLERANCE = 1e-8
-# The mechanisms have masses, lengths and speeds of the order of one. A result below this is a sum that cancels.
-SMALL = 1e-3
 
 
 def without_friction(robot):

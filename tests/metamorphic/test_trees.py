@@ -1,5 +1,6 @@
 """One mechanism written with several spanning trees, with redundant constraints, with mimic joints and couplings."""
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from degenerate_mechanisms import CASES
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose
 from loop_zoo import as_pose, matrix, random_closure
 from metamorphic.mechanisms import MECHANISMS, SEED, Mechanism, State, state_of
-from metamorphic.observables import CONSTRAINED, outcome
+from metamorphic.observables import CONSTRAINED, outcome, within
 from metamorphic.other_trees import CUT, common, connections, respanned, state_in
 from metamorphic.test_scenarios import simulate
 from zoo import SIMPLE, random_robot
@@ -18,7 +19,7 @@ from zoo import SIMPLE, random_robot
 # Another tree factors other matrices: rounding times the condition of the mechanism, up to 1e5, relative to the largest number of
 # a result. Motions of 0.03 s keep the digits.
 TOLERANCE = 1e-8
-SMALL = 1e-3                      # masses, lengths and speeds are of the order of one: below this, a result is a sum that cancels
+agree = partial(within, tolerance=TOLERANCE)
 
 
 def closed_chain(seed: int, base: str, kind: str) -> Mechanism:
@@ -36,20 +37,6 @@ RINGS |= {"random ring": lambda: closed_chain(11, "fixed", "revolute"),
           "random sliding ring": lambda: closed_chain(12, "fixed", "prismatic"),
           "random floating ring": lambda: closed_chain(13, "floating", "ball")}
 SINGULAR = {"parallelogram, flat", "slider-crank", "slider-crank, inner"}          # other trees see other neighbours
-
-
-def agree(found: dict, expected: dict):
-    wrong = {}
-    for name, value in expected.items():
-        if isinstance(value, str) or isinstance(found[name], str):
-            if found[name] != value:
-                wrong[name] = f"{found[name]!s:.200} and {value!s:.200}"
-            continue
-        x, y = np.asarray(found[name], float), np.asarray(value, float)
-        error = np.abs(x - y).max(initial=0.0) / max(np.abs(y).max(initial=0.0), SMALL)
-        if not error <= TOLERANCE:
-            wrong[name] = f"{error:.1e}"
-    assert not wrong, f"{wrong}; repeat with LIEDYN_SEED={SEED}"
 
 
 def of_bodies(model, s: State, links, places) -> dict[str, np.ndarray]:

@@ -15,8 +15,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.many_runs import Grid, SideBySide, grid_of, side_by_side
 from liedyn.model.model import Model
-from liedyn.simulation.preparation import Prepared
-from liedyn.simulation.run import output_times
+from liedyn.simulation.preparation import Prepared, output_times
 
 
 class Numbers(NamedTuple):

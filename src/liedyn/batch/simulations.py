@@ -23,7 +23,7 @@ from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
 from liedyn.simulation.records.resume import identity
 from liedyn.simulation.run import Silent, simulate_prepared
-from liedyn.simulation.run_checks.balance import inaccuracy, relative_balance
+from liedyn.simulation.run_checks.balance import GOOD, inaccuracy, relative_balance
 from liedyn.simulation.run_checks.creep import CREEPS, LEAST_TIME, creep_of_runs, friction_levels
 
 
@@ -136,7 +136,7 @@ class SimulationBench(Bench):
         self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         self._report_creep(table, np.flatnonzero(done), numbers, q)
         self._report_limits(table, np.flatnonzero(done), q, v, tau)
-        for i in np.flatnonzero(done):
+        for i in np.flatnonzero(done & (table.energy_balance > GOOD)):
             self._add_reasons(table, i, inaccuracy(table.energy_balance[i]))
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
@@ -152,7 +152,7 @@ class SimulationBench(Bench):
         friction = np.broadcast_to(friction, (len(rows), problem.model.nv))
         found = creep_of_runs(problem.model, friction, times, q, problem)
         for k in np.flatnonzero(found.crept().any(axis=1)):
-            table.reason[rows[k]], = found.of_run(k).notes()
+            self._add_reasons(table, rows[k], found.of_run(k).notes())
 
     def _report_limits(self, table: Table, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
         """Which limits runs exceed, as `_report_creep`."""

@@ -17,8 +17,8 @@ from liedyn.codegen.steps.whole_step import whole_step
 from liedyn.dynamics.kinematics import energy
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide, grid_of
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulation.preparation import output_times
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
-from liedyn.simulation.run import output_times
 
 
 def rates_of_simulation(bench: SimulationBench, centre: list, differences: Callable) -> tuple[RunsMotion, RunsMotion]:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from liedyn.errors import ComputationError
-from liedyn.integrators.failure import failure
+from liedyn.integrators.failure import early_end, failure
 from liedyn.integrators.problem import Keeper, Options, Problem, Statistics, begin, loop_figures
 from liedyn.integrators.run_state import Record
 from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints
@@ -45,15 +44,9 @@ def solve_in_chunks(advance: Callable, problem: Problem, times: np.ndarray, opti
         progress(state.clock[0] / max(times[-1], 1e-300))
     t = float(state.clock[0])
     if code == NOT_CONVERGED:
-        raise _not_converged(options.method, t, why)
+        raise early_end(f"{options.method} did not converge in the step from t = {t:.6g} s{why}", True, t)
     if code != FINISHED:
         raise failure(problem, code, t, work, ties, options)
     uncut = (f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of first "
              "order there",) if problem.signals.held.size else ()
     return record, Statistics(int(state.count[2]), 0, int(state.count[4]), time.perf_counter() - began, loop_figures(ties), uncut)
-
-
-def _not_converged(method: str, t: float, why: str) -> ComputationError:
-    error = ComputationError(f"{method} did not converge in the step from t = {t:.6g} s{why}")
-    error.at, error.depends_on_method = t, True
-    return error

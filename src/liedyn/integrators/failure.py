@@ -18,7 +18,11 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SI
 def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,
             options: Options | None = None) -> ComputationError:
     """What to tell when a run ends early. What may help is tried by `simulation.trials`."""
-    text, depends_on_method = _reason(problem, code, t, work, ties, options)
+    return early_end(*_reason(problem, code, t, work, ties, options), t)
+
+
+def early_end(text: str, depends_on_method: bool, t: float) -> ComputationError:
+    """Of a run that ends at t. depends_on_method: another may go on."""
     error = ComputationError(text)
     error.at, error.depends_on_method = float(t), depends_on_method
     return error

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn import __version__
-from liedyn.analyse.linearization.linear_system import Mode
+from liedyn.analyse.linearization.linear_system import Mode, chains_in_words, growth_in_words, verdict
 from liedyn.analyse.linearization.linearize import Linearization
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import CheckFailed
@@ -21,7 +21,6 @@ from liedyn.io.output import open_folder
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.picture_data import FORMATS
-from liedyn.report.texts.growth import chains_in_words, growth_in_words, verdict
 from liedyn.report.texts.text_table import counted
 from liedyn.simulation.extrapolation import BOUND
 

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from liedyn.analyse.linearization.linear_system import LinearSystem, Mode
+from liedyn.analyse.linearization.linear_system import LinearSystem, Mode, growth_in_words
 from liedyn.report.pictures import style
-from liedyn.report.texts.growth import growth_in_words
 
 _COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
 _DECADES = 4                             # of the complex plane about zero

@@ -1,6 +1,8 @@
 """Constraints of a scenario: motions of driven loops, and an initial state that is closed."""
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from liedyn.codegen.plain import plain
@@ -130,20 +132,19 @@ def _free_enough(model, q, kept, drive) -> bool:
 def _close(model, q, kept, drive):
     """Projected in the metric of the mass matrix; from a rough guess, where Newton's steps may leave its branch or wind joints,
     the nearest that `assemble` finds, beyond joint limits only where there is none within them."""
-    reason = None
-    for limits in (True, False):
-        search = Search(model, kept, drive, limits=limits)
+    within = Search(model, kept, drive)
+    with suppress(ComputationError):
+        near = project_configuration(model, q, prescribed=kept, drive=drive)
+        if within.distance(near, q) <= FAR:
+            return near
+    try:
+        found = within.find(q)
+    except ComputationError as reason:
         try:
-            near = project_configuration(model, q, prescribed=kept, drive=drive)
-            if search.distance(near, q) <= FAR:
-                return near
+            found = Search(model, kept, drive, limits=False).find(q)
         except ComputationError:
-            pass
-        try:
-            return project_configuration(model, search.find(q)[0].q, prescribed=kept, drive=drive)
-        except ComputationError as error:
-            reason = reason or error
-    raise reason
+            raise reason from None
+    return project_configuration(model, found[0].q, prescribed=kept, drive=drive)
 
 
 def _refuse_rank_loss(model, q, drive, place: Place) -> None:

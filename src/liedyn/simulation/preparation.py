@@ -23,7 +23,9 @@ from liedyn.simulation.names import bind, continuous_pid
 from liedyn.simulation.records.room import check_room, size_of_result
 
 if TYPE_CHECKING:
+    from liedyn.integrators.problem import Statistics
     from liedyn.simulation.events.stretches import Timeline
+    from liedyn.simulation.records.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,3 +169,33 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
     scenario = replace(scenario, integrator=integrator)
     notes = (*warnings, *_without_effect(scenario, model), *deep_notes(problem, contact_names))
     return Prepared(scenario, model, problem, notes, tuple(chosen), timeline_of(scenario, model, problem), contact_names)
+
+
+class OneStretch:
+    """The motion of a scenario without events, with the methods of a `Timeline`."""
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def run(self, times: np.ndarray, options, progress, rows: Rows) -> Statistics:
+        from liedyn.integrators.solve import solve
+        rows.begin(self.problem)
+        record, statistics = solve(self.problem, times, options, progress, rows)
+        rows.end(record)
+        return statistics
+
+    def so_far(self, cut: Statistics) -> Statistics:
+        return cut
+
+    def about(self) -> dict:
+        return {}
+
+
+def output_times(scenario: Scenario) -> np.ndarray:
+    """0, output_step, …, and the end of the run, which may stand closer to the last."""
+    n = int(np.floor(scenario.duration / scenario.output_step * (1 + 1e-12)))
+    times = np.arange(n + 1) * scenario.output_step
+    if scenario.duration - times[-1] > 1e-9 * scenario.output_step:
+        return np.append(times, scenario.duration)
+    times[-1] = scenario.duration
+    return times

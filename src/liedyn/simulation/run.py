@@ -28,7 +28,7 @@ from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.joint_limits.limits import Excess, limit_notes
 from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
 from liedyn.simulation.names import phase_rules
-from liedyn.simulation.preparation import prepare
+from liedyn.simulation.preparation import OneStretch, output_times, prepare
 from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, energy_columns
 from liedyn.simulation.run_checks.balance import inaccuracy
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from liedyn.io.unfinished import Unfinished
     from liedyn.simulation.events.stretches import Occurrence
-    from liedyn.simulation.records.rows import Rows
 
 LOADING = f"loading the compiled code ({FIRST_RUN}: {TAKES})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
@@ -332,36 +331,6 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
             raise ended
         finally:
             ended = None                     # its traceback holds this frame: the result would stay until garbage is collected
-
-
-class OneStretch:
-    """The motion of a scenario without events, with the methods of a `Timeline`."""
-
-    def __init__(self, problem):
-        self.problem = problem
-
-    def run(self, times: np.ndarray, options, progress, rows: Rows) -> Statistics:
-        from liedyn.integrators.solve import solve
-        rows.begin(self.problem)
-        record, statistics = solve(self.problem, times, options, progress, rows)
-        rows.end(record)
-        return statistics
-
-    def so_far(self, cut: Statistics) -> Statistics:
-        return cut
-
-    def about(self) -> dict:
-        return {}
-
-
-def output_times(scenario: Scenario) -> np.ndarray:
-    """0, output_step, …, and the end of the run, which may stand closer to the last."""
-    n = int(np.floor(scenario.duration / scenario.output_step * (1 + 1e-12)))
-    times = np.arange(n + 1) * scenario.output_step
-    if scenario.duration - times[-1] > 1e-9 * scenario.output_step:
-        return np.append(times, scenario.duration)
-    times[-1] = scenario.duration
-    return times
 
 
 def _result_before(ended, prepared, rows, parts, statistics, timing) -> Result | None:

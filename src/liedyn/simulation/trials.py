@@ -18,9 +18,8 @@ from liedyn.integrators.stiffness import LIMIT, fastest, fastest_along
 from liedyn.io.scenarios.scenario import METHODS, Integrator
 from liedyn.io.unfinished import Unfinished
 from liedyn.simulation.integrator import options_of, taken_step, unstable_steps
-from liedyn.simulation.preparation import Prepared, timeline_of
+from liedyn.simulation.preparation import OneStretch, Prepared, output_times, timeline_of
 from liedyn.simulation.records.rows import Rows
-from liedyn.simulation.run import OneStretch, output_times
 from liedyn.simulation.run_checks.balance import GOOD
 from liedyn.simulation.run_checks.self_check import SelfCheck
 

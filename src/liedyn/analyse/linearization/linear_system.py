@@ -324,3 +324,20 @@ def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
         basis = np.hstack([basis, u])
         new, floor = balanced @ u, least
     return basis.shape[1]
+
+
+# in words -----------------------------------------------------------------------------------------------------------
+def verdict(system: LinearSystem) -> str:
+    """"stable", "neutral (bounded)", "drifting (grows like t)", "unstable" or "unstable (grows like t^3)"."""
+    if system.stability == "neutral":
+        return "neutral (bounded)"
+    return f"{system.stability} ({growth_in_words(system.growth)})" if system.growth else system.stability
+
+
+def growth_in_words(power: int) -> str:
+    return "grows like t" + (f"^{power}" if power > 1 else "")
+
+
+def chains_in_words(mode: Mode) -> str:
+    """"Jordan chain of 4", or "Jordan chains of 4, 4, 2"."""
+    return f"Jordan chain{'s' * (len(mode.chains) > 1)} of {', '.join(map(str, mode.chains))}"
