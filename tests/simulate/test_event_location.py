@@ -249,7 +249,7 @@ def test_impacts_end_where_the_curvature_is_not_known(robot, when, height, scale
         found = run(robot, events, duration=2.0 * scale, q=height + 0.7, gravity=G / scale**2, output_step=0.1 * scale,
                     integrator={"method": "rk4", "step": 1e-3 * scale})
     assert np.abs(found.q[-1] - height) < 1e-13 * max(1.0, height) and found.v[-1] == 0.0
-    assert abs(len(found.events) - {0.0: 34, 0.3: 19, 1000.0: 15}[height]) <= 1
+    assert abs(len(found.events) - {0.0: 20, 0.3: 19, 1000.0: 15}[height]) <= 1
 
 
 @pytest.mark.parametrize("when, value, suspected", [

@@ -45,9 +45,9 @@ def test_a_ball_bounces_rests_and_is_lifted(simulate, integrator, worst):
     for speed in v[1:]:
         expected.append(expected[-1] + 2 * speed / 9.81)
     found, off = times(run, "limit of z"), 1.5 + 9.81 / 20
-    assert 40 < len(found) < 60
+    assert 20 < len(found) < 60
     assert worst("bounces", np.abs(found - expected[:len(found)]).max(), integrator["method"]) < 1e-12
-    assert abs(found[-1] - 3 * first) < 1e-9
+    assert abs(found[-1] - 3 * first) < 1e-6
     np.testing.assert_allclose([one.lost for one in run.events][:12], 0.5 * (1 - 0.5**2) * v[:12] ** 2, rtol=1e-9)
     assert worst("leaves", np.abs(times(run, "z off its limit") - [off]).max(), integrator["method"]) < 1e-12
     rests = (run.t > found[-1]) & (run.t < off)

@@ -13,6 +13,7 @@ from liedyn.model.spatial import full, skew
 from liedyn.simulation.events.actions import Actions
 from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Modes
+from liedyn.simulation.joint_limits.hard_stops import HardStops
 from liedyn.simulation.schedule import compile_schedule
 from loop_zoo import looped_of, motion
 from zoo import model_of, state
@@ -68,7 +69,8 @@ def happen(model, q, v, actions, prescribed=(), phases=()):
                   if joint.name in prescribed)
     scenario = Scenario("zoo", 1.0, 0.1, joints=rules, events=(event,), phases=phases, assemble=False)
     modes = Modes(scenario, model, compile_schedule(scenario, model).problem)
-    return Actions(modes, (event,)).do(Moment(modes.problem.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
+    actions = Actions(modes, HardStops((), model, 1.0, None), (event,))
+    return actions.do(Moment(modes.problem.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
 
 
 def check(moment, dense, worst, where):

@@ -139,6 +139,92 @@ def test_an_impact_does_not_turn_back_what_leaves_its_stop(run):
     assert result.q.max() <= 0.4 + 1e-12 and result.v[-1, 0] == pytest.approx(-0.4)
 
 
+# stacks: sliders one upon another, in no order of mass ------------------------------------------------------------------
+def stack(tmp_path, masses, heights, restitutions, forces=(), hard=None, method="dopri5", duration=2.5, length=1.0, locks=None):
+    """Of sliders on each other. hard: a restitution of hard stops at zero, instead of events. length: of the unit, in which
+    gravity is 9.81 per second squared."""
+    names = "abcdef"[:len(masses)]
+    joints = {name: slides("world" if i == 0 else names[i - 1], name, limits={"lower": 0, "upper": 50 * length})
+              for i, name in enumerate(names)}
+    (tmp_path / "stack.yaml").write_text(json.dumps({
+        "name": "stack", "gravity": [0, 0, -9.81 * length], "joints": joints,
+        "links": {name: {"mass": mass} for name, mass in zip(names, masses, strict=True)}}))
+    events = {name: impact(name, 0, "falling", e) for name, e in zip(names, restitutions, strict=True) if e is not None}
+    if locks:
+        events |= {"lock": {"at": 0.7, "do": {"lock": locks}}, "unlock": {"at": 1.5, "do": {"unlock": locks}}}
+    limits = {} if hard is None else {"limits": {"mode": "hard", "restitution": hard}}
+    return ld.run_scenario({
+        "robot": str(tmp_path / "stack.yaml"), "duration": duration, "output_step": 0.05,
+        "integrator": {"method": method, **({"step": 1e-3} if method == "rk4" else {})},
+        "initial": {"q": {name: length * x for name, x in zip(names, heights, strict=True)}},
+        "joints": {name: {"torque": length * f} for name, f in zip(names, forces, strict=False)}, "events": events, **limits})
+
+
+def check_stack(result, length=1.0, still=True) -> None:
+    assert result.q.min() > -1e-9 * length and result.check["energy_balance_relative"] < 1e-7
+    if still:
+        np.testing.assert_allclose(result.q[-1], 0.0, atol=1e-9 * length)
+        assert not result.v[-1].any()
+
+
+STACKS = {
+    "the second rests since the first does": ((0.27, 13.8), (0, 0), (0.9, 0.5), (-12,)),
+    "one rebounds below one that does not": ((48.2, 82.0, 0.83), (1, 0, 1), (0.9, 0, 0), (0, 195, 0)),
+    "a force between what rests": ((0.0617, 0.0373, 8.65), (0, 1.6475, 0), (0, 0, 0.5), (-5.1, -9.6, 0)),
+    "heavy upon light": ((0.063, 69.8), (1, 1.9), (0.2, 0.9), (0, -30.6)),
+    "light between heavy": ((1.06, 0.0179, 37.8), (0.68, 0, 1), (0, 0, 0.9), (-39, 0, 0)),
+    "flights of one height with their rounding": ((0.017245736296409055, 1.7730386161744716), (0, 1), (None, None),
+                                                 (0, -1.7902843524708807)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("case", STACKS)
+def test_stacks_come_to_rest(tmp_path, case, method):
+    masses, heights, restitutions, forces = STACKS[case]
+    hard = 0.9 if restitutions[0] is None else None
+    result = stack(tmp_path, masses, heights, restitutions, forces, hard, method, 12.0)
+    check_stack(result)
+    assert len(result.events) < 1000
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("length", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("hard", [None, 0.5])
+def test_stacks_come_to_rest_in_any_unit(tmp_path, scale, length, hard):
+    result = stack(tmp_path, (scale, 2 * scale), (1, 0), (0.5, 0) if hard is None else (None, None), (), hard, length=length)
+    check_stack(result, length)
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+@pytest.mark.parametrize("restitution", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("height", [1e-4, 1e-2])
+def test_impacts_at_hard_stops_at_zero_end(tmp_path, restitution, method, height):
+    """They went on for ever, falling by the rounding bound and back."""
+    result = stack(tmp_path, (1, 2), (height, 1), (None, None), (), restitution, method, 12.0)
+    check_stack(result)
+    assert len(result.events) < 1000
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+@pytest.mark.parametrize("seed", range(16))
+def test_no_slider_of_a_random_stack_passes_its_stop(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    masses = 10.0 ** rng.uniform(-2, 2, n)
+    heights = [float(rng.choice([0, 0, 1, rng.uniform(0, 2), 1e-4])) for _ in range(n)]
+    forces = [masses.sum() * float(rng.choice([0, -1, rng.normal()])) for _ in range(n)]
+    restitutions = rng.choice([0, 0, 0.2, 0.5, 0.9], n)
+    hard = float(rng.choice([0, 0.5, 0.9])) if rng.random() < 0.4 else None
+    locks = str(rng.choice(list("abcd"[:n]))) if rng.random() < 0.3 else None
+    given = [None if hard is not None and rng.random() < 0.7 else float(e) for e in restitutions]      # or both at one place
+    check_stack(stack(tmp_path, masses, heights, given, forces, hard, str(rng.choice(["rk4", "dopri5"])), locks=locks),
+                still=False)
+
+
 # rollouts -------------------------------------------------------------------------------------------------------------
 
 @pytest.fixture

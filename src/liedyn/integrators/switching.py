@@ -23,7 +23,7 @@ MOST_CUTS = 1000          # of one switch within a step
 LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
-_REACHED = np.finfo(float).tiny    # excess of an event that reads zero: the least that counts
+_LEAST = np.finfo(float).tiny      # of an excess: of an event that reads zero, and less it, of a switch that does
 _LOOKS = 4                # parts of a step at whose ends it is looked
 
 
@@ -55,12 +55,13 @@ class Switches:
         return bool(self.loose.any())
 
     def excess(self) -> float:
-        """How far beyond its side the worst of them is, at the state looked at last; negative where all are within."""
+        """How far beyond its side the worst of them is, at the state looked at last; negative where all are within. Never zero:
+        zero is passed where an event waits for it, and within elsewhere, for as long as it lasts."""
         x, s = self.reading, self.side
         out = np.where(self.floor, np.maximum(s - x, x - (s + 1)), -s * x)
-        if len(self.events):                                   # zero that is reached counts as passed
-            out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _REACHED, out), out - self.bound)
-        return float(np.max(out[self._kept], initial=-np.inf))
+        if len(self.events):
+            out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _LEAST, out), out - self.bound)
+        return float(np.max(np.where(out == 0.0, -_LEAST, out)[self._kept], initial=-np.inf))
 
     def _arm(self) -> None:
         """Events whose readings exceed their rounding happen from now on where zero is reached."""
@@ -94,13 +95,15 @@ class Switches:
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
         free = self.inside == 0
-        guards = ~free                                         # at a stop they are passed beyond rounding only
+        guards = ~free
         self.bound[guards] = rounding_bound(self.problem.guards)[self.event[guards] - len(self.problem.directions)]
-        self.armed[guards] = (self.inside * here > self.bound)[guards]
+        near = guards & (self.inside * here <= self.bound)
         even = free & np.isnan(known) & ((here == 0) | (self.floor & (here == side)))
-        if even.any():
+        if even.any() or near.any():
             glance(_GLANCE)
             side[even] = _side(self.reading, self.floor)[even]
+        comes = (self.inside * here > 0.0) & (self.inside * (self.reading - here) < 0.0)
+        self.armed[guards] = (~near | comes)[guards]           # what leaves a stop passes it beyond rounding only
         self._hold(np.where(free, np.where(np.isnan(known), side, known), self.inside))
 
     def _known_events(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from liedyn.dynamics.loops.rank import row_scale, without_rounding
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.problem import Problem
 from liedyn.integrators.zero_crossings import hidden, resolvable
 from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
 from liedyn.io.scenarios.scenario import Rule
@@ -21,7 +22,7 @@ from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump, point_rows
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
-from liedyn.simulation.joint_limits.hard_stops import impacted, normals
+from liedyn.simulation.joint_limits.hard_stops import HardStops, impacted, normals
 from liedyn.simulation.joint_limits.stops import Stop as JointStop
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
@@ -36,27 +37,34 @@ class Actions:
     short     of an event: its impacts in a row that came at once
     closed    stops at which coordinates rest from now on, since their impacts have accumulated
     stopped   whether an action has ended the run
+    ending    whether impacts do not rebound, since too many have happened at this time
     """
 
-    def __init__(self, modes: Modes, events):
-        self.modes, self.model = modes, modes.model
+    def __init__(self, modes: Modes, hard: HardStops, events):
+        self.modes, self.model, self._hard = modes, modes.model, hard
         self.short: dict[str, int] = {}
         self.closed: list[JointStop] = []
-        self.stopped = False
+        self.stopped = self.ending = False
         carrying = {action.link for event in events for action in event.actions if isinstance(action, Attach)}
         for event in events:
             self._check_names(event, carrying)
 
     def do(self, moment: Moment, event: Event, t: float, expression=None, seen: bool = True, rested=()) -> Moment:
-        """expression(moment): the motion of the event's expression; None: it has none. seen: whether it has exceeded its rounding
-        since the event happened before. rested: stops at which coordinates rested until now."""
-        self.expression, self.seen, self.rested = expression, seen, rested
+        """expression(moment, problem): the motion of the event's expression; None: it has none. seen: whether it has exceeded its
+        rounding since the event happened before. rested: stops at which coordinates rested until now."""
+        struck = {action.coordinate for action in event.actions if isinstance(action, Impact)}
+        self.seen, self.rested, self._beside = seen, rested, [stop for stop in rested if stop.name not in struck]
+        self.expression = expression and (lambda moment: expression(moment, self._supported(moment, t)))
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, t, event)
             except ComputationError as problem_found:
                 raise ComputationError(f"event {event.name} at t = {t:.9g} s: {problem_found}") from None
         return moment
+
+    def _supported(self, moment: Moment, t: float) -> Problem:
+        """The problem, with coordinates at rest where other stops than those of the event hold them."""
+        return self.modes.problem_with(self._hard.holding(self._beside, moment, t, self.modes.problem))
 
     def count_short(self, event: Event, since: float, before: Moment) -> None:
         """Whether the event has come at once after the one before, `since` seconds ago."""
@@ -139,7 +147,7 @@ class Actions:
             after = becomes(action.restitution)
             if self._leaves(moment, after, event):
                 return moment
-            ends = self._accumulates(moment, after, t, event)
+            ends = self.ending or self._accumulates(moment, after, t, event)
             if action.restitution > 0.0 and not ends:
                 self._note_passing(moment, after, t, event)
                 return after
@@ -163,7 +171,7 @@ class Actions:
             return moment
         pressed = [stop for stop in self.rested if not problem.prescribed[stop.coordinate]]
         rows, e = np.vstack([row, normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
-        return impacted(moment, problem, rows, e, moved)
+        return impacted(moment, problem, rows, e, moved=moved)
 
     def _leaves(self, before: Moment, after: Moment, event: Event) -> bool:
         """Whether the event's expression, on which the impact acts, is on its way back already: another impact has turned it."""
@@ -216,7 +224,7 @@ class Actions:
         if place < 0:
             raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: a coordinate of a "
                                    "ball or free joint cannot rest at a stop (stop the run or go to another phase)")
-        side = came or float(np.sign(evaluated(self.modes.problem, t, moment.q, v).a[k])) or 1.0
+        side = came or float(np.sign(evaluated(self._supported(moment, t), t, moment.q, v).a[k])) or 1.0
         self.closed.append(JointStop(name, k, place, int(side), float(moment.q[place]), True))
         return replace(moment, v=v)
 

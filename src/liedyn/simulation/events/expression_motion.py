@@ -7,6 +7,7 @@ import numpy as np
 
 from liedyn.codegen.steps.signals import instructions
 from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
+from liedyn.dynamics.scales import scales_of
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.link_points import NUMBERS
@@ -17,7 +18,11 @@ from liedyn.simulation.measured import measured_at
 
 class ExpressionMotion(NamedTuple):
     """value, rate [1/s], curvature [1/s^2] (NaN: not known, it depends on the rate of an acceleration or a force), the bound of
-    the rounding of the value, and the size of the terms that it is computed from."""
+    the rounding of the value, and the size of the terms that it is computed from.
+
+    The bound also holds the rounding that a number has from where it was before: of one that is zero now, from its
+    characteristic size.
+    """
 
     value: float
     rate: float
@@ -36,11 +41,13 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
             signals.measured[:model.nv] = tau
     read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
     values = {word: number_of_state(signals, word, q, v) for word in read}
-    size = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
+    size = was = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
     for word, e in zip(read, np.eye(len(read)), strict=True):
         slope = jet_along(signals, words, values, e, 0.0, t)[1]
-        size += abs(slope) * _terms(model, signals, word, values[word], q) if np.isfinite(slope) else 0.0
-    bound = float(rounding_bound(size))
+        if np.isfinite(slope):
+            terms = _terms(model, signals, word, values[word], q)
+            size, was = size + abs(slope) * terms, was + abs(slope) * max(terms, _characteristic(model, word))
+    bound = float(rounding_bound(was))
     if a is None:
         value, _, _ = jet_along(signals, words, values, np.zeros(len(read)), 0.0, t)
         return ExpressionMotion(value, np.nan, np.nan, bound, float(size))
@@ -113,3 +120,15 @@ def _terms(model, signals, word: int, value: float, q) -> float:
         return abs(value)
     j = (i - model.nv) // NUMBERS
     return abs(value) + np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
+
+
+def _characteristic(model, word: int) -> float:
+    """The characteristic size of a number of the state."""
+    operation, i, scales = word & 255, word >> 8, scales_of(model)
+    if operation == STATE_V:
+        return scales.of(f"{model.v_units[i]}/s")
+    if operation != MEASURED:
+        return scales.of(model.q_units[i % RATE] or "1")
+    if i < model.nv:
+        return scales.of_forces([model.v_units[i]])[0]
+    return scales.of(("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS // 3])

@@ -73,6 +73,13 @@ class Modes:
         if problem.clocks:
             self._known[mode] = problem.begun({PHASE_START: self.phase_began} | self.last), warnings
 
+    def problem_with(self, resting: tuple[Stop, ...]) -> Problem:
+        """That of the mode in which coordinates rest at these stops, too; the present mode stays."""
+        present = self.mode
+        self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
+        found, self.mode = self.problem, present
+        return found
+
     def _make(self, mode: Mode) -> None:
         model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
         stops = (*self.stops, *(stop for stop in mode.resting if stop not in self.stops))

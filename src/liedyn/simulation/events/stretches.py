@@ -51,7 +51,7 @@ from liedyn.simulation.records.rows import Rows
 from liedyn.simulation.signals.signal_table import SAME_TIME
 
 _ERRORS = 10.0           # of the tolerances of a multistep method: what it makes of an expression in a step
-_MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
+_MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end; so many at one time rebound no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,8 @@ class Timeline:
 
     def __init__(self, scenario: Scenario, model, first: Problem):
         self.scenario, self.model, self.modes = scenario, model, Modes(scenario, model, first)
-        self.actions = Actions(self.modes, scenario.events)
-        self._hard = HardStops(self.modes.stops, scenario.duration, scenario.limits.place if scenario.limits else Place())
+        self._hard = HardStops(self.modes.stops, model, scenario.duration, scenario.limits.place if scenario.limits else Place())
+        self.actions = Actions(self.modes, self._hard, scenario.events)
         self._hard.check_start(first)
         self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
@@ -180,16 +180,18 @@ class Timeline:
                 bounds[e] = max(motion.bound, self._rounded_start)
                 zero = zero_at_start(motion.value, motion.rate, motion.curvature, motion.bound, bounds[e])
             fired = fired and abs(motion.value - self._at_zero.get(e, np.inf)) <= motion.bound       # it has not jumped since
+            was_armed = now.armed is None or now.armed[e]
+            passed = fired or (was_armed and carried[e] * motion.value <= 0.0)           # another event waits for its other side
             if not fired and not zero:
                 signs[e] = np.sign(motion.value)
-            elif fired or np.isnan(carried[e]):
+            elif passed or np.isnan(carried[e]):
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), now)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
-                unknown = -carried[e] if fired else np.nan     # of forces, whose rates are not known
+                unknown = -carried[e] if passed else np.nan    # of forces, whose rates are not known
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
             else:
-                armed[e] = now.armed is None or now.armed[e]   # still within its rounding
+                armed[e] = was_armed                           # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
 
     @property
@@ -225,8 +227,8 @@ class Timeline:
                                                    strict=False)
             if k >= 0 and not armed and event.direction == sign and any(isinstance(x, Impact) for x in event.actions)]
 
-    def _expression(self, k: int, now: Start, derivatives: bool = True) -> ExpressionMotion:
-        problem, run = self.modes.problem, None
+    def _expression(self, k: int, now: Start, derivatives: bool = True, problem: Problem | None = None) -> ExpressionMotion:
+        problem, run = problem or self.modes.problem, None
         if not derivatives and not reads_forces(problem, k):
             state = problem, now.t, now.q.tobytes(), now.v.tobytes()
             if state != self._state:
@@ -310,13 +312,15 @@ class Timeline:
             if self._is_over(event) or (event.debounce and now.t - last < event.debounce):
                 continue
             before, pressed = self._sides(now), self._pressed_in(now)
+            self.actions.ending = len(self.occurrences) - first >= _MANY
             now = self._act(now, event)
             passed = (*jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions),
                       *(self._pressed_in(now) - pressed))
             waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
-            if len(self.occurrences) - first > _MANY:
+            if len(self.occurrences) - first > 2 * _MANY:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
                                        "(forces jump back and forth across its value)")
+        self.actions.ending = False
         return now
 
     def _pressed_in(self, now: Start) -> set[int]:
@@ -353,7 +357,8 @@ class Timeline:
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
         closed = self.actions.take_closed()
-        moment = self._settled(moment, now.t, (*(stop for stop in rested if moment.q[stop.q] == before.q[stop.q]), *closed))
+        staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
+        moment = self._settled(moment, now.t, (*staying, *closed), speed=np.abs(before.v).max(initial=0.0))
         self.actions.note_closed([stop for stop in closed if stop in modes.mode.resting], event, now.t)
         self.actions.count_short(event, since, before)
         if event.once:
@@ -368,13 +373,13 @@ class Timeline:
         return bool(impacts and not self.entered and np.abs(after.v - before.v).max() <= STILL * np.abs(before.v).max())
 
     def _expression_after(self, event: Event, now: Start):
-        """A function of a moment: the motion of the event's expression there; None where it has none. And whether the expression
-        has exceeded its rounding since the event happened before."""
+        """A function of a moment and a problem: the motion of the event's expression there; None where it has none. And whether
+        the expression has exceeded its rounding since the event happened before."""
         e = next((e for e, one in enumerate(self.watched) if one is event), -1)
-        k = int(self.modes.problem.schedule.watch[e]) if e >= 0 else -1
-        if k < 0:
+        if e < 0 or self.modes.problem.schedule.watch[e] < 0:
             return None, True
-        return (lambda moment: self._expression(k, replace(now, q=moment.q, v=moment.v)),
+        return (lambda moment, problem: self._expression(int(problem.schedule.watch[e]), replace(now, q=moment.q, v=moment.v),
+                                                         problem=problem),
                 now.armed is None or e not in now.fired or bool(now.armed[e]))
 
     def _moment(self, now: Start) -> Moment:
@@ -412,10 +417,11 @@ class Timeline:
             return replace(now, fired=tuple(sorted({*now.fired, *struck})))
         return replace(now, q=after.q, v=after.v)
 
-    def _settled(self, moment: Moment, t: float, rested, hits=()) -> Moment:
-        """After the impacts at limits; the mode is that of the coordinates that rest."""
+    def _settled(self, moment: Moment, t: float, rested, hits=(), speed: float | None = None) -> Moment:
+        """After the impacts at limits; the mode is that of the coordinates that rest. speed: the largest before, if it has
+        changed."""
         if self._hard.stops or rested:
-            moment, resting = self._hard.settle(moment, t, self.modes.problem, rested, hits)
+            moment, resting = self._hard.settle(moment, t, self.modes.problem, rested, hits, speed)
             self.modes.change(resting=resting)
         return moment
 

@@ -1,6 +1,7 @@
 """Hard stops at limits of joints: impacts, rest, release.
 
-At a limit n v is the speed away from it. An impact takes Newton's law for all coordinates at their limits at once (Moreau):
+At a limit n v is the speed away from it. An impact takes Newton's law for all coordinates that come to their limits or rest there
+at once (Moreau), and then again for those that it has driven back:
 
     M (v+ - v-) = N^T p,      0 <= p  complementary to  n (v+ + e v-) >= 0
 
@@ -20,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.dynamics.mass import mass_matrix
+from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem
@@ -35,13 +37,15 @@ STILL = 1e-12           # of the largest speed: no speed
 _PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
 _SINGULAR = 1e-7         # of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
+_TURNS = 100             # of impacts at one time, before those that are left have no rebound
 
 
 class HardStops:
     """Of one run."""
 
-    def __init__(self, stops: tuple[Stop, ...], duration: float, place):
+    def __init__(self, stops: tuple[Stop, ...], model, duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
+        self._rounded = rounding_bound(scales_of(model).of_all(f"{unit}/s" for unit in model.v_units))
         self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
 
     def about(self) -> list:
@@ -60,11 +64,13 @@ class HardStops:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
         self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
-    def settle(self, moment: Moment, t: float, problem: Problem, resting, hits):
+    def settle(self, moment: Moment, t: float, problem: Problem, resting, hits, speed: float | None):
         """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
 
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
+        speed     the largest of a coordinate before what has happened; None: that of the moment
         """
+        speed = np.abs(moment.v).max(initial=0.0) if speed is None else speed
         known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
         resting = [stop for stop in resting if self._is_at(stop, moment.q, _BEYOND)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
@@ -79,25 +85,36 @@ class HardStops:
             if stop in hits and self._comes_to_an_end(stop, came, t):
                 ends.add(stop)
         moment = replace(moment, q=q)
-        G, away, mobility, before = normals(at, len(came)), _away(at, came), _mobility(moment, problem), moment
+        away, mobility, before, slow = _away(at, came), _mobility(moment, problem), moment, self._slow(speed)
         for _ in range(len(at) + 1):                           # impacts that accumulate together end together
-            e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
-            moment = impacted(before, problem, G, e)
-            short = [stop for stop in self._too_short(at, moment, t, problem) if stop not in ends]
-            if not short:
+            moment = _struck(before, problem, at, ends, mobility, slow)
+            short = set(self._too_short(at, moment, t, problem, mobility, slow))
+            if short <= ends:
                 break
-            ends |= set(short)
+            ends |= short
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
-        moment = _stand(moment, at, grazing, max(np.abs(came).max(), np.abs(moment.v).max()))
+        rest = [stop for stop, u in zip(at, _away(at, moment.v), strict=True) if stop in ends and (u <= 0.0 or stop in short)]
+        moment = _stand(moment, at, [*grazing, *rest], slow)
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
         return moment, (*self._pushing(moment, t, problem, still, mobility), *held)
 
+    def holding(self, stops, moment: Moment, t: float, problem: Problem) -> tuple[Stop, ...]:
+        """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
+        slow = self._slow(np.abs(moment.v).max(initial=0.0))
+        still = [stop for stop in stops if self._is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
+                 and abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]]
+        return self._pushing(moment, t, problem, still, _mobility(moment, problem)) if still else ()
+
+    def _slow(self, speed: float) -> np.ndarray:
+        """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
+        return np.maximum(self._rounded, STILL * speed)
+
     def _is_at(self, stop: Stop, q, but_for: float = _AT) -> bool:
-        return abs(q[stop.q] - stop.limit) <= but_for * max(stop.reach, abs(stop.limit))
+        return abs(q[stop.q] - stop.limit) <= but_for * stop.size
 
     def _refuse_beyond(self, stops, q, t: float) -> None:
         for stop in stops:
-            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * max(stop.reach, abs(stop.limit)):
+            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * stop.size:
                 side = "above" if stop.side > 0 else "below"
                 raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, a "
                                     "hard stop", place=self.place,
@@ -110,13 +127,16 @@ class HardStops:
         many = len(times) == _MANY and t - times[0] <= _AT_ONCE * self.duration
         return many or stop.side * v[stop.coordinate] <= 0.0
 
-    def _too_short(self, at, moment: Moment, t: float, problem) -> list[Stop]:
-        """Stops from which coordinates fly off and back within rounding of the position or of the time."""
+    def _too_short(self, at, moment: Moment, t: float, problem, mobility, slow) -> list[Stop]:
+        """Stops from which coordinates fly off and back within rounding of the position or of the time, while those that stand
+        still at others are held by them."""
         away = _away(at, moment.v)
         if not (away > 0.0).any():
             return []
-        back = _away(at, evaluated(problem, t, moment.q, moment.v).a)
-        bounds = rounding_bound([abs(stop.limit) for stop in at])
+        a = evaluated(problem, t, moment.q, moment.v).a
+        G = normals([stop for stop in at if abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]], len(a))
+        back = _away(at, a + mobility @ G.T @ _complementary(G @ mobility @ G.T, G @ a))
+        bounds = rounding_bound([stop.size for stop in at])
         found = resolvable(away, back, bounds, self.duration)
         return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
 
@@ -132,18 +152,31 @@ class HardStops:
                      if push > 0.0 or x <= _PUSHES * np.abs(free).max())
 
 
-def impacted(moment: Moment, problem: Problem, G, e, moved=()) -> Moment:
+def _struck(moment: Moment, problem: Problem, stops, ends, mobility, slow) -> Moment:
+    """After impacts at stops, in turn: what leaves its stop takes part once others drive it back. ends: stops without rebound."""
+    G, e = normals(stops, len(moment.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
+    bounds = slow[[stop.coordinate for stop in stops]]
+    for turn in range(_TURNS):
+        away = G @ moment.v
+        if turn and (away >= -bounds).all():
+            return moment
+        here = away <= bounds
+        moment = impacted(moment, problem, G[here], e[here], mobility)
+    return impacted(moment, problem, G, np.zeros(len(e)), mobility)
+
+
+def impacted(moment: Moment, problem: Problem, G, e, mobility=None, moved=()) -> Moment:
     """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
-    mobility, away = _mobility(moment, problem, moved), G @ moment.v
+    mobility, away = _mobility(moment, problem, moved) if mobility is None else mobility, G @ moment.v
     p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
     return collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
 
 
-def _stand(moment, at, grazing, speed: float):
+def _stand(moment, at, resting, slow):
     """Velocities that are zero but for rounding become zero."""
     v = moment.v.copy()
     for stop in at:
-        if stop in grazing or abs(v[stop.coordinate]) <= STILL * speed:
+        if stop in resting or abs(v[stop.coordinate]) <= slow[stop.coordinate]:
             v[stop.coordinate] = 0.0
     return replace(moment, v=v)
 
@@ -172,9 +205,9 @@ def _complementary(A, b) -> np.ndarray:
     """x >= 0 with A x + b >= 0 and x (A x + b) = 0, A symmetric and positive semidefinite: the least of x A x / 2 + b x, as
     |R x + c|^2 / 2 with A = R^T R and R^T c = b, in measures in which the diagonal of A is 1."""
     from scipy.optimize import nnls
-    size = np.sqrt(np.maximum(np.diag(A), 1e-300))
     if (b >= 0.0).all():
         return np.zeros(len(b))
+    size = np.sqrt(np.maximum(np.diag(A), 1e-300))
     w, U = np.linalg.eigh(A / np.outer(size, size))
     root = np.sqrt(np.maximum(w, 0.0))
     part = root > _SINGULAR

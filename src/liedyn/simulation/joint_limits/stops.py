@@ -53,6 +53,11 @@ class Stop:
     damping: float = 0.0
     load: float = 0.0
 
+    @property
+    def size(self) -> float:
+        """Of what the distance of the coordinate from the limit is made of."""
+        return max(self.reach, abs(self.limit))
+
 
 def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
     """In the order of the coordinates, the lower limit first. Raises ScenarioError for joints without limits that are named."""
@@ -137,7 +142,7 @@ def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table:
                   _integers(table.reserve(2, f"stop of {stop.name}") for stop in compliant),
                   _integers(stop.coordinate for stop in resting), _integers(table.reserve(1) for _ in resting),
                   np.zeros(len(level)))
-    sizes = [max(stop.reach, abs(stop.limit)) for stop in hard]
+    sizes = [stop.size for stop in hard]
     sizes += scales_of(model).of_forces(model.v_units[stop.coordinate] for stop in resting).tolist()
     return BoundStops(found if compliant or hard or resting else None, watch, tuple(stop.side for stop in (*hard, *resting)),
                       tuple(sizes), np.array([stop.load for stop in compliant]))

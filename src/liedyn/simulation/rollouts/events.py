@@ -210,9 +210,7 @@ class EventHandler:
             k = np.arange(len(who))
             driven = np.zeros((len(who), len(self.events.watched)), dtype=bool)
             for i in self.events.timed[step]:
-                before = within.pressed_in(k)
-                within.happen(i, np.flatnonzero(self.is_heard(i, who, within.t)))
-                driven |= within.pressed_in(k) & ~before
+                driven |= within.drive(i, k, self.is_heard(i, who, within.t))
             if self.events.watched:
                 within.take_sides(k, within.in_turn(k, driven), within.after(k, 0.0 * within.t)[3])
             within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
@@ -396,7 +394,8 @@ class _MidStep:
         fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
         zero = fired | zero_at_start(value, rate, curvature, rounding, bounds)
         bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
-        carried = zero & ~fired & (np.abs(came) == 1.0)
+        passed = fired | (self.handler.armed[who] & (came * value <= 0.0))           # another event waits for its other side
+        carried = zero & ~passed & (np.abs(came) == 1.0)
         sides = np.where(carried, came, np.nan_to_num(
             sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bounds, rounding))))
         last = self.handler.last[who][:, self.numbers]
@@ -456,22 +455,29 @@ class _MidStep:
                 if not len(rows):
                     continue
                 there, waiting[rows, column] = k[rows], False
-                before = self.pressed_in(there) if several else None
                 heard = self.handler.is_heard(i, self.who[there], self.t[there])
                 if several and acted[rows].any():
                     turned = heard & acted[rows] & self.pressed_in(there, -1.0)[:, column]
                     heard &= ~turned
                     state = self.q[there[turned]], self.v[there[turned]]
                     self.handler.note(i, self.who[there[turned]], self.t[there[turned]], state, state)
-                self.happen(i, there[heard])
                 acted[rows] |= heard
-                if several:
-                    driven = self.pressed_in(there) & ~before
-                    driven[:, column] = False
-                    waiting[rows] |= driven
-                    found[rows] |= driven
+                if not several:
+                    self.happen(i, there[heard])
+                    continue
+                driven = self.drive(i, there, heard)
+                driven[:, column] = False
+                waiting[rows] |= driven
+                found[rows] |= driven
         self.codes[k[waiting.any(axis=1)]] = AGAIN
         return found
+
+    def drive(self, i: int, k, heard) -> np.ndarray:
+        """Event i to those of the runs k that have heard it. Returns (n, events): the impacts of bodies that it drives into their
+        stops."""
+        before = self.pressed_in(k)
+        self.happen(i, k[heard])
+        return self.pressed_in(k) & ~before
 
     def happen(self, i: int, k) -> None:
         """Event i to the runs k."""
