@@ -139,6 +139,50 @@ def test_an_impact_does_not_turn_back_what_leaves_its_stop(run):
     assert result.q.max() <= 0.4 + 1e-12 and result.v[-1, 0] == pytest.approx(-0.4)
 
 
+# beside other motion ------------------------------------------------------------------------------------------------------
+ROBOTS["two"] = {"gravity": [0, 0, -10], "links": {"a": {"mass": 1}, "b": {"mass": 1}},
+                 "joints": {"x": slides("world", "a", (1, 0, 0)), "z": slides("world", "b")}}
+ROBOTS["carried"] = {**ROBOTS["two"], "joints": {"x": slides("world", "a", (1, 0, 0)), "z": slides("a", "b")}}
+FLOOR = {"hit": impact("z", 0, "falling", 0.5)}
+
+
+@METHODS
+@pytest.mark.parametrize("robot", ["two", "carried"])
+@pytest.mark.parametrize("speed", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("before", [{}, {"put": {"at": 0.1, "do": {"set": {"q": {"z": 0}, "v": {"z": 0}}}}},
+                                    {"hold": {"at": 0.05, "do": {"lock": "z"}}, "free": {"at": 0.2, "do": {"unlock": "z"}},
+                                     "put": {"at": 0.1, "do": {"set": {"q": {"z": 0}}}}}])
+def test_a_coordinate_rests_at_its_stop_whatever_else_moves(run, robot, speed, before, method):
+    result = run(robot, duration=1, initial={"q": {"z": 1.0 if before else 0.0}, "v": {"x": speed}}, events={**before, **FLOOR},
+                 integrator={"method": method})
+    np.testing.assert_allclose(result.q[-1], [speed, 0.0], atol=1e-12)
+    assert any("come to an end" in note for note in result.notes) == bool(before)          # at the start it rests without a word
+
+
+@METHODS
+@pytest.mark.parametrize("torque", ["10*step(1 - t)", "10 - t", "10 - t**2"])
+def test_what_rests_without_a_force_at_the_start_does_not_fall_later(run, torque, method):
+    result = run("two", duration=3, joints={"z": {"torque": torque}}, events=FLOOR, integrator={"method": method})
+    assert abs(result.q[-1, 1]) < 1e-12
+
+
+@pytest.mark.parametrize("method", ["dopri5", "dop853", "rodas5p", "Radau"])
+@pytest.mark.parametrize("q", [0.0, 1e-14, 1e-13, 1e-12, -1e-13])
+@pytest.mark.parametrize("speed", [0.0, 1e-13, 1e-12])
+def test_a_start_that_is_zero_but_for_rounding_takes_a_first_step(run, method, q, speed):
+    """As the end of another run is. The first step was a hundredth of the time in which the state doubles: none."""
+    result = run("two", duration=1, initial={"q": {"z": q}, "v": {"x": speed}}, integrator={"method": method})
+    np.testing.assert_allclose(result.q[-1], [0.0, -5.0], atol=1e-9)
+
+
+def test_an_impact_whose_condition_is_elsewhere_holds_nothing_at_rest(run):
+    """x passes its value slowly, pressed on; z is at rest elsewhere."""
+    result = run("two", duration=1, joints={"x": {"torque": -1}, "z": {"torque": 10}},
+                 events={"hit": {**impact("z", 0, "falling", 0), "when": "q(x)"}})
+    np.testing.assert_allclose(result.q[-1], [-0.5, 0.0], atol=1e-12)
+    assert not any("rests there" in note for note in result.notes)
+
+
 # stacks: sliders one upon another, in no order of mass ------------------------------------------------------------------
 def stack(tmp_path, masses, heights, restitutions, forces=(), hard=None, method="dopri5", duration=2.5, length=1.0, locks=None):
     """Of sliders on each other. hard: a restitution of hard stops at zero, instead of events. length: of the unit, in which

@@ -17,6 +17,7 @@ from numpy import int64
 from liedyn.integrators.rates import rates_at
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.run_state import SMALLEST_STEP
+from liedyn.integrators.step_size import LEAST_FIRST
 from liedyn.jit import kernel, primitive
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.by_line import REFUSED
@@ -249,7 +250,8 @@ class RosenbrockSolver:
         scale = room.atol[:-1] + self.rtol * size
         d0, d1 = (np.linalg.norm(x / scale) / max(len(f), 1)**0.5 for x in (size, f))
         h = 0.01 * d0 / d1 if d0 > 1e-5 and 1e-5 < d1 < np.inf else 1e-6
-        return min(h, self.t_bound - self.t, self.most)
+        span = self.t_bound - self.t
+        return min(max(h, LEAST_FIRST * span), span, self.most)
 
     def step(self) -> None:
         """As `OdeSolver.step`."""

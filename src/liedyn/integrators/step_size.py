@@ -6,6 +6,7 @@ from liedyn.lie.lanes import sqrt
 # As in SciPy, but for the first: with 0.9 a fifth of dop853's steps are rejected where a humanoid tumbles. At the same error this
 # takes an eighth fewer evaluations of dop853, a fiftieth of dopri5.
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.75, 0.2, 10.0
+LEAST_FIRST = 1e-9         # of the time until the next break: states that are zero but for rounding ask for much less
 
 
 @primitive
@@ -77,7 +78,7 @@ def first_step(method, state, stages, span):
         d1 += (stages.K[0, k] / scale) ** 2
     d0, d1 = sqrt(d0 / max(nv, 1)), sqrt(d1 / max(nv, 1))
     h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-    return min(h, span, method.control[0])
+    return min(max(h, LEAST_FIRST * span), span, method.control[0])
 
 
 @primitive

@@ -22,7 +22,7 @@ from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump, point_rows
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
-from liedyn.simulation.joint_limits.hard_stops import HardStops, impacted, normals
+from liedyn.simulation.joint_limits.hard_stops import HardStops, impacted, mobility_of, normals
 from liedyn.simulation.joint_limits.stops import Stop as JointStop
 from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find
@@ -147,7 +147,7 @@ class Actions:
             after = becomes(action.restitution)
             if self._leaves(moment, after, event):
                 return moment
-            ends = self.ending or self._accumulates(moment, after, t, event)
+            ends = self.ending or self._accumulates(moment, after, np.eye(self.model.nv)[k], t, event, {k})
             if action.restitution > 0.0 and not ends:
                 self._note_passing(moment, after, t, event)
                 return after
@@ -158,7 +158,7 @@ class Actions:
         after = moment
         if approach < 0.0:
             after = self._struck(moment, row, action.restitution)
-        if self._accumulates(moment, after, t, event) if approach < 0.0 else self._presses(moment, event):
+        if self._accumulates(moment, after, row, t, event) if approach < 0.0 else self._presses(moment, event):
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return after
@@ -190,14 +190,24 @@ class Actions:
         motion = self.expression and self.expression(moment)
         return bool(motion and event.direction * motion.curvature > 0.0 and hidden(motion.rate, motion.curvature, motion.bound))
 
-    def _accumulates(self, before: Moment, after: Moment, t: float, event: Event) -> bool:
-        """Whether the impact reverses the event's expression, and it comes back within what can be resolved."""
+    def _acts(self, moment: Moment, row, moved) -> bool:
+        """Whether an impact along a row of the velocity changes the rate of the event's expression."""
+        onward = mobility_of(moment, self.modes.problem, moved) @ row
+        speed = np.abs(moment.v).max(initial=0.0) or 1.0
+        struck = replace(moment, v=moment.v + speed * onward / (np.abs(onward).max() or 1.0))
+        here, there = self.expression(moment).rate, self.expression(struck).rate
+        return bool(abs(there - here) > _UNCHANGED * max(abs(here), abs(there)))
+
+    def _accumulates(self, before: Moment, after: Moment, row, t: float, event: Event, moved=()) -> bool:
+        """Whether the impact along a row of the velocity reverses the event's expression, and it comes back within what can be
+        resolved."""
         if self.expression is None:
             return False
         came, leaves = self.expression(before), self.expression(after)
         if np.isnan(leaves.curvature):
             return not self.seen or self.short.get(event.name, 0) >= REST_AFTER
-        if abs(came.rate - leaves.rate) <= _UNCHANGED * max(abs(came.rate), abs(leaves.rate)) and before.v.any():
+        if abs(came.rate - leaves.rate) <= _UNCHANGED * max(abs(came.rate), abs(leaves.rate)) and (
+                (after.v != before.v).any() or not self._acts(before, row, moved)):
             return False                                       # the condition is elsewhere
         duration, bound = self.modes.scenario.duration, max(leaves.bound, 2.0 * abs(leaves.value))
         none = hidden(leaves.rate, leaves.curvature, bound)

@@ -190,6 +190,9 @@ class Timeline:
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
                 unknown = -carried[e] if passed else np.nan    # of forces, whose rates are not known
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
+                event = self.watched[e]
+                if np.isnan(signs[e]) and event.direction and any(isinstance(x, Impact) for x in event.actions):
+                    signs[e] = -event.direction                # it rests at its stop, on this side of it
             else:
                 armed[e] = was_armed                           # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
@@ -359,12 +362,12 @@ class Timeline:
         closed = self.actions.take_closed()
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
         moment = self._settled(moment, now.t, (*staying, *closed), speed=np.abs(before.v).max(initial=0.0))
-        self.actions.note_closed([stop for stop in closed if stop in modes.mode.resting], event, now.t)
         self.actions.count_short(event, since, before)
         if event.once:
             self._done.add(event.name)
         if self._rests_from_start(event, before, moment):
             return replace(now, q=moment.q, v=moment.v)
+        self.actions.note_closed([stop for stop in closed if stop in modes.mode.resting], event, now.t)
         return self._happened(event.name, now, before, moment)
 
     def _rests_from_start(self, event: Event, before: Moment, after: Moment) -> bool:

@@ -85,7 +85,7 @@ class HardStops:
             if stop in hits and self._comes_to_an_end(stop, came, t):
                 ends.add(stop)
         moment = replace(moment, q=q)
-        away, mobility, before, slow = _away(at, came), _mobility(moment, problem), moment, self._slow(speed)
+        away, mobility, before, slow = _away(at, came), mobility_of(moment, problem), moment, self._slow(speed)
         for _ in range(len(at) + 1):                           # impacts that accumulate together end together
             moment = _struck(before, problem, at, ends, mobility, slow)
             short = set(self._too_short(at, moment, t, problem, mobility, slow))
@@ -103,7 +103,7 @@ class HardStops:
         slow = self._slow(np.abs(moment.v).max(initial=0.0))
         still = [stop for stop in stops if self._is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
                  and abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]]
-        return self._pushing(moment, t, problem, still, _mobility(moment, problem)) if still else ()
+        return self._pushing(moment, t, problem, still, mobility_of(moment, problem)) if still else ()
 
     def _slow(self, speed: float) -> np.ndarray:
         """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
@@ -167,7 +167,7 @@ def _struck(moment: Moment, problem: Problem, stops, ends, mobility, slow) -> Mo
 
 def impacted(moment: Moment, problem: Problem, G, e, mobility=None, moved=()) -> Moment:
     """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
-    mobility, away = _mobility(moment, problem, moved) if mobility is None else mobility, G @ moment.v
+    mobility, away = mobility_of(moment, problem, moved) if mobility is None else mobility, G @ moment.v
     p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
     return collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
 
@@ -192,7 +192,7 @@ def _away(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def _mobility(moment: Moment, problem: Problem, moved=()) -> np.ndarray:
+def mobility_of(moment: Moment, problem: Problem, moved=()) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
     W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem, moved)
     if not len(K):

@@ -398,6 +398,7 @@ class _MidStep:
         carried = zero & ~passed & (np.abs(came) == 1.0)
         sides = np.where(carried, came, np.nan_to_num(
             sign_after(np.where(zero, 0.0, value), rate, curvature, np.where(fired, bounds, rounding))))
+        sides = np.where((sides == 0.0) & self.impacts, -self.directions, sides)          # what rests at its stop: on this side
         last = self.handler.last[who][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
         self.handler.armed[who] = carried | ~zero
