@@ -119,12 +119,13 @@ class Switches:
         """Sides that are 0 stay free: an argument that stays 0."""
         self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
 
-    def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of the first events, the side of each (NaN: not known), and whether it is armed."""
-        signs, armed = np.full(count, np.nan), np.zeros(count, dtype=bool)
+    def event_signs(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the first events, the side of each (NaN: not known), whether it is armed, and its rounding."""
+        signs, armed, bounds = np.full(count, np.nan), np.zeros(count, dtype=bool), np.zeros(count)
         found = (self.event >= 0) & (self.event < count)
-        signs[self.event[found]], armed[self.event[found]] = self.side[found], self.armed[found]
-        return signs, armed
+        e = self.event[found]
+        signs[e], armed[e], bounds[e] = self.side[found], self.armed[found], self.bound[found]
+        return signs, armed, bounds
 
     def first_passing(self, excess_after, suspected: bool = True) -> float | None:
         """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.

@@ -93,6 +93,7 @@ class Timeline:
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
+        self._turned_back = False                              # whether a limit drives a body into the stop of the last event
         self._at_zero: dict[int, float] = {}                   # expressions of events that happen, before their actions
         self._state, self._values = (), {}                     # where expressions were evaluated last, and their values there
         self._tolerances = 0.0, 0.0                            # rtol and atol of a method whose errors hide short flights
@@ -174,7 +175,8 @@ class Timeline:
                 bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            bounds[e], zero = motion.bound, abs(motion.value) <= motion.bound
+            bounds[e] = max(motion.bound, self._left_beyond(e, now))
+            zero = abs(motion.value) <= bounds[e]
             if now.signs is None and abs(motion.value) <= self._rounded_start:
                 motion = self._expression(int(k), now)
                 bounds[e] = max(motion.bound, self._rounded_start)
@@ -189,13 +191,22 @@ class Timeline:
                 motion = self._expression(int(k), now)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
                 unknown = -carried[e] if passed else np.nan    # of forces, whose rates are not known
+                unknown = self._side_of_rest(e, carried[e], np.isnan(motion.rate), unknown)
                 signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
-                event = self.watched[e]
-                if np.isnan(signs[e]) and event.direction and any(isinstance(x, Impact) for x in event.actions):
-                    signs[e] = -event.direction                # it rests at its stop, on this side of it
             else:
                 armed[e] = was_armed                           # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
+
+    def _left_beyond(self, e: int, now: Start) -> float:
+        """How far beyond zero an event was found that has not exceeded its rounding since."""
+        return 0.0 if now.bounds is None or now.armed[e] else float(now.bounds[e])
+
+    def _side_of_rest(self, e: int, came: float, unknown: bool, otherwise: float) -> float:
+        """The side of an expression that stays at zero: of an impact, that from which it comes. unknown: its motion is."""
+        event = self.watched[e]
+        if unknown or not any(isinstance(action, Impact) for action in event.actions):
+            return otherwise
+        return -event.direction or came
 
     @property
     def _rounded_start(self) -> float:
@@ -213,7 +224,7 @@ class Timeline:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
             waits = self.modes.problem.directions[e] in (0, -known[e])
-            if e not in found and waits and abs(motion.value) <= motion.bound:
+            if e not in found and waits and abs(motion.value) <= max(motion.bound, self._left_beyond(e, now)):
                 motion = self._expression(int(k), now)
                 comes = motion.rate * known[e] < 0.0 if armed[e] else comes_back(motion.rate, known[e], motion.bound, elapsed)
                 if comes and not turns_at_once(motion.rate, motion.curvature, motion.bound):
@@ -317,29 +328,30 @@ class Timeline:
             before, pressed = self._sides(now), self._pressed_in(now)
             self.actions.ending = len(self.occurrences) - first >= _MANY
             now = self._act(now, event)
-            passed = (*jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions),
-                      *(self._pressed_in(now) - pressed))
-            waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
+            passed = [self.watched[k] for k in (*jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions),
+                                                *_driven(pressed, self._pressed_in(now)))]
+            again = [event] if self._turned_back else []       # by an impact at a limit
+            waiting.extend(one for one in (*(one for one in passed if one is not event), *again) if one not in waiting)
             if len(self.occurrences) - first > 2 * _MANY:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
                                        "(forces jump back and forth across its value)")
         self.actions.ending = False
         return now
 
-    def _pressed_in(self, now: Start) -> set[int]:
-        """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest: an impact
-        elsewhere may drive a body into its stop again, and a body may be released where it lies."""
-        found = set()
+    def _pressed_in(self, now: Start) -> dict[int, float]:
+        """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest, and how fast: an
+        impact elsewhere may drive a body into its stop again, and a body may be released where it lies."""
+        found = {}
         for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
             if k < 0 or self._is_over(event) or not any(isinstance(action, Impact) for action in event.actions):
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            if abs(motion.value) > max(motion.bound, 2.0 * abs(self._at_zero.get(e, 0.0))):
+            if abs(motion.value) > max(motion.bound, 2.0 * abs(self._at_zero.get(e, 0.0)), self._left_beyond(e, now)):
                 continue
             motion, way = self._expression(int(k), now), event.direction or (0.0 if now.signs is None else -now.signs[e])
             rests = hidden(motion.rate, motion.curvature, motion.bound)
             if way * (motion.curvature if rests else motion.rate) > 0.0:
-                found.add(e)
+                found[e] = 0.0 if rests else abs(motion.rate)
         return found
 
     def _sides(self, now: Start) -> np.ndarray:
@@ -360,8 +372,11 @@ class Timeline:
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
         closed = self.actions.take_closed()
+        e = next((e for e, one in enumerate(self.watched) if one is event), -1)
+        turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
         moment = self._settled(moment, now.t, (*staying, *closed), speed=np.abs(before.v).max(initial=0.0))
+        self._turned_back = bool(turned and e in self._pressed_in(replace(now, q=moment.q, v=moment.v)))
         self.actions.count_short(event, since, before)
         if event.once:
             self._done.add(event.name)
@@ -392,7 +407,8 @@ class Timeline:
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
         self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral, now.signs, now.armed)
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral, now.signs, now.armed,
+                     now.bounds)
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
@@ -416,7 +432,7 @@ class Timeline:
         if hits or after.impulse.any():
             pushed = hits or [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
             now = self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
-            struck = self._pressed_in(now) - pressed
+            struck = _driven(pressed, self._pressed_in(now))
             return replace(now, fired=tuple(sorted({*now.fired, *struck})))
         return replace(now, q=after.q, v=after.v)
 
@@ -427,6 +443,11 @@ class Timeline:
             moment, resting = self._hard.settle(moment, t, self.modes.problem, rested, hits, speed)
             self.modes.change(resting=resting)
         return moment
+
+
+def _driven(before: dict[int, float], after: dict[int, float]) -> list[int]:
+    """Events that are pressed now and were not, or not as fast."""
+    return [e for e, speed in after.items() if speed > before.get(e, -1.0) * (1.0 + STILL)]
 
 
 def _plain(one) -> dict:

@@ -79,13 +79,16 @@ class HardStops:
         self._refuse_beyond([stop for stop in acting if stop in self.stops and stop not in at], moment.q, t)
         if not at:
             return moment, held
-        q, came, ends = moment.q.copy(), moment.v, {stop for stop in at if stop in resting}
+        q, came, ends = moment.q.copy(), moment.v, set()
+        slow = self._slow(speed)
         for stop in at:
             q[stop.q] = stop.limit
+            if stop in resting and -stop.side * came[stop.coordinate] >= -slow[stop.coordinate]:
+                ends.add(stop)
             if stop in hits and self._comes_to_an_end(stop, came, t):
                 ends.add(stop)
         moment = replace(moment, q=q)
-        away, mobility, before, slow = _away(at, came), mobility_of(moment, problem), moment, self._slow(speed)
+        away, mobility, before = _away(at, came), mobility_of(moment, problem), moment
         for _ in range(len(at) + 1):                           # impacts that accumulate together end together
             moment = _struck(before, problem, at, ends, mobility, slow)
             short = set(self._too_short(at, moment, t, problem, mobility, slow))
