@@ -183,6 +183,64 @@ def test_an_impact_whose_condition_is_elsewhere_holds_nothing_at_rest(run):
     assert not any("rests there" in note for note in result.notes)
 
 
+# impacts at one time that drive each other ----------------------------------------------------------------------------------
+def arm(n, rng=None):
+    """A chain of n hinges, of equal rods or random ones."""
+    size = (lambda: 1.0) if rng is None else (lambda: float(rng.uniform(0.3, 1.5)))
+    names = "abcd"[:n]
+    axis = [0, 1, 0] if rng is None else list(rng.normal(size=3))
+    return {"links": {name: {"mass": size(), "com": [0, 0, -size()], "inertia": [0.01, 0.02, 0.02]} for name in names},
+            "joints": {name: {"type": "revolute", "parent": "world" if i == 0 else names[i - 1], "child": name, "axis": axis,
+                              "origin": {"xyz": [0, 0, -1.0 if i else 0.0]}, "limits": {"lower": 0, "upper": 6}}
+                       for i, name in enumerate(names)}}
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("restitutions", [(0, 0), (0, 0.6), (0.6, 0), (0.3, 0.8)])
+@pytest.mark.parametrize("hard", [None, "a", "b"])
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_impacts_of_two_hinges_keep_both_at_their_stops(run, restitutions, hard, method):
+    """Events at both; or a hard stop at one and an event at the other."""
+    ROBOTS["arm"] = arm(2)
+    if hard:
+        for name in "ab":
+            if name != hard:
+                ROBOTS["arm"]["joints"][name]["type"] = "continuous"
+                del ROBOTS["arm"]["joints"][name]["limits"]
+    events = {name: impact(name, 0, "falling", e) for name, e in zip("ab", restitutions, strict=True) if name != hard}
+    limits = {"limits": {"mode": "hard", "restitution": restitutions["ab".index(hard)]}} if hard else {}
+    step = {"step": 2e-3} if method == "rk4" else {}
+    for q, v in (((0.2, 0.1), (-2, 0)), ((0.2, 0.1), (0, 0)), ((0.2, 0.4), (0, 0))):
+        result = run("arm", duration=1.0, initial={"q": dict(zip("ab", q, strict=True)), "v": dict(zip("ab", v, strict=True))},
+                     events=events, integrator={"method": method, **step}, **limits)
+        assert result.q.min() > -1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_no_hinge_of_a_random_arm_passes_a_stop(run, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 5))
+    ROBOTS["arm"], ends = arm(n, rng), {name: (-float(rng.uniform(0, 0.4)), float(rng.uniform(0, 0.4))) for name in "abcd"[:n]}
+    for one in ROBOTS["arm"]["joints"].values():
+        one.pop("limits")
+        one["type"] = "continuous"
+    restitution = float(rng.choice([0, 0.3, 0.6]))
+    events = {f"{way}_{name}": impact(name, end, way, restitution)
+              for name, pair in ends.items() for way, end in zip(("falling", "rising"), pair, strict=True)}
+    result = run("arm", duration=1.0, initial={"v": {name: float(rng.normal()) for name in ends}}, events=events,
+                 integrator={"method": str(rng.choice(["dopri5", "Radau"]))})
+    low, high = np.array(list(ends.values())).T
+    assert (result.q > low - 1e-9).all() and (result.q < high + 1e-9).all()
+
+
+def test_a_speed_into_its_hard_stop_that_is_set_rebounds(run):
+    result = run("slider", duration=2, initial={"q": {"a": 0.5}}, joints={"a": {"torque": PUSH}}, output_step=0.01,
+                 limits={"mode": "hard", "restitution": 0.5}, events={"kick": {"at": 1, "do": {"set": {"v": {"a": 0.1}}}}})
+    assert result.v[result.t > 1.0][0, 0] == pytest.approx(-0.05 + 0.01 * PUSH)
+    assert result.q.min() == pytest.approx(0.5 - 0.05**2 / (2 * PUSH), abs=1e-4)
+
+
 # stacks: sliders one upon another, in no order of mass ------------------------------------------------------------------
 def stack(tmp_path, masses, heights, restitutions, forces=(), hard=None, method="dopri5", duration=2.5, length=1.0, locks=None):
     """Of sliders on each other. hard: a restitution of hard stops at zero, instead of events. length: of the unit, in which
