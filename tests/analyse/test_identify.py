@@ -103,9 +103,24 @@ def test_what_a_motion_does_not_excite_stays_as_in_the_file(ur5):
     fit = ld.identify(ur5, recorded(ur5, still=True))
     assert np.isinf(fit.condition)
     unseen = np.isinf(fit.deviations)
-    assert unseen.sum() > 20 and {fit.verdicts[k] for k in np.flatnonzero(unseen)} == {"not excited"}
+    assert unseen.sum() > 20 and {fit.verdicts[k] for k in np.flatnonzero(unseen)} == {"not excited", "not separable"}
     np.testing.assert_allclose(fit.values, fit.base.values, rtol=0, atol=1e-9)
-    assert f"the motion does not excite {unseen.sum()} of 42 base parameters (" in fit.notes[-1]
+    assert f"the motion does not excite {fit.verdicts.count('not excited')} of 42 base parameters (" in fit.notes[-2]
+    assert f"the motion does not separate {fit.verdicts.count('not separable')} of 42 base parameters (" in fit.notes[-1]
+
+
+def test_only_values_that_are_those_of_the_file_are_said_to_be(arm):
+    """At rest, with an unknown offset: gravity and offset are determined in sum only, all inertias not at all."""
+    model, t, q, _, _ = arm
+    still = np.broadcast_to([0.4, 0.3, -0.2], q.shape)
+    zero = np.zeros(q.shape)
+    fit = ld.identify(model, t, still, np.array([0.3, -0.4, 0.1]) + ld.gravity_force(model, still), v=zero, a=zero)
+    verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
+    changed = dict(zip(fit.names, fit.values != fit.base.values, strict=True))
+    assert verdicts["Iyy.c"] == "not excited" and verdicts["offset.j3"] == verdicts["hx.c"] == "not separable"
+    assert changed["offset.j3"] and not any(changed[name] for name, verdict in verdicts.items() if verdict == "not excited")
+    assert (fit.residual < 1e-9).all()                             # the values of what is not separated fit together
+    assert not any("robot file" in note and "offset.j3" in note for note in fit.notes)
 
 
 @pytest.mark.parametrize("name", ["every kind", "every kind, floating", "screws", "ball"])
@@ -327,7 +342,7 @@ def test_no_estimate_is_reliable_of_joints_with_a_misfit(arm, case):
         misfit = {joint.joint for joint in fit.joints if not joint.explained}
         assert misfit and (np.abs(fit.values - true) / fit.deviations)[fit.reliable].max(initial=0.0) < 5.0
         for name, joints, verdict in zip(fit.names, fit.misfits, fit.verdicts, strict=True):
-            assert (verdict in ("not reliable", "not excited")) or not joints
+            assert (verdict in ("not reliable", "not excited", "not separable")) or not joints
             assert set(joints.split(", ") if joints else ()) <= misfit
             if name.startswith(("damping", "offset")) and name[-2:] in misfit:
                 assert name[-2:] in joints and verdict == "not reliable"

@@ -29,7 +29,8 @@ from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed
 
-RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN = VERDICTS = "reliable", "imprecise", "not reliable", "not excited"
+RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED = VERDICTS = ("reliable", "imprecise", "not reliable", "not excited",
+                                                           "not separable")
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
 _LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
@@ -44,12 +45,13 @@ class Identification(Immutable):
     """What a motion tells of the base parameters.
 
     values       (b,) estimates: weighted least squares; in directions that the motion does not excite, the robot file's
-    deviations   (b,) standard deviations; infinite where the motion does not excite the parameter
+    deviations   (b,) standard deviations; infinite where the motion does not excite the parameter, or only with others
     relative     (b,) deviations relative to the values. A value whose effect is below 1% of each joint's torque is replaced by
                  the value with an effect of 1%
     verdicts     (b,) of "reliable"; "imprecise": the deviation is right, but more than 30% of the value; "not reliable": noise,
                  smoothing or a torque that the model lacks biases the value by more than its deviation, or the value depends on
-                 a joint whose torque the model does not explain; "not excited"
+                 a joint whose torque the model does not explain; "not excited": the value is that of the robot file; "not
+                 separable": the motion determines combinations with other parameters only. The value alone has no meaning
     misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
     scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
@@ -252,8 +254,8 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     untested = np.minimum([joint.scale for joint in tested], 1.0)
     scale_errors = np.where(found.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
-    verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
-                     for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
+    verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE
+                     else RELIABLE for mixed, blind, good, ratio in zip(found.mixed, found.blind, trusted, relative, strict=True))
     explained = all(joint.explained for joint in tested)
     if motion.v is not None or motion.a is not None:
         mend = "omit the given v and a, so that they are derived from smoothed positions"
@@ -368,8 +370,8 @@ def _fit_notes(model: Model, tested: Sequence[JointFit], estimated: Sequence[str
 
 
 def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> list[str]:
-    unseen, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
-                      for which in (UNSEEN, UNRELIABLE))
+    unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
+                             for which in (UNSEEN, MIXED, UNRELIABLE))
     spoilt = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
               if verdict == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in spoilt]
@@ -377,6 +379,10 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str]
     if unseen:
         notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({listed(unseen, 6)}): "
                      "their values are those of the robot file")
+    if mixed:
+        notes.append(f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({listed(mixed, 6)}): it "
+                     "determines combinations of them only. Their values fit the torques together; one of them alone has no "
+                     "meaning")
     if spoilt:
         notes.append(f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({listed(spoilt, 6)}): they depend on joints "
                      "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its "
