@@ -312,6 +312,30 @@ def test_what_is_called_reliable_is_right_although_the_model_lacks_a_torque(arm,
         assert any("does not explain the measured torques" in note for note in fit.notes)
 
 
+def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
+    v, tau = arm[3:]
+    fit = fitted(arm, -(tau + FRICTION * v), 0, joints=("damping",))
+    verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
+    assert {verdicts[name] for name in ("Iyy.b", "Iyy.c", "damping.j1", "damping.j3")} == {"not physical"}
+    assert fit.notes[-1].startswith("NOT PHYSICAL: ") and "are the signs of the torques right?" in fit.notes[-1]
+    assert not any(verdict == "not physical" and not name.startswith(("I", "damping")) for name, verdict in verdicts.items())
+    assert not fit.reliable[fit.names.index("Iyy.c")] and "NOT PHYSICAL" in repr(fit)
+
+
+def test_torques_in_another_unit_are_asked_for(arm):
+    model, t, q, _, tau = arm
+    for factor, words in ((1000.0, "1000"), (1.0 / 9.81, "0.102")):
+        *_, last = ld.identify(model, t, q, factor * tau).notes
+        assert f"values are about {words} times those of the robot file: are the units of the torques right?" in last
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_robots_that_differ_from_their_file_are_not_asked_for_signs_and_units(arm, factor):
+    """Heavier or lighter, with losses, a friction of zero among what is estimated."""
+    fit = fitted(arm, factor * arm[4] + FRICTION * arm[3], 1, joints=("damping", "friction"))
+    assert "not physical" not in fit.verdicts and not any("right?" in note for note in fit.notes), fit.notes
+
+
 def spikes(q, size=0.5):
     """Three rows in which the encoder of the second joint is off."""
     q = q.copy()

@@ -29,14 +29,19 @@ from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed
 
-RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED = VERDICTS = ("reliable", "imprecise", "not reliable", "not excited",
-                                                           "not separable")
+RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = VERDICTS = (
+    "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
 _LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
 _DRAWS = 8            # pairs of draws of noise
 _NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
 _SHARE = 1e-3         # of what tells a parameter: a joint that contributes less does not spoil it
+_NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moments of inertia and losses is negative
+_POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
+_ONE_FACTOR = 1.5     # ratio between the largest and the smallest of ratios that count as one factor
+_FAR = 3.0            # from a factor of 1: a robot file does not differ so much in all values at once
+_SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
 
@@ -51,7 +56,9 @@ class Identification(Immutable):
     verdicts     (b,) of "reliable"; "imprecise": the deviation is right, but more than 30% of the value; "not reliable": noise,
                  smoothing or a torque that the model lacks biases the value by more than its deviation, or the value depends on
                  a joint whose torque the model does not explain; "not excited": the value is that of the robot file; "not
-                 separable": the motion determines combinations with other parameters only. The value alone has no meaning
+                 separable": the motion determines combinations with other parameters only. The value alone has no meaning;
+                 "not physical": the value is certainly negative, but a sum of masses, moments of inertia, armature, damping
+                 and friction
     misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
     scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
@@ -256,6 +263,7 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
     verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE
                      else RELIABLE for mixed, blind, good, ratio in zip(found.mixed, found.blind, trusted, relative, strict=True))
+    verdicts = _physical(base, values, deviations, sizes, verdicts)
     explained = all(joint.explained for joint in tested)
     if motion.v is not None or motion.a is not None:
         mend = "omit the given v and a, so that they are derived from smoothed positions"
@@ -265,7 +273,8 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
         mend = "use data with less noise, or a longer or faster motion"
     else:
         mend = "add what the model lacks first"
-    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, misfits, mend)]
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, misfits, mend),
+             *_unlike_notes(base, values, sizes, verdicts)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
                           np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
@@ -340,6 +349,39 @@ def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
     effect, force = np.sqrt(np.mean(raw[:, :, :-1] ** 2, axis=0)), np.sqrt(np.mean(tau**2, axis=0))
     strongest = np.divide(effect, force[:, None], out=np.zeros_like(effect), where=force[:, None] > 0.0).max(axis=0)
     return np.maximum(np.abs(values), np.divide(_MATERIAL, strongest, out=np.zeros_like(strongest), where=strongest > 0.0))
+
+
+def _physical(base: BaseParameters, values: np.ndarray, deviations: np.ndarray, sizes: np.ndarray,
+              verdicts: tuple[str, ...]) -> tuple[str, ...]:
+    """The verdicts, with "not physical" for what is determined, certainly negative, and a sum of what no robot has negative. The
+    effect of the value must be at least 1% of the torque of a joint: less may be the effect of something that is not modelled."""
+    positive = np.array([name.partition(".")[0] in _POSITIVE for name in base.parameters.names])
+    of_positive = (base.matrix[:, ~positive] == 0.0).all(axis=1) & (base.matrix >= 0.0).all(axis=1)
+    negative = of_positive & (values < -_NEGATIVE * deviations) & (-values >= sizes)
+    return tuple(UNPHYSICAL if bad and verdict in (RELIABLE, IMPRECISE) else verdict
+                 for bad, verdict in zip(negative, verdicts, strict=True))
+
+
+def _unlike_notes(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[str]:
+    """What cannot be, and whether all that is well determined differs from the robot file by its sign or by one factor."""
+    known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
+    known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
+    ratios = values[known] / base.values[known]
+    impossible = [name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == UNPHYSICAL]
+    hints = []
+    if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
+        hints.append(f"all {len(ratios)} well-determined values have another sign than in the robot file: are the signs of the "
+                     "torques right?")
+    size = np.abs(ratios)
+    if len(ratios) > 1 and size.max() < _ONE_FACTOR * size.min() and not 1.0 / _FAR < (factor := np.median(size)) < _FAR:
+        times = float(f"{factor:.3g}")                                   # 1000 rather than 1e+03
+        hints.append(f"all {len(ratios)} well-determined values are about {times:g} times those of the robot file: are the units "
+                     "of the torques right?")
+    if not impossible:
+        return hints
+    hints = hints or ["check the signs of the torques, and the axes of the joints and the gravity of the robot file"]
+    return [f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({listed(impossible, 6)}): negative, but no mass, "
+            f"moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}"]
 
 
 def _resembles(joint: JointFit) -> str:
