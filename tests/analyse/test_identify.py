@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.io.csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.simulation.records.motion_columns import bind, columns_of, header_of
 from sampled_motion import motion, record
 from zoo import ROBOTS, model_of
@@ -146,6 +146,25 @@ def test_a_recording_without_passive_forces():
     fit = ld.identify(model, recorded(model, passive=False))
     assert not any(name.startswith(("damping", "friction", "stiffness")) for name in fit.base.names)
     assert (fit.residual < 1e-9 * fit.force.max()).all()
+
+
+def test_a_recording_with_events(ur5, tmp_path):
+    """Two motions, the second from another state: two rows have one time."""
+    truth = other_robot(ur5)
+    parts = [recorded(truth, seed=seed, noise=0.01) for seed in (1, 2)]
+    header = {**parts[0].header, "events": "1"}
+    columns = [(name, parts[0].units[name], np.r_[tuple(part.columns[name] for part in parts)]) for name in parts[0].columns]
+    t = np.r_[parts[0].t, parts[1].t + parts[0].t[-1]]
+    write_trajectory(tmp_path / "run.csv", header, t, columns)
+    fit = ld.identify(ur5, tmp_path / "run.csv", joints=("damping", "friction"))
+    expected = fit.base.matrix @ ld.inertial_parameters(truth, joints=("damping", "friction", "offset")).values
+    assert fit.rows == 2 * ROWS - 1 and "the second is left out (1 rows)" in fit.notes[0]
+    assert "not reliable" not in fit.verdicts and (np.abs(fit.values - expected) / fit.deviations).max() < 4.5
+    write_trajectory(tmp_path / "q.csv", header, t, [one for one in columns if not one[0].startswith(("v.", "a."))])
+    with pytest.raises(ld.TrajectoryError, match="before and after an event: v and a cannot be derived across it"):
+        ld.identify(ur5, tmp_path / "q.csv")
+    with pytest.raises(ld.TrajectoryError, match="a smooth motion cannot be derived across it"):
+        ld.identify(ur5, tmp_path / "run.csv", smooth=0.1)
 
 
 def test_no_forces_or_too_few_rows(ur5):

@@ -24,7 +24,7 @@ from liedyn.dynamics.parameters.regressor import joint_kinds, regressor
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
-from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.io.csv import Trajectory, read_trajectory, refuse_events
 from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed
@@ -207,20 +207,38 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
     smooth = _checked(smooth)
-    source = read_trajectory(t) if isinstance(t, (str, PathLike)) else t
+    source = read_trajectory(t, events=True) if isinstance(t, (str, PathLike)) else t
     if not isinstance(source, Trajectory):
         return _warned(_identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, offset, smooth,
                                  tolerance))
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+    source, jumps = _without_jumps(model, source, smooth)
     motion = given_motion(model, source)
-    motion = replace(motion, notes=(*motion.notes, *attached_notes(source)))
+    motion = replace(motion, notes=(*motion.notes, *attached_notes(source), *jumps))
     require(source, motion.tau, "tau", "the joint forces")
     if passive is not None:
         motion = replace(motion, passive=passive)
     with naming(source):
         found = _identify(model, source.t, motion, joints, offset, smooth, tolerance)
     return _warned(found)
+
+
+def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory, list[str]]:
+    """The rows of a file with increasing times: of two rows at one event, the one before it. Equations that hold row by row need
+    no other change; what is derived or smoothed across a jump would be wrong, which is an error."""
+    first = np.r_[True, np.diff(source.t) > 0.0]
+    if first.all():
+        return source, []
+    given = given_motion(model, source)
+    missing = [name for name, x in (("v", given.v), ("a", given.a)) if x is None]
+    if missing:
+        refuse_events(source, " and ".join(missing))
+    if smooth not in (None, "auto"):
+        refuse_events(source, "a smooth motion")
+    kept = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
+                   lines=source.lines[first])
+    return kept, [f"the motion jumps at events: of two rows at one time, the second is left out ({len(first) - len(kept)} rows)"]
 
 
 def _warned(found: Identification) -> Identification:
@@ -456,7 +474,7 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         given = {} if tolerance is None else {"tolerance": tolerance}
         return Found(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, events=True)
     model, notes = robot_of(motion, robot, base=base, strict=strict)
     found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return Found(model, found.base, found, tuple(dict.fromkeys((*notes, *found.notes))))
