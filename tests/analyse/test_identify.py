@@ -331,6 +331,22 @@ def test_what_is_called_reliable_is_right_although_the_model_lacks_a_torque(arm,
         assert any("does not explain the measured torques" in note for note in fit.notes)
 
 
+def test_a_wrong_scale_of_one_joint_is_not_blamed_on_others(arm):
+    """The second joint's torque is wrong by 30 %. It moves what it shares with the third, whose torque is right."""
+    for seed in range(3):
+        fit = fitted(arm, scaled(arm[4], 1, 1.3), seed)
+        assert [joint.joint for joint in fit.joints if not joint.explained] == ["j2"]
+        assert fit.joints[1].candidate == "a wrong scale of the torque" and set(fit.misfits) == {"j2", ""}
+        note = next(note for note in fit.notes if "does not explain" in note)
+        assert f"(j2: residual force {fit.residual[1]:.3g} of {fit.force[1]:.3g} N m, like a wrong scale" in note
+        assert off(fit)[fit.reliable].max(initial=0.0) < 5.0
+
+
+def test_two_wrong_scales_are_both_found(arm):
+    fit = fitted(arm, scaled(scaled(arm[4], 0, 1.3), 1, 0.7), 0)
+    assert [joint.candidate for joint in fit.joints] == [*["a wrong scale of the torque"] * 2, ""]
+
+
 def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
     v, tau = arm[3:]
     fit = fitted(arm, -(tau + FRICTION * v), 0, joints=("damping",))
@@ -465,7 +481,7 @@ def test_a_torque_that_the_model_lacks_has_its_size_with_any_filter(damped, smoo
     assert joint.residual == pytest.approx(np.sqrt(np.mean((0.2 * v) ** 2)), rel=0.1)
     assert 0.5 * joint.residual < joint.size < 1.1 * joint.residual
     assert any("to the estimated parameters (joints=['damping']; --with damping), or check" in note for note in fit.notes)
-    told = f"j: rms residual {joint.residual:.3g} of {joint.force:.3g} N m, like damping"
+    told = f"j: residual force {fit.residual[0]:.3g} of {fit.force[0]:.3g} N m, like damping"
     assert any(told in note for note in fit.notes), fit.notes
 
 

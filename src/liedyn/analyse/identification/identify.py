@@ -291,10 +291,11 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
         mend = "use data with less noise, or a longer or faster motion"
     else:
         mend = "add what the model lacks first"
-    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, misfits, mend),
+    residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (left, motion.tau))
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested, residual, force, kinds), *_notes(base, verdicts, misfits, mend),
              *_unlike_notes(base, values, sizes, verdicts)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
-                          np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
+                          residual, force, len(raw), tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,14 +411,14 @@ def _resembles(joint: JointFit) -> str:
     return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
-def _fit_notes(model: Model, tested: Sequence[JointFit], estimated: Sequence[str]) -> list[str]:
-    misfit = [(joint, "N" if unit == "m" else "N m") for joint, unit in zip(tested, model.v_units, strict=True)
-              if not joint.explained]
+def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
+               estimated: Sequence[str]) -> list[str]:
+    misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
+              for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     notes = []
     if misfit:
-        what = "; ".join(f"{joint.joint}: rms residual {joint.residual:.3g} of {joint.force:.3g} {unit}, {_resembles(joint)}"
-                         for joint, unit in misfit[:6])
+        what = "; ".join(f"{joint.joint}: residual force {figures}, {_resembles(joint)}" for joint, figures in misfit[:6])
         found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
         more = [kind for kind in found if kind not in estimated]
         kinds = [kind for kind in estimated if kind != "offset"] + more
