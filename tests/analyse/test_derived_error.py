@@ -7,6 +7,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.analyse.along.derivatives_along import derivatives_along
+from liedyn.analyse.along.derived_error import named_first
 from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.io.csv import read_trajectory
 from sampled_motion import motion, noisy, record
@@ -51,6 +52,24 @@ def test_noise_of_positions_alone_is_told(ur5, tmp_path, command):
     """A milliradian at 100 Hz, differentiated, is hundreds of N m."""
     along = COMMANDS[command](ur5, file_of(tmp_path, ur5, noise=1e-3))
     assert any(note.startswith("NOT RELIABLE: ") and "noise of the rows is amplified" in note for note in along.notes)
+
+
+def test_all_columns_that_are_off_are_named(ur5, tmp_path):
+    """A milliradian spoils all torques of the arm; a kink of one joint those of the two whose torques depend on it."""
+    *_, note = dynamics_along(ur5, file_of(tmp_path, ur5, noise=1e-3), "inverse").notes
+    assert note.startswith("NOT RELIABLE: ") and note.count(", off by ") == note.count("; tau.") + 1 == ur5.nv
+    assert all(f"tau.{name}, off by " in note for name in ur5.v_names)
+    q = swinging(ur5)["q"]
+    q[:, :2] = np.abs(T % 1.0 - 0.5)[:, None]
+    notes = dynamics_along(ur5, file_of(tmp_path, ur5, q=q), "inverse").notes
+    assert all(any(note.startswith("NOT RELIABLE: ") and f"tau.{name}, off by " in note for note in notes)
+               for name in ur5.v_names[:2])
+
+
+def test_columns_of_a_jacobian_are_counted():
+    named = named_first([f"column {k}" for k in range(30)])
+    assert named.startswith("column 0; column 1; ") and named.endswith("; column 23; and 6 more")
+    assert named_first(["a", "b"]) == "a; b"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

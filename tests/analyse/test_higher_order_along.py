@@ -130,6 +130,7 @@ def test_noise_is_told_and_smoothed(hexarotor, tmp_path, size):
     file = read(tmp_path / "q.csv", hexarotor, t, q=noisy(hexarotor, q, size))
     rough = dynamics_along(hexarotor, file, "inverse", order=2)
     assert rough.notes[-1].startswith("NOT RELIABLE: ") and "use --smooth auto" in rough.notes[-1]
+    assert rough.notes[-1].count("% (") + rough.notes[-1].count("50% or more (") > 1        # all coordinates that are off
     assert claims(rough, "tau")[2] == np.inf
     smooth = dynamics_along(hexarotor, file, "inverse", order=2, smooth="auto")
     assert not any("NOT RELIABLE" in note for note in smooth.notes)

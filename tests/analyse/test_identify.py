@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.io.csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.simulation.records.motion_columns import bind, columns_of, header_of
 from sampled_motion import motion, record
 from zoo import ROBOTS, model_of
@@ -103,9 +103,24 @@ def test_what_a_motion_does_not_excite_stays_as_in_the_file(ur5):
     fit = ld.identify(ur5, recorded(ur5, still=True))
     assert np.isinf(fit.condition)
     unseen = np.isinf(fit.deviations)
-    assert unseen.sum() > 20 and {fit.verdicts[k] for k in np.flatnonzero(unseen)} == {"not excited"}
+    assert unseen.sum() > 20 and {fit.verdicts[k] for k in np.flatnonzero(unseen)} == {"not excited", "not separable"}
     np.testing.assert_allclose(fit.values, fit.base.values, rtol=0, atol=1e-9)
-    assert f"the motion does not excite {unseen.sum()} of 42 base parameters (" in fit.notes[-1]
+    assert f"the motion does not excite {fit.verdicts.count('not excited')} of 42 base parameters (" in fit.notes[-2]
+    assert f"the motion does not separate {fit.verdicts.count('not separable')} of 42 base parameters (" in fit.notes[-1]
+
+
+def test_only_values_that_are_those_of_the_file_are_said_to_be(arm):
+    """At rest, with an unknown offset: gravity and offset are determined in sum only, all inertias not at all."""
+    model, t, q, _, _ = arm
+    still = np.broadcast_to([0.4, 0.3, -0.2], q.shape)
+    zero = np.zeros(q.shape)
+    fit = ld.identify(model, t, still, np.array([0.3, -0.4, 0.1]) + ld.gravity_force(model, still), v=zero, a=zero)
+    verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
+    changed = dict(zip(fit.names, fit.values != fit.base.values, strict=True))
+    assert verdicts["Iyy.c"] == "not excited" and verdicts["offset.j3"] == verdicts["hx.c"] == "not separable"
+    assert changed["offset.j3"] and not any(changed[name] for name, verdict in verdicts.items() if verdict == "not excited")
+    assert (fit.residual < 1e-9).all()                             # the values of what is not separated fit together
+    assert not any("robot file" in note and "offset.j3" in note for note in fit.notes)
 
 
 @pytest.mark.parametrize("name", ["every kind", "every kind, floating", "screws", "ball"])
@@ -131,6 +146,25 @@ def test_a_recording_without_passive_forces():
     fit = ld.identify(model, recorded(model, passive=False))
     assert not any(name.startswith(("damping", "friction", "stiffness")) for name in fit.base.names)
     assert (fit.residual < 1e-9 * fit.force.max()).all()
+
+
+def test_a_recording_with_events(ur5, tmp_path):
+    """Two motions, the second from another state: two rows have one time."""
+    truth = other_robot(ur5)
+    parts = [recorded(truth, seed=seed, noise=0.01) for seed in (1, 2)]
+    header = {**parts[0].header, "events": "1"}
+    columns = [(name, parts[0].units[name], np.r_[tuple(part.columns[name] for part in parts)]) for name in parts[0].columns]
+    t = np.r_[parts[0].t, parts[1].t + parts[0].t[-1]]
+    write_trajectory(tmp_path / "run.csv", header, t, columns)
+    fit = ld.identify(ur5, tmp_path / "run.csv", joints=("damping", "friction"))
+    expected = fit.base.matrix @ ld.inertial_parameters(truth, joints=("damping", "friction", "offset")).values
+    assert fit.rows == 2 * ROWS - 1 and "the second is left out (1 rows)" in fit.notes[0]
+    assert "not reliable" not in fit.verdicts and (np.abs(fit.values - expected) / fit.deviations).max() < 4.5
+    write_trajectory(tmp_path / "q.csv", header, t, [one for one in columns if not one[0].startswith(("v.", "a."))])
+    with pytest.raises(ld.TrajectoryError, match="before and after an event: v and a cannot be derived across it"):
+        ld.identify(ur5, tmp_path / "q.csv")
+    with pytest.raises(ld.TrajectoryError, match="a smooth motion cannot be derived across it"):
+        ld.identify(ur5, tmp_path / "run.csv", smooth=0.1)
 
 
 def test_no_forces_or_too_few_rows(ur5):
@@ -297,6 +331,46 @@ def test_what_is_called_reliable_is_right_although_the_model_lacks_a_torque(arm,
         assert any("does not explain the measured torques" in note for note in fit.notes)
 
 
+def test_a_wrong_scale_of_one_joint_is_not_blamed_on_others(arm):
+    """The second joint's torque is wrong by 30 %. It moves what it shares with the third, whose torque is right."""
+    for seed in range(3):
+        fit = fitted(arm, scaled(arm[4], 1, 1.3), seed)
+        assert [joint.joint for joint in fit.joints if not joint.explained] == ["j2"]
+        assert fit.joints[1].candidate == "a wrong scale of the torque" and set(fit.misfits) == {"j2", ""}
+        note = next(note for note in fit.notes if "does not explain" in note)
+        assert f"(j2: residual force {fit.residual[1]:.3g} of {fit.force[1]:.3g} N m, like a wrong scale" in note
+        assert off(fit)[fit.reliable].max(initial=0.0) < 5.0
+
+
+def test_two_wrong_scales_are_both_found(arm):
+    fit = fitted(arm, scaled(scaled(arm[4], 0, 1.3), 1, 0.7), 0)
+    assert [joint.candidate for joint in fit.joints] == [*["a wrong scale of the torque"] * 2, ""]
+
+
+def test_torques_with_the_opposite_sign_give_no_physical_robot(arm):
+    v, tau = arm[3:]
+    fit = fitted(arm, -(tau + FRICTION * v), 0, joints=("damping",))
+    verdicts = dict(zip(fit.names, fit.verdicts, strict=True))
+    assert {verdicts[name] for name in ("Iyy.b", "Iyy.c", "damping.j1", "damping.j3")} == {"not physical"}
+    assert fit.notes[-1].startswith("NOT PHYSICAL: ") and "are the signs of the torques right?" in fit.notes[-1]
+    assert not any(verdict == "not physical" and not name.startswith(("I", "damping")) for name, verdict in verdicts.items())
+    assert not fit.reliable[fit.names.index("Iyy.c")] and "NOT PHYSICAL" in repr(fit)
+
+
+def test_torques_in_another_unit_are_asked_for(arm):
+    model, t, q, _, tau = arm
+    for factor, words in ((1000.0, "1000"), (1.0 / 9.81, "0.102")):
+        *_, last = ld.identify(model, t, q, factor * tau).notes
+        assert f"values are about {words} times those of the robot file: are the units of the torques right?" in last
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_robots_that_differ_from_their_file_are_not_asked_for_signs_and_units(arm, factor):
+    """Heavier or lighter, with losses, a friction of zero among what is estimated."""
+    fit = fitted(arm, factor * arm[4] + FRICTION * arm[3], 1, joints=("damping", "friction"))
+    assert "not physical" not in fit.verdicts and not any("right?" in note for note in fit.notes), fit.notes
+
+
 def spikes(q, size=0.5):
     """Three rows in which the encoder of the second joint is off."""
     q = q.copy()
@@ -327,7 +401,7 @@ def test_no_estimate_is_reliable_of_joints_with_a_misfit(arm, case):
         misfit = {joint.joint for joint in fit.joints if not joint.explained}
         assert misfit and (np.abs(fit.values - true) / fit.deviations)[fit.reliable].max(initial=0.0) < 5.0
         for name, joints, verdict in zip(fit.names, fit.misfits, fit.verdicts, strict=True):
-            assert (verdict in ("not reliable", "not excited")) or not joints
+            assert (verdict in ("not reliable", "not excited", "not separable")) or not joints
             assert set(joints.split(", ") if joints else ()) <= misfit
             if name.startswith(("damping", "offset")) and name[-2:] in misfit:
                 assert name[-2:] in joints and verdict == "not reliable"
@@ -407,7 +481,7 @@ def test_a_torque_that_the_model_lacks_has_its_size_with_any_filter(damped, smoo
     assert joint.residual == pytest.approx(np.sqrt(np.mean((0.2 * v) ** 2)), rel=0.1)
     assert 0.5 * joint.residual < joint.size < 1.1 * joint.residual
     assert any("to the estimated parameters (joints=['damping']; --with damping), or check" in note for note in fit.notes)
-    told = f"j: rms residual {joint.residual:.3g} of {joint.force:.3g} N m, like damping"
+    told = f"j: residual force {fit.residual[0]:.3g} of {fit.force[0]:.3g} N m, like damping"
     assert any(told in note for note in fit.notes), fit.notes
 
 

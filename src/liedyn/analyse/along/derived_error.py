@@ -14,13 +14,14 @@ from liedyn.analyse.along.manifold_spline import errors, sizes_to_judge_by
 from liedyn.analyse.along.recorded_motion import Motion
 
 UNRELIABLE = 0.1                        # of a result's own size
+_NAMED = 24                             # columns in one message
 _FEWEST = 4                             # rows; fewer have no second way to derive
 
 
 @np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
 def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], np.ndarray], names: Sequence[str],
                 units: Sequence[str], smoothing: str | None) -> list[str]:
-    """The estimated error of the worst column of `found` (N, n), and a second line where it is not reliable.
+    """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
 
     compute: the same results of another motion; smoothing: the option that smooths, None where there is none. Nothing is said
     where nothing was derived."""
@@ -33,16 +34,24 @@ def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], n
     inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
     judged = sizes_to_judge_by(size, units)
     worst = int((inner / judged).argmax())
-    told = f"{percent(inner[worst] / judged[worst])} ({inner[worst]:.2g} {units[worst]})"
+    told = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
     alike = np.array([unit == units[worst] for unit in units])
     most = int(np.where(alike, inner, -1.0).argmax())
     largest = f"; the largest is {inner[most]:.2g} {units[most]} ({names[most]})" if most != worst else ""
     at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
-    notes = [f"estimated error of the worst column: {names[worst]} {told}{at_ends}{largest}"]
-    if inner[worst] > UNRELIABLE * judged[worst]:
-        by_way, by_noise = (errors(found[:, None], [other], ends)[0][0, worst] for other in others)
-        notes.append(f"NOT RELIABLE: {names[worst]}, off by {told}: {mend(by_noise > 2.0 * by_way, 'rows', smoothing)}")
-    return notes
+    notes = [f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}"]
+    by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
+    causes = {}
+    for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
+        causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
+    return notes + [f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}"
+                    for noisy, columns in causes.items()]
+
+
+def named_first(columns: Sequence[str]) -> str:
+    """What is off, the worst first: all columns of a robot, the first of the many of a Jacobian."""
+    more = len(columns) - _NAMED
+    return "; ".join([*columns[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def mend(noisy: bool, between: str, smoothing: str | None) -> str:

@@ -223,9 +223,14 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: dict[st
         if smooth == "auto":            # which balances both errors: at fault is the noise if it is what demands smoothing
             exact, disturbed = answer_of(Fit()), answer_of(Fit(noisy=True))
             noisy = errors(exact, [disturbed], ends)[0][k, j] > UNRELIABLE * size[k, j]
-        which = f"{asked.name(k, j)}{' and higher derivatives' if k < asked.order else ''}"
-        notes.append(f"NOT RELIABLE: {which}, off by {percent(inner[k, j])} ({model.v_names[j]}): "
-                     f"{_mend(noisy, max(most.values()), smooth)}")
+        named: dict[str, list[str]] = {}
+        first = (inner > UNRELIABLE).argmax(axis=0)                           # order from which a coordinate is off
+        off = np.flatnonzero((inner > UNRELIABLE).any(axis=0))
+        for i in sorted(off, key=lambda i: (first[i], -inner[first[i], i])):
+            what = f"{asked.name(first[i], i)}{' and higher derivatives' if first[i] < asked.order else ''}"
+            named.setdefault(what, []).append(f"{percent(inner[first[i], i])} ({model.v_names[i]})")
+        columns = [f"{what}, off by {', '.join(figures)}" for what, figures in named.items()]
+        notes.append(f"NOT RELIABLE: {'; '.join(columns)}: {_mend(noisy, max(most.values()), smooth)}")
     return notes
 
 

@@ -37,7 +37,8 @@ class JointFit:
     """Test of the residual of one joint.
 
     joint       name of the coordinate
-    residual    root mean square of the residual over the rows, after the low-pass filter [N m | N]
+    residual    root mean square of the residual over the rows, after the low-pass filter, without what misfits of other joints
+                cause [N m | N]
     noise       white noise of the measured torque, from its high differences [N m | N]
     inflation   variance of an estimate relative to that for a white residual: n / (effective number of samples)
     candidate   what the residual resembles most, in words; empty if nothing is significant
@@ -88,30 +89,33 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
     measured torque; least (nv,): what is rounding, of torques [N m | N]."""
     rows = len(fitted)                                         # the filter keeps norms, not the number of rows
-    residual = np.linalg.norm(W[:, :, -1] - W[:, :, :-1] @ found.x, axis=0) / np.sqrt(rows)
     q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, t, axis=0)
-    out, shifts, rescaled = [], *np.zeros((2, model.nv, len(found.x)))
-    for k, name in enumerate(model.v_names):
+    candidates, names = [], []
+    for k in range(model.nv):
         x = v[:, k]
         signals = {"offset": np.ones_like(x), "friction": x / np.hypot(x, FRICTION_SPEED), "damping": x, "asymmetric": np.abs(x),
                    "quadratic": x * np.abs(x), "gain": fitted[:, k], "shift": rates[:, k]}
         if k in q_of_v:
             signals["stiffness"] = q[:, q_of_v[k]]
-        C = low_pass(np.stack(list(signals.values()), axis=1))
-        names, test = list(signals), _scores(W, found, k, C, least[k])
-        scores, moments, inflation = test.scores, test.explained, test.inflation
+        candidates.append(low_pass(np.stack(list(signals.values()), axis=1)))
+        names.append(list(signals))
+    alone = [_scores(W, found, k, C, least[k]) for k, C in enumerate(candidates)]
+    separate, residual = _separated(W, found, candidates, least, alone)
+    out, shifts, rescaled = [], *np.zeros((2, model.nv, len(found.x)))
+    for k, (name, test) in enumerate(zip(model.v_names, separate, strict=True)):
+        scores, moments = test.scores, test.explained
         most = int(np.argmax(np.abs(scores)))
         score = float(abs(scores[most]))
         size = float(found.noise[k] * np.linalg.norm(moments[most]) / np.sqrt(rows))
         significant = score > SIGNIFICANT
-        gain, force = names.index("gain"), float(np.sqrt(np.mean(fitted[:, k] ** 2)))
-        shifts[k], rescaled[k] = test.shifts[:, most] * significant, test.changes[:, gain]
+        gain, force = names[k].index("gain"), float(np.sqrt(np.mean(fitted[:, k] ** 2)))
+        shifts[k], rescaled[k] = test.shifts[:len(found.x), most] * significant, alone[k].changes[:, gain]
         material = max(_MATERIAL * force, float(least[k])) * np.sqrt(rows)
-        out.append(JointFit(name, float(residual[k]), float(noise[k]), inflation,
-                            _CAUSES[names[most]] if significant else "", score * significant, size * significant,
-                            force, _found_scale(W, found, k, C, gain, test, material, least), float(least[k]),
+        out.append(JointFit(name, float(residual[k] / np.sqrt(rows)), float(noise[k]), test.inflation,
+                            _CAUSES[names[k][most]] if significant else "", score * significant, size * significant,
+                            force, _found_scale(W, found, k, candidates[k], gain, alone[k], material, least), float(least[k]),
                             float(np.sqrt(len(W) / rows))))
     return tuple(out), shifts, rescaled
 
@@ -140,6 +144,36 @@ class _Test:
         least = -stdtrit(self.freedom, ndtr(-SIGNIFICANT))
         by_noise = self.deviations[c] * (least + POWER * np.sqrt(1.0 + least**2 / (2.0 * self.freedom)))
         return float(max(by_noise, material / self.sizes[c]))
+
+
+def _separated(W, found: Solution, candidates, least, alone: list[_Test]) -> tuple[list[_Test], np.ndarray]:
+    """Tests of each joint, and norms of its residual, without the misfits of others: a wrong torque of one joint moves parameters
+    that other joints' torques depend on.
+
+    The most significant candidate of all joints becomes a column of the regression, and the other joints are tested again, until
+    none of them has a significant one (forward selection)."""
+    tests, rest = list(alone), list(range(len(alone)))
+    residual = _residual(W, found)
+    while rest:
+        most = [np.abs(tests[k].scores).max(initial=0.0) for k in rest]
+        if max(most) <= SIGNIFICANT:
+            break
+        k = rest.pop(int(np.argmax(most)))
+        signal = candidates[k][:, int(np.argmax(np.abs(tests[k].scores)))]
+        column = np.zeros((*W.shape[:2], 1))
+        column[:, k, 0] = signal / np.linalg.norm(signal)
+        W = np.concatenate([W[:, :, :-1], column, W[:, :, -1:]], axis=2)
+        norms = np.linalg.norm(W[:, :, :-2], axis=(0, 1)) * found.sizes
+        found = fit(W, least, np.r_[found.sizes, norms.max()])         # as large as the largest column in characteristic units
+        for j in rest:
+            tests[j] = _scores(W, found, j, candidates[j], least[j])
+        residual[rest] = _residual(W, found)[rest]
+    return tests, residual
+
+
+def _residual(W, found: Solution) -> np.ndarray:
+    """(nv,) norms of what the solution leaves over."""
+    return np.linalg.norm(W[:, :, -1] - W[:, :, :-1] @ found.x, axis=0)
 
 
 def _found_scale(W, found: Solution, k: int, C, gain: int, test: _Test, material: float, least) -> float:

@@ -24,18 +24,24 @@ from liedyn.dynamics.parameters.regressor import joint_kinds, regressor
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
-from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.io.csv import Trajectory, read_trajectory, refuse_events
 from liedyn.loading import read_model
 from liedyn.model.model import Model
 from liedyn.simulation.names import listed
 
-RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN = VERDICTS = "reliable", "imprecise", "not reliable", "not excited"
+RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = VERDICTS = (
+    "reliable", "imprecise", "not reliable", "not excited", "not separable", "not physical")
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
 _LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
 _DRAWS = 8            # pairs of draws of noise
 _NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
 _SHARE = 1e-3         # of what tells a parameter: a joint that contributes less does not spoil it
+_NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moments of inertia and losses is negative
+_POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
+_ONE_FACTOR = 1.5     # ratio between the largest and the smallest of ratios that count as one factor
+_FAR = 3.0            # from a factor of 1: a robot file does not differ so much in all values at once
+_SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
 
 
@@ -44,12 +50,15 @@ class Identification(Immutable):
     """What a motion tells of the base parameters.
 
     values       (b,) estimates: weighted least squares; in directions that the motion does not excite, the robot file's
-    deviations   (b,) standard deviations; infinite where the motion does not excite the parameter
+    deviations   (b,) standard deviations; infinite where the motion does not excite the parameter, or only with others
     relative     (b,) deviations relative to the values. A value whose effect is below 1% of each joint's torque is replaced by
                  the value with an effect of 1%
     verdicts     (b,) of "reliable"; "imprecise": the deviation is right, but more than 30% of the value; "not reliable": noise,
                  smoothing or a torque that the model lacks biases the value by more than its deviation, or the value depends on
-                 a joint whose torque the model does not explain; "not excited"
+                 a joint whose torque the model does not explain; "not excited": the value is that of the robot file; "not
+                 separable": the motion determines combinations with other parameters only. The value alone has no meaning;
+                 "not physical": the value is certainly negative, but a sum of masses, moments of inertia, armature, damping
+                 and friction
     misfits      (b,) joints whose torque the model does not explain and on which the value depends, "" where there are none
     scale_errors (b,) by how much the value may be off because the measured torque of one joint has a wrong scale that is too
                  small to be found (`JointFit.scale`; 1 where the scale is not tested). Deviations do not contain it
@@ -198,20 +207,38 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333,  0.   ,  0.   ])
     """
     smooth = _checked(smooth)
-    source = read_trajectory(t) if isinstance(t, (str, PathLike)) else t
+    source = read_trajectory(t, events=True) if isinstance(t, (str, PathLike)) else t
     if not isinstance(source, Trajectory):
         return _warned(_identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, offset, smooth,
                                  tolerance))
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+    source, jumps = _without_jumps(model, source, smooth)
     motion = given_motion(model, source)
-    motion = replace(motion, notes=(*motion.notes, *attached_notes(source)))
+    motion = replace(motion, notes=(*motion.notes, *attached_notes(source), *jumps))
     require(source, motion.tau, "tau", "the joint forces")
     if passive is not None:
         motion = replace(motion, passive=passive)
     with naming(source):
         found = _identify(model, source.t, motion, joints, offset, smooth, tolerance)
     return _warned(found)
+
+
+def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory, list[str]]:
+    """The rows of a file with increasing times: of two rows at one event, the one before it. Equations that hold row by row need
+    no other change; what is derived or smoothed across a jump would be wrong, which is an error."""
+    first = np.r_[True, np.diff(source.t) > 0.0]
+    if first.all():
+        return source, []
+    given = given_motion(model, source)
+    missing = [name for name, x in (("v", given.v), ("a", given.a)) if x is None]
+    if missing:
+        refuse_events(source, " and ".join(missing))
+    if smooth not in (None, "auto"):
+        refuse_events(source, "a smooth motion")
+    kept = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
+                   lines=source.lines[first])
+    return kept, [f"the motion jumps at events: of two rows at one time, the second is left out ({len(first) - len(kept)} rows)"]
 
 
 def _warned(found: Identification) -> Identification:
@@ -252,8 +279,9 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     untested = np.minimum([joint.scale for joint in tested], 1.0)
     scale_errors = np.where(found.blind, np.inf, np.abs(rescaled * untested[:, None]).max(axis=0))
     relative = np.divide(deviations, sizes, out=np.full_like(sizes, np.inf), where=np.isfinite(deviations) & (sizes > 0.0))
-    verdicts = tuple(UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE else RELIABLE
-                     for blind, good, ratio in zip(found.blind, trusted, relative, strict=True))
+    verdicts = tuple(MIXED if mixed else UNSEEN if blind else UNRELIABLE if not good else IMPRECISE if ratio > _IMPRECISE
+                     else RELIABLE for mixed, blind, good, ratio in zip(found.mixed, found.blind, trusted, relative, strict=True))
+    verdicts = _physical(base, values, deviations, sizes, verdicts)
     explained = all(joint.explained for joint in tested)
     if motion.v is not None or motion.a is not None:
         mend = "omit the given v and a, so that they are derived from smoothed positions"
@@ -263,9 +291,11 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
         mend = "use data with less noise, or a longer or faster motion"
     else:
         mend = "add what the model lacks first"
-    notes = [*motion.notes, *notes, *_fit_notes(model, tested, kinds), *_notes(base, verdicts, misfits, mend)]
+    residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (left, motion.tau))
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested, residual, force, kinds), *_notes(base, verdicts, misfits, mend),
+             *_unlike_notes(base, values, sizes, verdicts)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
-                          np.sqrt(np.mean(left**2, axis=0)), np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
+                          residual, force, len(raw), tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,6 +370,39 @@ def _sizes(raw: np.ndarray, values: np.ndarray, tau: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(values), np.divide(_MATERIAL, strongest, out=np.zeros_like(strongest), where=strongest > 0.0))
 
 
+def _physical(base: BaseParameters, values: np.ndarray, deviations: np.ndarray, sizes: np.ndarray,
+              verdicts: tuple[str, ...]) -> tuple[str, ...]:
+    """The verdicts, with "not physical" for what is determined, certainly negative, and a sum of what no robot has negative. The
+    effect of the value must be at least 1% of the torque of a joint: less may be the effect of something that is not modelled."""
+    positive = np.array([name.partition(".")[0] in _POSITIVE for name in base.parameters.names])
+    of_positive = (base.matrix[:, ~positive] == 0.0).all(axis=1) & (base.matrix >= 0.0).all(axis=1)
+    negative = of_positive & (values < -_NEGATIVE * deviations) & (-values >= sizes)
+    return tuple(UNPHYSICAL if bad and verdict in (RELIABLE, IMPRECISE) else verdict
+                 for bad, verdict in zip(negative, verdicts, strict=True))
+
+
+def _unlike_notes(base: BaseParameters, values: np.ndarray, sizes: np.ndarray, verdicts: Sequence[str]) -> list[str]:
+    """What cannot be, and whether all that is well determined differs from the robot file by its sign or by one factor."""
+    known = np.array([verdict in (RELIABLE, UNPHYSICAL) for verdict in verdicts], dtype=bool)
+    known &= (np.abs(values) >= sizes) & (np.abs(base.values) > _LEAST_NOISE * base.sizes[base.columns])
+    ratios = values[known] / base.values[known]
+    impossible = [name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == UNPHYSICAL]
+    hints = []
+    if len(ratios) and (ratios < 0.0).all() and (impossible or len(ratios) >= _SEVERAL):
+        hints.append(f"all {len(ratios)} well-determined values have another sign than in the robot file: are the signs of the "
+                     "torques right?")
+    size = np.abs(ratios)
+    if len(ratios) > 1 and size.max() < _ONE_FACTOR * size.min() and not 1.0 / _FAR < (factor := np.median(size)) < _FAR:
+        times = float(f"{factor:.3g}")                                   # 1000 rather than 1e+03
+        hints.append(f"all {len(ratios)} well-determined values are about {times:g} times those of the robot file: are the units "
+                     "of the torques right?")
+    if not impossible:
+        return hints
+    hints = hints or ["check the signs of the torques, and the axes of the joints and the gravity of the robot file"]
+    return [f"NOT PHYSICAL: {len(impossible)} of {len(base)} base parameters ({listed(impossible, 6)}): negative, but no mass, "
+            f"moment of inertia, armature, damping or friction is negative; {'; '.join(hints)}"]
+
+
 def _resembles(joint: JointFit) -> str:
     if joint.candidate:
         return f"like {joint.candidate} ({joint.deviations:.3g} deviations)"
@@ -348,14 +411,14 @@ def _resembles(joint: JointFit) -> str:
     return f"coloured, {joint.residual / (joint.passed * joint.noise):.2g} times the noise"
 
 
-def _fit_notes(model: Model, tested: Sequence[JointFit], estimated: Sequence[str]) -> list[str]:
-    misfit = [(joint, "N" if unit == "m" else "N m") for joint, unit in zip(tested, model.v_units, strict=True)
-              if not joint.explained]
+def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
+               estimated: Sequence[str]) -> list[str]:
+    misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
+              for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
     notes = []
     if misfit:
-        what = "; ".join(f"{joint.joint}: rms residual {joint.residual:.3g} of {joint.force:.3g} {unit}, {_resembles(joint)}"
-                         for joint, unit in misfit[:6])
+        what = "; ".join(f"{joint.joint}: residual force {figures}, {_resembles(joint)}" for joint, figures in misfit[:6])
         found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
         more = [kind for kind in found if kind not in estimated]
         kinds = [kind for kind in estimated if kind != "offset"] + more
@@ -368,8 +431,8 @@ def _fit_notes(model: Model, tested: Sequence[JointFit], estimated: Sequence[str
 
 
 def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str], mend: str) -> list[str]:
-    unseen, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
-                      for which in (UNSEEN, UNRELIABLE))
+    unseen, mixed, biased = ([name for name, verdict in zip(base.names, verdicts, strict=True) if verdict == which]
+                             for which in (UNSEEN, MIXED, UNRELIABLE))
     spoilt = [name for name, verdict, misfit in zip(base.names, verdicts, misfits, strict=True)
               if verdict == UNRELIABLE and misfit]
     biased = [name for name in biased if name not in spoilt]
@@ -377,6 +440,10 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str]
     if unseen:
         notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({listed(unseen, 6)}): "
                      "their values are those of the robot file")
+    if mixed:
+        notes.append(f"the motion does not separate {len(mixed)} of {len(base)} base parameters ({listed(mixed, 6)}): it "
+                     "determines combinations of them only. Their values fit the torques together; one of them alone has no "
+                     "meaning")
     if spoilt:
         notes.append(f"NOT RELIABLE: {len(spoilt)} of {len(base)} base parameters ({listed(spoilt, 6)}): they depend on joints "
                      "whose torque the model does not explain, because it lacks a torque, or by noise of the motion or its "
@@ -408,7 +475,7 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         given = {} if tolerance is None else {"tolerance": tolerance}
         return Found(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, events=True)
     model, notes = robot_of(motion, robot, base=base, strict=strict)
     found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
     return Found(model, found.base, found, tuple(dict.fromkeys((*notes, *found.notes))))

@@ -11,6 +11,7 @@ import numpy as np
 
 _UNSEEN = 1e-9        # of the largest column in characteristic units, or singular value: a smaller one is not excited at all
 _BLIND = 1e-6         # of a parameter, squared: a smaller part in directions that are not excited is rounding
+_ABSENT = 1e-12       # of a parameter, squared: a smaller part in excited directions is rounding
 _ROUNDS = 5           # of weights; the first has none
 _NOTHING = 1e-3       # of a deviation
 _MOST = 0.99          # of the information in a direction may be noise for a bias to be told
@@ -21,7 +22,8 @@ class Solution:
     """x        (b,) solution; zero in directions that are not excited
     root        (b, k): root root^T is the inverse of the normal equations
     noise       (nv,) of each joint's equations; their weights are its inverse
-    blind       (b,) bool: parameters that are not excited
+    blind       (b,) bool: parameters that are not excited, or only in combination with others
+    mixed       (b,) bool: parameters that are excited only in combination with others; x is zero for other blind ones
     condition   of the weighted equations, their columns normalized
     sizes       (b,) characteristic units of the parameters
     """
@@ -30,6 +32,7 @@ class Solution:
     root: np.ndarray
     noise: np.ndarray
     blind: np.ndarray
+    mixed: np.ndarray
     condition: float
     sizes: np.ndarray
 
@@ -79,9 +82,12 @@ def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> Solution:
     U, s, Vt = np.linalg.svd(np.where(seen, A / safe, 0.0), full_matrices=False)
     good = s > _UNSEEN * s[0]
     root = Vt[good].T / s[good] / safe[:, None]
-    blind = 1.0 - (Vt[good] ** 2).sum(axis=0) > _BLIND                   # part of a parameter is in no excited direction
+    part = (Vt[good] ** 2).sum(axis=0)                                   # of a parameter in excited directions
+    blind = 1.0 - part > _BLIND
+    mixed = blind & (part > _ABSENT)
+    root[blind & ~mixed] = 0.0
     condition = float(s[0] / s[-1]) if good.all() and seen.all() else np.inf
-    return Solution(root @ (U[:, good].T @ y), root, noise, blind, condition, sizes)
+    return Solution(root @ (U[:, good].T @ y), root, noise, blind, mixed, condition, sizes)
 
 
 def variance_by_force(W: np.ndarray, found: Solution, noise: np.ndarray) -> np.ndarray:
