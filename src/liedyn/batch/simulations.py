@@ -17,6 +17,7 @@ from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
 from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.joint_limits.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits
 from liedyn.simulation.names import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
@@ -156,10 +157,12 @@ class SimulationBench(Bench):
 
     def _report_limits(self, table: Table, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
         """Which limits runs exceed, as `_report_creep`."""
-        model, times = self.lineup.first.model, self.lineup.times
+        model, times, schedule = self.lineup.first.model, self.lineup.times, self.lineup.first.problem.schedule
+        fixed = [model.v_names[k] for k in np.flatnonzero(schedule.level != TORQUE)]
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
             exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
-            self._add_reasons(table, rows[k], limit_notes(exceeded))
+            both = ([one for one in exceeded if (one.coordinate in fixed) is of_fixed] for of_fixed in (False, True))
+            self._add_reasons(table, rows[k], limit_notes(*both))
 
     @staticmethod
     def _add_reasons(table: Table, i: int, notes: list[str]) -> None:
