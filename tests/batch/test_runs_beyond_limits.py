@@ -46,3 +46,14 @@ def test_the_command_says_how_many(tmp_path):
     path = written(tmp_path, **sweep(tmp_path, CASES["velocity"][0]))
     text = "note: 1 of 2 runs are complete but doubtful: see the column reason"
     assert text in ok("batch", path, "-o", tmp_path / "out").stderr
+
+
+@pytest.mark.parametrize("method", ["rk4", "rodas5p"])
+def test_a_start_beyond_a_limit_is_a_reason(tmp_path, method):
+    """The position is worst at the start, where single runs have a note about the initial state."""
+    text = "vary: [{key: initial.q.x, list: [0.5, 30]}]\noverrides: {initial.v.x: -1, joints.x.torque: 0}\n" \
+           "outputs: {last: final(q.x)}\n"
+    found = batch(tmp_path, **sweep(tmp_path, "lower: -5, upper: 10", method) | {"text": text})
+    assert found.bench.side_by_side is (method == "rk4")
+    assert found.run(tmp_path / "out").doubtful == 1
+    assert table(tmp_path / "out")["reason"] == ["", "position limits are exceeded: x starts at 30 m, above its limit 10 m"]

@@ -18,7 +18,14 @@ from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.simulation.joint_limits.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits
+from liedyn.simulation.joint_limits.limits import (
+    EXCEEDED,
+    limit_notes,
+    limits_exceeded,
+    rate_limits,
+    runs_beyond_limits,
+    start_notes,
+)
 from liedyn.simulation.names import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
@@ -162,7 +169,7 @@ class SimulationBench(Bench):
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
             exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
             both = ([one for one in exceeded if (one.coordinate in fixed) is of_fixed] for of_fixed in (False, True))
-            self._add_reasons(table, rows[k], limit_notes(*both))
+            self._add_reasons(table, rows[k], [*start_notes(model, q[k, 0]), *limit_notes(*both)])
 
     @staticmethod
     def _add_reasons(table: Table, i: int, notes: list[str]) -> None:

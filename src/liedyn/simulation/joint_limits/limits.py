@@ -13,6 +13,7 @@ _ROUNDING = 1e-9         # of the limits and the span of the motion: a motion pr
 _MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
 _FIXED = " (limits do not act while a joint is prescribed or locked)"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how notes begin
+_AT_START = 1e-6         # of the limits: initial values; people round
 _NAMED = 3               # coordinates in a note; run.json has them all
 
 
@@ -97,6 +98,21 @@ def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -
     first, worst = int(np.argmax(beyond > 0.0)), int(np.argmax(beyond))
     return Excess(kind, name, unit, float(t[first]), float(t[worst]), float(x[worst]),
                   float(upper if x[worst] > upper else lower))
+
+
+def start_notes(model, q: np.ndarray) -> list[str]:
+    """A line on coordinates that start at q (nq,) beyond their limits."""
+    found = []
+    for k, place in enumerate(coordinates(model)):
+        if place < 0 or not model.lower[k] < model.upper[k]:
+            continue
+        x, lower, upper = q[place], model.lower[k], model.upper[k]
+        slack = _AT_START * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
+        if x < lower - slack or x > upper + slack:
+            unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
+            found.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [f"{EXCEEDED[0]}: {'; '.join(found[:_NAMED])}{more}"] if found else []
 
 
 def limit_notes(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> list[str]:
