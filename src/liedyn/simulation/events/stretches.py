@@ -36,7 +36,7 @@ from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.zero_crossings import comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
-from liedyn.io.scenarios.events import Event, Impact
+from liedyn.io.scenarios.events import Event, Impact, Stop
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.events.actions import Actions
@@ -150,7 +150,19 @@ class Timeline:
         if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
+        if missed := self._never_happened():
+            self.modes.notes["never"] = f"events that never happened: {', '.join(missed)}"
         return self.totals
+
+    def _never_happened(self) -> list[str]:
+        """Of those with `when`, those that could: the run has its full duration, and phases in which they happen were entered.
+        An event that stops the run may guard it: such an event counts where nothing happened."""
+        if self.actions.stopped:
+            return []
+        entered, happened = {mode.phase for mode in self.entered}, self.modes.last
+        return [event.name for event in self.watched if event.name not in happened
+                and (not event.phases or entered.intersection(event.phases))
+                and not (happened and any(isinstance(action, Stop) for action in event.actions))]
 
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
         problem, now = self.modes.problem, self._with_signs(now)
