@@ -26,6 +26,7 @@ from liedyn.simulation.joint_limits.limits import (
     runs_beyond_limits,
     start_notes,
 )
+from liedyn.simulation.joint_limits.stops import stop_events, stops_of
 from liedyn.simulation.names import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
@@ -80,7 +81,8 @@ class SimulationBench(Bench):
         return {name: unit for name, unit, _ in columns}
 
     def events(self) -> list[str]:
-        return [event.name for event in self.binding.prepared.scenario.events]
+        scenario = self.binding.prepared.scenario
+        return [*(event.name for event in scenario.events), *stop_events(stops_of(scenario, self.binding.model))]
 
     def _check_others(self, others) -> None:
         """Columns that some runs have: against a run of one row."""

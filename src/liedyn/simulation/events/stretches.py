@@ -46,7 +46,7 @@ from liedyn.simulation.events.jumped_events import jumped, reading_forces, reads
 from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
 from liedyn.simulation.joint_limits.hard_stops import STILL, HardStops
-from liedyn.simulation.joint_limits.stops import guards_of
+from liedyn.simulation.joint_limits.stops import guards_of, impact_name, release_name
 from liedyn.simulation.records.rows import Rows
 from liedyn.simulation.signals.signal_table import SAME_TIME
 
@@ -417,14 +417,16 @@ class Timeline:
         if released:
             resting = tuple(stop for stop in resting if stop not in released)
             modes.change(resting=resting)
-            now = self._happened(f"{self._hard.names(released)} off its limit", now, before, before)
+            now = self._happened(release_name(released), now, before, before)
         if not hits and problem is not None:
             return now
         modes.change(resting=())
         after = self._settled(before, now.t, resting, hits)
         if hits or after.impulse.any():
-            pushed = hits or [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
-            now = self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
+            pushed = [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
+            moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
+            pushed = [*hits, *moving] if hits else pushed      # those that arrive at the same time but for rounding
+            now = self._happened(impact_name(pushed), now, before, after)
             struck = self._pressed_in(now) - pressed
             return replace(now, fired=tuple(sorted({*now.fired, *struck})))
         return replace(now, q=after.q, v=after.v)
