@@ -94,3 +94,15 @@ def test_only_hard_stops_have_events(tmp_path):
     soft = BOUNCES.replace("{mode: hard, restitution: 0.5}", "stop")
     with pytest.raises(ScenarioError, match="no such event; found 'limit of x'; expected no event"):
         batch(tmp_path, "vary: [{key: initial.q.x, list: [0.5]}]\n" + COUNTS, scenario=soft)
+
+
+def test_the_command_prints_the_most_frequent_reason_of_failed_runs(tmp_path):
+    """Reasons that differ in numbers alone count as one: two runs start beyond hard stops."""
+    (tmp_path / "balls.yaml").write_text(BALLS)
+    text = "vary: [{key: initial.q.x, list: [0.5, 30, 60]}]\noutputs: {last: final(q.x)}\n"
+    said = ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out").stderr
+    assert "note: 2 of 3 runs are not complete, the first because: " in said and "x is at 30 at t = 0 s, above its" in said
+    assert "more for other reasons" not in said
+    text = text.replace("60]}]", "60]}, {key: limits.restitution, list: [0.5, 7]}]")
+    said = ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "more").stderr
+    assert "note: 3 of 6 runs" in said and "restitution" in said and "; 2 more for other reasons (column reason)" in said
