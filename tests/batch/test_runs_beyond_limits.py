@@ -2,6 +2,7 @@
 import pytest
 
 from command_line import ok
+from liedyn.errors import ScenarioError
 from sweeps import batch, table, written
 
 BLOCK = """\
@@ -46,3 +47,62 @@ def test_the_command_says_how_many(tmp_path):
     path = written(tmp_path, **sweep(tmp_path, CASES["velocity"][0]))
     text = "note: 1 of 2 runs are complete but doubtful: see the column reason"
     assert text in ok("batch", path, "-o", tmp_path / "out").stderr
+
+
+@pytest.mark.parametrize("method", ["rk4", "rodas5p"])
+def test_a_start_beyond_a_limit_is_a_reason(tmp_path, method):
+    """The position is worst at the start, where single runs have a note about the initial state."""
+    text = "vary: [{key: initial.q.x, list: [0.5, 30]}]\noverrides: {initial.v.x: -1, joints.x.torque: 0}\n" \
+           "outputs: {last: final(q.x)}\n"
+    found = batch(tmp_path, **sweep(tmp_path, "lower: -5, upper: 10", method) | {"text": text})
+    assert found.bench.side_by_side is (method == "rk4")
+    assert found.run(tmp_path / "out").doubtful == 1
+    assert table(tmp_path / "out")["reason"] == ["", "position limits are exceeded: x starts at 30 m, above its limit 10 m"]
+
+
+BALLS = """\
+name: balls
+links: {a: {mass: 1}, b: {mass: 2}}
+joints:
+  x: {type: prismatic, parent: world, child: a, axis: [0, 0, 1], limits: {lower: 0, upper: 10}}
+  y: {type: prismatic, parent: world, child: b, axis: [0, 0, 1], limits: {lower: 0, upper: 10}}
+"""
+BOUNCES = """\
+robot: balls.yaml
+duration: 0.7
+output_step: 0.05
+initial: {q: {x: 0.5, y: 0.5}}
+limits: {mode: hard, restitution: 0.5}
+"""
+COUNTS = "outputs: {x: count(event(limit of x)), y: count(event(limit of y)), first: 'at(event(limit of y), t)'}\n"
+
+
+def test_impacts_at_hard_stops_are_counted_for_each_joint(tmp_path):
+    """Both balls come down after sqrt(2 h / g) and bounce for 2 e sqrt(2 h / g): at one time they are one event of two joints."""
+    (tmp_path / "balls.yaml").write_text(BALLS)
+    text = "vary: [{key: initial.q.x, list: [0.5, 5, 0.4]}]\n" + COUNTS
+    batch(tmp_path, text, scenario=BOUNCES).run(tmp_path / "out")
+    found = table(tmp_path / "out")
+    assert found["x"] == [2, 0, 2] and found["y"] == [2, 2, 2]
+    assert found["first"] == pytest.approx([(2 * 0.5 / 9.81) ** 0.5] * 3, abs=1e-9)
+
+
+def test_only_hard_stops_have_events(tmp_path):
+    (tmp_path / "balls.yaml").write_text(BALLS)
+    with pytest.raises(ScenarioError, match="no such event; found 'limit of z'; expected one of limit of x, limit of y, x"):
+        batch(tmp_path, "vary: [{key: initial.q.x, list: [0.5]}]\noutputs: {x: count(event(limit of z))}\n", scenario=BOUNCES)
+    soft = BOUNCES.replace("{mode: hard, restitution: 0.5}", "stop")
+    with pytest.raises(ScenarioError, match="no such event; found 'limit of x'; expected no event"):
+        batch(tmp_path, "vary: [{key: initial.q.x, list: [0.5]}]\n" + COUNTS, scenario=soft)
+
+
+def test_the_command_prints_the_most_frequent_reason_of_failed_runs(tmp_path):
+    """Reasons that differ in numbers alone count as one: two runs start beyond hard stops."""
+    (tmp_path / "balls.yaml").write_text(BALLS)
+    text = "vary: [{key: initial.q.x, list: [0.5, 30, 60]}]\noutputs: {last: final(q.x)}\n"
+    said = ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out").stderr
+    assert "note: 2 of 3 runs are not complete, the first because: " in said and "x is at 30 at t = 0 s, above its" in said
+    assert "more for other reasons" not in said
+    text = text.replace("60]}]", "60]}, {key: limits.restitution, list: [0.5, 7]}]")
+    said = ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "more").stderr
+    assert "note: 3 of 6 runs" in said and "restitution" in said and "; 2 more for other reasons (column reason)" in said

@@ -56,7 +56,7 @@ def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
     names = [found.name(k) for k in range(found.chunks)]
     todo = [(name, *found.span(k)) for k, name in enumerate(names)]
     assert sum(workers._by(executor.open, job, todo, 3, (BrokenProcessPool,))) == 40
-    assert executor.opened == 3 and store.finish(names, False) == ({"complete": 40}, 0)
+    assert executor.opened == 3 and store.finish(names, False) == ({"complete": 40}, 0, (0, ""))
     assert without_seconds(tmp_path / "broken") == without_seconds(tmp_path / "alone")
 
 

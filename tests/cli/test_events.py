@@ -13,6 +13,7 @@ def test_a_run_with_events_is_written_and_read(tmp_path):
     folder = tmp_path / "run"
     done = CliRunner().invoke(main, ["simulate", "configs/pendulum_latch.yaml", "-o", str(folder), "--no-plots"])
     assert done.exit_code == 0, done.output
+    assert "\n5 events: latch 1, release 1, stop 2, brake 1\n" in done.output
     with (folder / "events.csv").open(encoding="utf-8") as file:
         events = list(csv.DictReader(file))
     names = [one["event"] for one in events]

@@ -330,3 +330,28 @@ def test_what_never_ends_is_an_error(simulate):
         simulate(BALL, initial={"q": {"z": 1.0}}, events={
             "loop": {"when": "q(z)", "value": 0.5, "direction": "falling",
                      "do": {"set": {"q": {"z": 0.5 + 5e-12}, "v": {"z": -1.0}}}}})
+
+
+def missed(run):
+    return [note for note in run.notes if "never happened" in note]
+
+
+def test_events_that_never_happen_are_one_note(simulate):
+    """By a wrong direction, a value that is not reached, or a stop that should end the run."""
+    run = simulate(BALL, duration=0.5, initial={"q": {"z": 1.0}}, events={
+        "floor": {"when": "q(z)", "direction": "rising", "do": {"impact": {"joint": "z"}}},
+        "top": {"when": "q(z)", "value": 2, "do": "stop"}})
+    assert missed(run) == ["events that never happened: floor, top"]
+
+
+def test_events_that_could_not_happen_have_no_note(simulate):
+    """After an early stop, in a phase that never began, as a guard of a run in which others happen, or at rest from the start."""
+    start = {"initial": {"q": {"z": 1.0}}}
+    half = {"when": "q(z)", "value": 0.5, "do": "stop"}
+    assert not missed(simulate(BALL, **start, events={"half": half, "floor": {"when": "q(z)", "do": "record"}}))
+    assert not missed(simulate(BALL, **start, duration=0.1, phases={"a": {}, "b": {}}, events={
+        "half": half | {"in": "b"}, "one": {"at": 0.01, "do": "record"}}))
+    assert not missed(simulate(BALL, **start, duration=0.4, events={
+        "half": half | {"do": "record"}, "guard": half | {"value": -9}}))
+    assert not missed(simulate(BALL, duration=0.4, events={
+        "floor": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z"}}}}))

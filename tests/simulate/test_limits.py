@@ -78,3 +78,36 @@ def test_many_joints_beyond_their_limits_are_one_line_a_kind():
     notes = [note for note in r.notes if note.startswith("velocity limits")]
     assert len(speeds) > 4 and len(notes) == 1
     assert f"and {len(speeds) - 3} more" in notes[0]
+
+
+@pytest.mark.parametrize("mode", ["hard", "stop"])
+def test_stops_do_not_hide_limits_that_a_prescribed_motion_exceeds(run, mode):
+    """A joint has no stop while it is prescribed; no advice makes its limits act."""
+    r = run({**SWING, "limits": mode, "saturate": True}, "{lower: -1, upper: 1, velocity: 99, effort: 5}")
+    notes = [note for note in r.notes if "limits are exceeded" in note]
+    assert len(notes) == 2 and notes[0].startswith("position") and notes[1].startswith("effort")
+    assert all("(limits do not act while a joint is prescribed or locked): shoulder from t = " in note for note in notes)
+
+
+def test_limits_of_joints_that_are_prescribed_and_of_those_that_move_are_two_lines(run):
+    """The elbow is free: limits can act on it, and do where `limits` includes it."""
+    swing = {"joints": {"shoulder": SWING["joints"]["shoulder"], "elbow": {"torque": 20}}, "duration": 1.5}
+    narrow = "{lower: -1, upper: 1, velocity: 99, effort: 99}"
+
+    def told(**more):
+        return [note for note in run(swing | more, narrow, narrow).notes if note.startswith("position")]
+    free, fixed = told()
+    assert "limits: stop makes them act): elbow" in free and "prescribed or locked): shoulder" in fixed and "elbow" not in fixed
+    assert told(limits="stop") == [fixed]
+    assert "limits.joints leaves them out): elbow" in told(limits={"joints": ["shoulder"]})[0]
+
+
+def test_limits_are_exceeded_in_one_phase_and_stopped_in_another(run):
+    """Prescribed beyond its limit, then free: the stop acts from then on only."""
+    r = run({"limits": "stop", "joints": {"elbow": {"prescribe": {"position": 0}}}, "phases": {
+        "driven": {"joints": {"shoulder": {"prescribe": {"position": "1.2*sin(t)"}}}}, "free": {}},
+        "events": {"release": {"at": 1.9, "do": {"phase": "free"}}}}, "{lower: -1, upper: 1, velocity: 99, effort: 99}")
+    note, = [note for note in r.notes if note.startswith("position")]
+    one, = [one for one in r.limits if one.kind == "position"]
+    assert "prescribed or locked): shoulder from t = 0.99 s (worst 1.2 rad at t = 1.57 s, limit 1 rad)" in note
+    assert one.first == pytest.approx(0.99) and one.worst == pytest.approx(1.2, abs=1e-4)

@@ -167,8 +167,8 @@ def test_a_quaternion_is_rid_of_rounding_and_that_is_said(compiled):
 
 def test_limits_violated_at_the_start_are_a_warning(compiled):
     compiled("initial: {q: {leg_1: 1.5}}\njoints: {leg_12: {prescribe: {position: -2}}}")
-    assert compiled.warnings == ("leg_1 starts at 1.5 rad, above its limit 1 rad",
-                                 "leg_12 starts at -2 rad, below its limit -1 rad")
+    assert compiled.warnings == ("position limits are exceeded: leg_1 starts at 1.5 rad, above its limit 1 rad; "
+                                 "leg_12 starts at -2 rad, below its limit -1 rad",)
 
 
 def test_constant_wrench_is_one_entry_others_one_a_component(compiled):

@@ -11,6 +11,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import ScenarioError, nearest
 from liedyn.kernels.simulation.link_points import COMPONENTS
 from liedyn.model.model import Model
+from liedyn.simulation.joint_limits.stops import is_event
 from liedyn.simulation.run import Result
 
 _FEW, MANY = 2048, 1 << 18          # states that are looked at together: poses of all links take much room
@@ -40,7 +41,7 @@ class RunsMotion:
 
     def times_of(self, event: str) -> list[float]:
         """At which it happened, in order."""
-        return [one.t for one in self.events if one.name == event]
+        return [one.t for one in self.events if is_event(one.name, event)]
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
         """(N, R) a component of COMPONENTS of a point of a link, in world axes."""

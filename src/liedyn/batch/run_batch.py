@@ -28,7 +28,8 @@ _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not wo
 @dataclass(frozen=True)
 class Done:
     """What became of a batch. computed, reused: runs; counts: of each status, where the table is written; doubtful: how many of
-    those that are complete have a reason to doubt them."""
+    those that are complete have a reason to doubt them; failure: how many of the others have the most frequent reason, and its
+    text in one of them."""
 
     count: int
     computed: int
@@ -37,6 +38,7 @@ class Done:
     seconds: float
     counts: dict[str, int]
     doubtful: int
+    failure: tuple[int, str]
 
 
 class Batch:
@@ -157,8 +159,8 @@ class Batch:
         advance(0)
         self._compute(store, [(names[chunk], *self.span(chunk)) for chunk in missing], jobs or cores(), scheduler, advance)
         absent = [name for name in names if not store.has(name)]
-        counts, doubtful = ({}, 0) if absent else store.finish(names, csv)
-        return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts, doubtful)
+        counts, doubtful, failure = ({}, 0, (0, "")) if absent else store.finish(names, csv)
+        return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts, doubtful, failure)
 
     def _compute(self, store: Store, todo: list[tuple[str, int, int]], jobs: int, scheduler: str | None,
                  advance: Callable[[int], None]) -> None:

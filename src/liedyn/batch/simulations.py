@@ -17,7 +17,16 @@ from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
 from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.simulation.joint_limits.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulation.joint_limits.limits import (
+    EXCEEDED,
+    limit_notes,
+    limits_exceeded,
+    rate_limits,
+    runs_beyond_limits,
+    start_notes,
+)
+from liedyn.simulation.joint_limits.stops import stop_events, stops_of
 from liedyn.simulation.names import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.records.motion_columns import columns_of, energy_columns
@@ -72,7 +81,8 @@ class SimulationBench(Bench):
         return {name: unit for name, unit, _ in columns}
 
     def events(self) -> list[str]:
-        return [event.name for event in self.binding.prepared.scenario.events]
+        scenario = self.binding.prepared.scenario
+        return [*(event.name for event in scenario.events), *stop_events(stops_of(scenario, self.binding.model))]
 
     def _check_others(self, others) -> None:
         """Columns that some runs have: against a run of one row."""
@@ -156,10 +166,12 @@ class SimulationBench(Bench):
 
     def _report_limits(self, table: Table, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
         """Which limits runs exceed, as `_report_creep`."""
-        model, times = self.lineup.first.model, self.lineup.times
+        model, times, schedule = self.lineup.first.model, self.lineup.times, self.lineup.first.problem.schedule
+        fixed = [model.v_names[k] for k in np.flatnonzero(schedule.level != TORQUE)]
         for k in np.flatnonzero(runs_beyond_limits(model, q, v, tau)):
             exceeded = limits_exceeded(model, times, q[k], v[k], np.zeros_like(v[k]) if tau is None else tau[k])
-            self._add_reasons(table, rows[k], limit_notes(exceeded))
+            both = ([one for one in exceeded if (one.coordinate in fixed) is of_fixed] for of_fixed in (False, True))
+            self._add_reasons(table, rows[k], [*start_notes(model, q[k, 0]), *limit_notes(*both)])
 
     @staticmethod
     def _add_reasons(table: Table, i: int, notes: list[str]) -> None:

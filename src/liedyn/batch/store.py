@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +27,7 @@ if TYPE_CHECKING:                       # pictures of a batch need no dynamics
 
 MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
 _GROUP = 65536           # rows of the table that are written together
+_NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.]*(e[-+]?\d+)?")                # in which reasons of one kind differ
 
 
 def _texts(x) -> bool:
@@ -116,13 +119,15 @@ class Store:
             parquet.write_table(runs_table(sweep, table), part / "runs")
             os.replace(part / "runs", self.folder / CHUNKS / file)
 
-    def finish(self, names: Iterable[str], csv: bool) -> tuple[dict[str, int], int]:
+    def finish(self, names: Iterable[str], csv: bool) -> tuple[dict[str, int], int, tuple[int, str]]:
         """Make the table of the chunks with these names, and remove those of other sweeps. Returns how many runs have each
-        status, and how many are complete but have a reason to doubt them."""
+        status, how many are complete but have a reason to doubt them, and of those that are not complete the most frequent
+        reason, apart from its numbers: how many runs have it, and its text in the first of them."""
         import pyarrow as pa
         import pyarrow.compute as pc
         from pyarrow import parquet
         names, counts, doubtful, waiting = list(names), {}, 0, []
+        kinds, texts = Counter(), {}                           # of reasons why runs are not complete
         with told(self.folder), scratch_folder(self.folder) as part:
             writer = None
             for k, name in enumerate(names):
@@ -131,6 +136,10 @@ class Store:
                     counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
                 doubts = pc.and_(pc.equal(table["status"], COMPLETE), pc.not_equal(table["reason"], ""))
                 doubtful += pc.sum(doubts).as_py() or 0
+                for text in table.filter(pc.not_equal(table["status"], COMPLETE))["reason"].to_pylist():
+                    kind = _NUMBER.sub("", text)
+                    kinds[kind] += 1
+                    texts.setdefault(kind, text)
                 writer = writer or parquet.ParquetWriter(part / RUNS, table.schema)
                 waiting.append(table)
                 if sum(map(len, waiting)) >= _GROUP or k == len(names) - 1:
@@ -147,7 +156,8 @@ class Store:
             for path in (self.folder / place).glob("*.parquet"):
                 if path.stem not in ours or (place == TRAJECTORIES and not self.trajectories):
                     remove(path)
-        return counts, doubtful
+        kind, frequent = kinds.most_common(1)[0] if kinds else ("", 0)
+        return counts, doubtful, (frequent, texts.get(kind, ""))
 
     def _give_all_columns(self, names: list[str], part: Path) -> None:
         """To each file of trajectories, null where its runs have none: readers of the folder go by its first file."""

@@ -105,6 +105,10 @@ def _tell(done, folder: Path, csv: bool, console) -> None:
     if done.missing:
         console.note(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
         return
+    many, reason = done.failure
+    if many:
+        others = f"; {lost - many} more for other reasons" if (lost := done.count - done.counts.get("complete", 0)) > many else ""
+        console.note(f"{many} of {done.count} runs are not complete, the first because: {reason}{others} (column reason)")
     if done.doubtful:
         console.note(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
     console.wrote([folder / "runs.parquet", *([folder / "runs.csv"] if csv else []), folder / "batch.json"])

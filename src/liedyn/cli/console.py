@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,6 +18,7 @@ from liedyn.errors import ComputationError, shown
 
 _LEVELS = (click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
            click.option("-v", "--verbose", is_flag=True, help="Print more details."))
+_NAMED_EVENTS = 8        # in the line that counts them; events.csv has them all
 
 
 class Console:
@@ -78,7 +80,11 @@ class Console:
         """A run and what is written of it."""
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
+        from liedyn.simulation.names import listed
         self.say(result.summary)
+        if counts := Counter(event.name for event in result.events):
+            many = sum(counts.values())
+            self.say(f"{many} event{'s' * (many > 1)}: {listed([f'{name} {n}' for name, n in counts.items()], _NAMED_EVENTS)}")
         self.seconds(result.timing)
         self.wrote(written.paths)
 

@@ -364,7 +364,7 @@ def _result(prepared, rows, parts, statistics, timing, others: Callable, status:
         inaccurate[-1] += others(parts)
     notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
              *_doubts(check), *jumps, *inaccurate, *found.creep.notes(),
-             *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
+             *limit_notes(*found.exceeded, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
              *saturation_notes(parts, model, found.stops), *task_notes(parts),
              *motor_notes(bind_motors(scenario, model), parts, found.stops)]
     links = tuple(model.link_names[k] for k in problem.forced_links)

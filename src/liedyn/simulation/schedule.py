@@ -35,6 +35,7 @@ from liedyn.simulation.control_laws.feedback import law_slopes
 from liedyn.simulation.control_laws.laws import bind_laws
 from liedyn.simulation.control_laws.sampled_laws import compile_sampled
 from liedyn.simulation.driven_loops import closed_state, tie
+from liedyn.simulation.joint_limits.limits import start_notes
 from liedyn.simulation.joint_limits.stops import Stop, bind_stops, stops_of
 from liedyn.simulation.joint_values import coordinates, coordinates_of, of_coordinate, unit_quaternions, write_values
 from liedyn.simulation.names import bind, find, phase_rules
@@ -109,7 +110,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         return Compiled(problem, contact_names, (*table.notes, *doubts))
     problem, notes = _begun(scenario, problem)
     return Compiled(problem, contact_names,
-                    (*scenario.notes, *notes, *table.notes, *doubts, *_beyond_limits(model, schedule, problem.q)))
+                    (*scenario.notes, *notes, *table.notes, *doubts, *start_notes(model, problem.q)))
 
 
 # drives -------------------------------------------------------------------------------------------------------------
@@ -271,16 +272,3 @@ def _start_on_motions(problem: Problem, q, v) -> None:
             raise ScenarioError(f"the {problem.signal_names[laws.signal[k]]} does not have two finite derivatives at t = 0",
                                 place=problem.signal_places[laws.signal[k]])
         q[problem.schedule.q_of_v[k]], v[k] = x, dx
-
-
-def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:
-    warnings = []
-    for i, name in enumerate(model.v_names):
-        if schedule.q_of_v[i] < 0:
-            continue
-        x, unit = q[schedule.q_of_v[i]], model.v_units[i]
-        slack = _AGREE * max((abs(limit) for limit in (model.lower[i], model.upper[i]) if np.isfinite(limit)), default=0.0)
-        if x < model.lower[i] - slack or x > model.upper[i] + slack:
-            side, limit = ("below", model.lower[i]) if x < model.lower[i] else ("above", model.upper[i])
-            warnings.append(f"{name} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
-    return warnings

@@ -36,7 +36,7 @@ from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.zero_crossings import comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
-from liedyn.io.scenarios.events import Event, Impact
+from liedyn.io.scenarios.events import Event, Impact, Stop
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.events.actions import Actions
@@ -46,7 +46,7 @@ from liedyn.simulation.events.jumped_events import jumped, reading_forces, reads
 from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
 from liedyn.simulation.joint_limits.hard_stops import STILL, HardStops
-from liedyn.simulation.joint_limits.stops import guards_of
+from liedyn.simulation.joint_limits.stops import guards_of, impact_name, release_name
 from liedyn.simulation.records.rows import Rows
 from liedyn.simulation.signals.signal_table import SAME_TIME
 
@@ -151,7 +151,19 @@ class Timeline:
         if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
+        if missed := self._never_happened():
+            self.modes.notes["never"] = f"events that never happened: {', '.join(missed)}"
         return self.totals
+
+    def _never_happened(self) -> list[str]:
+        """Of those with `when`, those that could: the run has its full duration, and phases in which they happen were entered.
+        An event that stops the run may guard it: such an event counts where nothing happened."""
+        if self.actions.stopped:
+            return []
+        entered, happened = {mode.phase for mode in self.entered}, self.modes.last
+        return [event.name for event in self.watched if event.name not in happened
+                and (not event.phases or entered.intersection(event.phases))
+                and not (happened and any(isinstance(action, Stop) for action in event.actions))]
 
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
         problem, now = self.modes.problem, self._with_signs(now)
@@ -424,14 +436,16 @@ class Timeline:
         if released:
             resting = tuple(stop for stop in resting if stop not in released)
             modes.change(resting=resting)
-            now = self._happened(f"{self._hard.names(released)} off its limit", now, before, before)
+            now = self._happened(release_name(released), now, before, before)
         if not hits and problem is not None:
             return now
         modes.change(resting=())
         after = self._settled(before, now.t, resting, hits)
         if hits or after.impulse.any():
-            pushed = hits or [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
-            now = self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
+            pushed = [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
+            moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
+            pushed = [*hits, *moving] if hits else pushed      # those that arrive at the same time but for rounding
+            now = self._happened(impact_name(pushed), now, before, after)
             struck = _driven(pressed, self._pressed_in(now))
             return replace(now, fired=tuple(sorted({*now.fired, *struck})))
         return replace(now, q=after.q, v=after.v)

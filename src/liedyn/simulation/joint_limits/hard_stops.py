@@ -57,9 +57,6 @@ class HardStops:
         for stop, times in zip(self.stops, about, strict=True):
             self._times[stop].extend(times)
 
-    def names(self, stops) -> str:
-        return " and ".join(dict.fromkeys(stop.name for stop in stops))
-
     def check_start(self, problem) -> None:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
         self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)

@@ -1,6 +1,7 @@
 """Where a motion leaves the limits of its robot. Limits that do not act on a motion are looked at after the run."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,9 @@ from liedyn.simulation.joint_values import coordinates
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # of the limits and the span of the motion: a motion prescribed up to its limit does not pass it
 _MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
+_FIXED = " (limits do not act while a joint is prescribed or locked)"
 EXCEEDED = tuple(f"{kind} limits are exceeded" for kind in KINDS)         # how notes begin
+_AT_START = 1e-6         # of the limits: initial values; people round
 _NAMED = 3               # coordinates in a note; run.json has them all
 
 
@@ -73,8 +76,8 @@ def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
     return beyond if tau is None else beyond | (np.abs(tau) > effort).any(axis=(1, 2))
 
 
-def merged(one: tuple[Excess, ...], other: tuple[Excess, ...]) -> tuple[Excess, ...]:
-    """Of rows, and of those that came later."""
+def merged(one: Iterable[Excess], other: Iterable[Excess]) -> tuple[Excess, ...]:
+    """Of some rows, and of others."""
     found = {(excess.kind, excess.coordinate): excess for excess in one}
     for later in other:
         known = found.get((later.kind, later.coordinate))
@@ -82,7 +85,7 @@ def merged(one: tuple[Excess, ...], other: tuple[Excess, ...]) -> tuple[Excess, 
             found[later.kind, later.coordinate] = later
         else:
             farther = abs(later.worst - later.limit) > abs(known.worst - known.limit)
-            found[later.kind, later.coordinate] = replace(later if farther else known, first=known.first)
+            found[later.kind, later.coordinate] = replace(later if farther else known, first=min(known.first, later.first))
     return tuple(found.values())
 
 
@@ -97,19 +100,41 @@ def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -
                   float(upper if x[worst] > upper else lower))
 
 
-def limit_notes(exceeded, stopped=(), *, recorded: bool = False) -> list[str]:
+def start_notes(model, q: np.ndarray) -> list[str]:
+    """A line on coordinates that start at q (nq,) beyond their limits."""
+    found = []
+    for k, place in enumerate(coordinates(model)):
+        if place < 0 or not model.lower[k] < model.upper[k]:
+            continue
+        x, lower, upper = q[place], model.lower[k], model.upper[k]
+        slack = _AT_START * max((abs(limit) for limit in (lower, upper) if np.isfinite(limit)), default=0.0)
+        if x < lower - slack or x > upper + slack:
+            unit, (side, limit) = model.v_units[k], ("below", lower) if x < lower else ("above", upper)
+            found.append(f"{model.v_names[k]} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [f"{EXCEEDED[0]}: {'; '.join(found[:_NAMED])}{more}"] if found else []
+
+
+def limit_notes(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> list[str]:
     """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
-    stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at
-    the start."""
+    exceeded: by joints that forces move; fixed: by joints while they are prescribed or locked, on which limits never act;
+    stopped: names of coordinates with stops, which yield a little; recorded: of a recorded motion, also at the start."""
     notes = []
     for kind in KINDS:
-        group = [one for one in exceeded if one.kind == kind
-                 and not (kind == "position" and ((one.at == 0.0 and not recorded) or one.coordinate in stopped))]
-        if not group:
-            continue
-        group.sort(key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), 1.0 if kind == "position" else 1e-300))
-        more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-        worst = ", ".join(map(str, group[:_NAMED]))
-        why = "" if recorded else f" (they do not act on the motion{_MEND[kind]})"
-        notes.append(f"{EXCEEDED[KINDS.index(kind)]}{why}: {worst}{more}")
+        mend = "; limits.joints leaves them out" if stopped and kind == "position" else _MEND[kind]
+        why = "" if recorded else f" (they do not act on the motion{mend})"
+        free = [one for one in exceeded if not (kind == "position" and one.coordinate in stopped)]
+        groups = ((merged(free, fixed), why),) if kind == "velocity" else ((free, why), (fixed, _FIXED))
+        for group, reason in groups:
+            found = [one for one in group if one.kind == kind and (recorded or kind != "position" or one.at != 0.0)]
+            if found:
+                notes.append(f"{EXCEEDED[KINDS.index(kind)]}{reason}: {_worst_of(found)}")
     return notes
+
+
+def _worst_of(group: list[Excess]) -> str:
+    """The farthest of one kind."""
+    least = 1.0 if group[0].kind == "position" else 1e-300
+    group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), least))
+    more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
+    return ", ".join(map(str, group[:_NAMED])) + more

@@ -102,6 +102,40 @@ def _mass_behind(model, joint) -> float:
     return math.fsum(link.mass for link in robot.links if link.name in behind)
 
 
+# events of hard stops -------------------------------------------------------------------------------------------------
+_AT, _OFF = "limit of ", " off its limit"
+
+
+def impact_name(stops) -> str:
+    """Of the event in which coordinates reach stops at one time."""
+    return _AT + _names(stops)
+
+
+def release_name(stops) -> str:
+    """Of the event in which coordinates leave stops that they rested at."""
+    return _names(stops) + _OFF
+
+
+def _names(stops) -> str:
+    return " and ".join(dict.fromkeys(stop.name for stop in stops))
+
+
+def stop_events(stops) -> list[str]:
+    """Names of events of hard stops, one coordinate each."""
+    each = [(stop,) for stop in {stop.name: stop for stop in stops if stop.hard}.values()]
+    return [*map(impact_name, each), *map(release_name, each)]
+
+
+def is_event(name: str, event: str) -> bool:
+    """Whether an event that happened is this one, also together with other coordinates at their stops."""
+    for before, after in ((_AT, ""), ("", _OFF)):
+        if all(x.startswith(before) and x.endswith(after) for x in (name, event)):
+            one, several = (x[len(before):len(x) - len(after)] for x in (event, name))
+            return one == several or one in several.split(" and ")
+    return name == event
+
+
+# of a phase -------------------------------------------------------------------------------------------------------------
 class BoundStops(NamedTuple):
     """What a problem needs of the stops that act in a phase: of coordinates that are not prescribed.
 

@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
 from liedyn.dynamics.scales import scales_of
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import followed
 from liedyn.simulation.control_laws.tracking import Tracking
@@ -25,6 +26,7 @@ class SelfCheck:
     """Of a run of `model`, whose first problem is `problem`. rows: its rows, `parts` those that count.
 
     kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
+    exceeded   the limits that joints exceed: while forces move them, and while they are prescribed or locked
     """
 
     def __init__(self, scenario, model, problem, rows: Rows, parts: list[Part], contact_names: tuple[str, ...]):
@@ -35,7 +37,7 @@ class SelfCheck:
         self.tracking: Tracking | None = None
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
-        self.limits: tuple[Excess, ...] = ()
+        self.exceeded: tuple[tuple[Excess, ...], tuple[Excess, ...]] = ((), ())
         self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
         self.creep = Creep.of_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
@@ -68,11 +70,17 @@ class SelfCheck:
         if self.stops is not None:
             self.stops[place] = stop_forces(block.problem, record)
             driven = record.tau - self.stops[place]
-        exceeded = merged(self.limits, limits_exceeded(model, record.t, record.q, record.v, driven))
-        order = {name: k for k, name in enumerate(model.v_names)}
-        self.limits = tuple(sorted(exceeded, key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
+        free = {model.v_names[k] for k in np.flatnonzero(block.problem.schedule.level == TORQUE)}
+        found, (moved, fixed) = limits_exceeded(model, record.t, record.q, record.v, driven), self.exceeded
+        self.exceeded = (merged(moved, (one for one in found if one.coordinate in free)),
+                         merged(fixed, (one for one in found if one.coordinate not in free)))
         self._follow(place, record)
         self._touch(place, record)
+
+    @property
+    def limits(self) -> tuple[Excess, ...]:
+        order = {name: k for k, name in enumerate(self.model.v_names)}
+        return tuple(sorted(merged(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
 
     def _follow(self, place: slice, record) -> None:
         problem, final = self.problem, place.stop == self.n
