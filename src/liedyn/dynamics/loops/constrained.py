@@ -24,6 +24,7 @@ from liedyn.dynamics.loops.constraints import (
     require_constraints,
 )
 from liedyn.dynamics.loops.desk_for import desk_for
+from liedyn.dynamics.loops.mobility import GENERIC_RANK, warn_of_singular
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.dynamics.loops.rank import RANK, row_scale, scaled_equations, size_of_rates
 from liedyn.dynamics.mass import mass_matrix
@@ -35,7 +36,7 @@ from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
 
-_empty, _blank = np.empty, object.__new__         # looked up once: every 0.1 us of a call counts
+_empty, _blank, _count_nonzero = np.empty, object.__new__, np.count_nonzero      # looked up once: every 0.1 us of a call counts
 
 _OF_MOTION = EQUATIONS, COMPLETED
 _NONE = np.empty(0)
@@ -142,9 +143,13 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             key = "moving", get_ident(), passive, baumgarte > 0.0
-            address, nv, size = model._cache[key]
-            a, out = _empty(nv), _empty(size)
+            address, nv, rows, generic = model._cache[key]
+            a, out = _empty(nv), _empty(3 * rows.start)
             if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
+                rank = _count_nonzero(out[rows])
+                if rank < generic:
+                    warn_of_singular(model, q[None], np.array([rank]))
+                    model._cache[key] = address, nv, rows, model._cache.get(GENERIC_RANK, rank)
                 motion = _blank(_OneState)
                 motion.a, motion.tau, motion.out = a, tau, out
                 return motion
@@ -153,7 +158,8 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
                 prepare(move_states)
                 none = np.zeros(model.nv, dtype=bool)
                 address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
-                model._cache["moving", get_ident(), passive, baumgarte > 0.0] = address, model.nv, 3 * model.nc
+                model._cache["moving", get_ident(), passive, baumgarte > 0.0] = (
+                    address, model.nv, slice(model.nc, 2 * model.nc), min(model.nc, model.nv))
     return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, drive, baumgarte, pfaffian)
 
 
@@ -245,6 +251,8 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequen
         refuse(model, code, **given)
     keep = out[:, m:2 * m] != 0.0
     _refuse_contradiction(model, given, prescribed, a, keep, out[:, 2 * m:], frequency)
+    if count:
+        warn_of_singular(model, given["q"], keep.sum(axis=1), prescribed if prescribed.any() else None)
     shape = (*lead, model.nv)
     return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
 

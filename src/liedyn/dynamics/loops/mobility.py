@@ -12,12 +12,13 @@ from liedyn.dynamics.loops.closing import Search
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, require_constraints
 from liedyn.dynamics.loops.rank import RANK, column_scale, row_scale, scaled_equations, significant
 from liedyn.dynamics.manifold import difference, integrate
-from liedyn.errors import ComputationError, ShapeError
+from liedyn.errors import ComputationError, ShapeError, warn
 from liedyn.model.model import Model
 
 _CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
 _NEIGHBOURS = 4
 _APART = 0.1            # rad, or that part of the length: where neighbours are looked for
+GENERIC_RANK = ("generic rank",)       # in a model's cache
 _MOVED = 1e-3           # of that: a neighbour that came back nearer is the same configuration
 
 
@@ -103,6 +104,25 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
 
 
+def warn_of_singular(model: Model, q, ranks, prescribed=None) -> None:
+    """Warns if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a mechanism
+    with more degrees of freedom.
+
+    q (N, nq); ranks (N,): numbers of independent rows in the coordinates that are not prescribed. Not for driven loops.
+    """
+    k, free = int(np.argmin(ranks)), slice(None) if prescribed is None else ~prescribed
+    if model.driven or ranks[k] >= min(model.nc, np.arange(model.nv)[free].size):
+        return
+    key = GENERIC_RANK if prescribed is None else (*GENERIC_RANK, prescribed.tobytes())
+    if key not in model._cache:
+        model._cache[key] = _nearby(model, q[k], None, int(ranks[k]), 0, free)[0]
+    generic = model._cache[key] = max(model._cache[key], int(ranks.max()))
+    if ranks[k] < generic:
+        where = f" of state {k}" if len(ranks) > 1 else ""
+        warn([f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} near it; "
+              "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"])
+
+
 def scaled_jacobian(model, q, drive=None) -> np.ndarray:
     return scaled_equations(model, constraint_jacobian(model, q, drive=drive))
 
@@ -125,8 +145,8 @@ def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
     return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
 
 
-def _nearby(model, q, drive, rank: int, seed: int) -> tuple[int, bool]:
-    """The largest rank at closed configurations near q and at q, and whether there is none but q."""
+def _nearby(model, q, drive, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
+    """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
     search, rng, unit = Search(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
     generic, rigid = rank, True
     for _ in range(_NEIGHBOURS):
@@ -134,5 +154,5 @@ def _nearby(model, q, drive, rank: int, seed: int) -> tuple[int, bool]:
         if not found.closed:
             continue
         rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MOVED * _APART)
-        generic = max(generic, _rank(scaled_jacobian(model, found.q, drive))[0])
+        generic = max(generic, _rank(scaled_jacobian(model, found.q, drive)[:, columns])[0])
     return generic, rigid

@@ -13,9 +13,10 @@ import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
-from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
-from liedyn.dynamics.loops.rank import row_scale, size_of_rates
+from liedyn.dynamics.loops.mobility import warn_of_singular
+from liedyn.dynamics.loops.rank import rank_of, row_scale, size_of_rates
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
@@ -146,6 +147,7 @@ class Given:
             return
         with self.each_robot() as robots:
             open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
+            ranks = rank_of(model, constraint_jacobian(robots, self.q))
         for name, x, size, relative, mend in (
                 ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
                 ("v0", open_v, size_of_rates(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
@@ -156,6 +158,7 @@ class Given:
                 row = model.row_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED:g} {relative}; use ld.{mend}")
+        warn_of_singular(model, self.q, ranks)
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
             begins.setdefault(mask.tobytes(), (first, mask))
