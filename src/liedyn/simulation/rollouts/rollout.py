@@ -29,15 +29,18 @@ from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
     contacts_of,
-    creep_notes,
     looked_at,
+    not_told,
     notes_of,
+    of_states,
     prepared,
     refuse_beyond,
     run_alone,
     run_one_by_one,
     run_side_by_side,
+    state_notes,
 )
+from liedyn.simulation.run_checks.creep import LEAST_TIME
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
@@ -119,7 +122,8 @@ class Rollout(Immutable):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
-        mechanisms, by the first run; joints that creep because friction is zero at rest. Computed when it is asked for."""
+        mechanisms, by the first run; joints that creep because friction is zero at rest; coordinates that leave their
+        position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked for."""
         return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
@@ -198,6 +202,9 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
 
     Notes
     -----
+    Joint limits do not act. Coordinates beyond position limits are reported once per model as a warning, and in `Rollout.notes`;
+    velocity and effort limits are not compared. The accuracy is not checked: repeat the rollout with half the step.
+
     Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
 
     Examples
@@ -244,12 +251,12 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)
-    if not looked_at(runs, problem, dt, method):
-        warn(result.notes)
-        if not result.notes:
-            looked_at(runs, problem, dt, method, clean=True)
-    else:
-        warn(creep_notes(problem, runs, result.t, q))          # which depends on the states, and takes little time
+    alike = looked_at(runs, problem, dt, method)
+    long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
+    notes = result.notes if not alike else state_notes(problem, runs, result.t, q) if long else ()
+    warn(not_told(model, notes))
+    if not alike and all(map(of_states, notes)):
+        looked_at(runs, problem, dt, method, clean=True)
     return result
 
 
