@@ -144,7 +144,7 @@ def test_forces_with_contacts(pendulum, code, monkeypatch, worst):
 
 def test_a_run_that_cannot_begin_is_printed(pendulum):
     found = ld.rollout(pendulum, [2e5, 0.0], [0.0, 0.0], dt=DT, steps=STEPS, forces=True)
-    assert np.isnan(found.q).all() and "1 diverged" in repr(found)
+    assert np.isnan(found.q).all() and "1 ended early" in repr(found)
 
 
 def test_a_policy_is_called_once_a_step_for_all_runs(pendulum):
@@ -202,7 +202,8 @@ def test_a_run_that_diverges_ends_and_the_others_go_on(pendulum):
     assert 5 * DT <= found.ended_at[41] <= 8 * DT
     assert np.array_equal(found.q[41, :6], healthy.q[:6]) and np.isnan(found.q[41, -1]).all()
     assert np.array_equal(found.q[:41], np.broadcast_to(healthy.q, (41, STEPS + 1, 2)))
-    assert "1 diverged" in repr(found) and "70 runs" in repr(found)
+    assert "1 ended early" in repr(found) and "70 runs" in repr(found)
+    assert f"\n  1 run ended early: {found.reasons[41]}" in repr(found)
 
 
 def test_position_limits_are_reported_and_do_not_act(tmp_path):

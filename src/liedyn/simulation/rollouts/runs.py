@@ -299,7 +299,7 @@ def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: f
 
 
 def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
-    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that diverged."""
+    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
     reasons, driving = {}, runs.driven(0, runs.steps).series
     for k in map(int, which):
         own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
