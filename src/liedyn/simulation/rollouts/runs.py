@@ -16,7 +16,7 @@ from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_of
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
-from liedyn.integrators.stiffness import LIMIT, fastest
+from liedyn.integrators.stiffness import GAINS, LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
 from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion, contact_motion, friction_of, scaled_by_weight
@@ -229,8 +229,8 @@ def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) 
     most = STABLE[method]
     if found.rate * dt <= most:
         return ()
-    what = f"{found.coordinate} acts" if found.contact else f"damping, friction, springs or gains of {found.coordinate} act"
-    return (f"dt is too long: {what} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
+    acting = found.acting.replace(GAINS, "gains")
+    return (f"dt is too long: {acting} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
             f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
 
 
