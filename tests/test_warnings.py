@@ -37,7 +37,8 @@ def told(call) -> list[str]:
     assert len(caught) == len({str(one.message) for one in caught})
     texts = [str(one.message) for one in caught]
     if hasattr(result, "notes"):
-        assert set(result.notes) <= set(texts)
+        once = {note for note in result.notes if "limits do not act in rollouts" in note}        # per model
+        assert set(result.notes) - once <= set(texts)
     return texts
 
 

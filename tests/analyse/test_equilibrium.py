@@ -126,6 +126,27 @@ def test_forces_that_change_are_told(write):
     assert not find_equilibrium(write("joints: {elbow: {torque: 0.1*q}}\n")).notes
 
 
+@pytest.mark.parametrize("scenario", [
+    "joints: {elbow: {torque: 0.1*step(t - 0.5)}}\n", "joints: {elbow: {torque: step(t - 0.5)*sin(t)}}\n",
+    "joints: {elbow: {torque: {pd: {kp: 20, kd: 2, target: 0.5*step(t - 0.5)}}}}\n",
+    "joints: {elbow: {torque: {spline: [[0, 0], [0.5, 0], [1, 0.1]]}}}\n",
+    "external_forces: [{link: lower, wrench: [0, 0, 0, 1, 0, 0], from: 0.5}]\n",
+    "external_forces: [{link: lower, wrench: [0, 0, 0, 1, 0, 0], until: 0.5}]\n",
+])
+def test_forces_that_change_later_are_told(write, scenario):
+    notes = find_equilibrium(write(scenario)).notes
+    assert list(notes) == ["forces depend on time: the equilibrium is that of their values at t = 0 s"]
+
+
+@pytest.mark.parametrize("scenario", [
+    "external_forces: [{link: lower, wrench: [0, 0, 0, 1, 0, 0], from: 0, until: 1}]\n",
+    "joints: {elbow: {torque: {spline: [[0, 0.1], [0.5, 0.1], [1, 0.1]]}}}\n",
+    "joints: {shoulder: {prescribe: {position: 0.5*step(t - 2)}}}\n",
+])
+def test_forces_that_do_not_change(write, scenario):
+    assert not find_equilibrium(write(scenario)).notes
+
+
 def test_a_wrench_of_the_world_turns_a_pendulum_aside(write):
     path = write("external_forces:\n  - {link: lower, wrench: [0, 0, 0, 3, 0, 0], point: [0, 0, -0.4]}\n")
     found = find_equilibrium(path)

@@ -118,6 +118,7 @@ def test_overrides_inputs_and_outputs(folder):
 
 def test_an_equilibrium_and_what_holds_it(folder):
     result = ok("robots/bars.yaml", "--equilibrium", "--hold", "hip", "-S", "initial.q.hip=0.5", "--verify", "--no-plots")
+    assert "\nequilibrium at hip 0.5 rad, knee -0.5 rad\n" in result.stdout
     assert "bars at rest: " in result.stdout and "\nheld by tau.hip " in result.stdout
     told = json.loads(Path("runs/bars_linear/linear.json").read_text())
     assert told["q"]["hip"] == 0.5 and told["q"]["knee"] == pytest.approx(-0.5)

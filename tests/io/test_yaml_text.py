@@ -97,6 +97,12 @@ def test_numbers_that_are_not_finite(number):
     assert refused(node.number) == f"s.yaml:2: a.b: not a finite number; found {number}; expected a number"
 
 
+@pytest.mark.parametrize("text", ["1,5", "'1,5'"])
+def test_a_decimal_comma(text):
+    node = parse_yaml(f"a:\n  b: {text}", "s.yaml", ScenarioError).get("a").get("b")
+    assert refused(node.number) == f"s.yaml:2: a.b: wrong value; found {text}; expected a number (write a decimal point: 1.5)"
+
+
 @pytest.mark.parametrize("text, message", [
     ("", "s.yaml: the file is empty"),
     ("# only a comment\n", "s.yaml: the file is empty"),
@@ -111,6 +117,9 @@ def test_numbers_that_are_not_finite(number):
     ("true: b\n", "s.yaml:1: a key that is a boolean; expected a name (write it in quotes)"),
     ("0: b\n", "s.yaml:1: a key that is a number; expected a name (write it in quotes)"),              # they were called empty
     ("false: b\n", "s.yaml:1: a key that is a boolean; expected a name (write it in quotes)"),
+    ("x: {mass: 1,5, com: 0}", "s.yaml:1: x.mass: wrong value; found 1,5; expected a number (write a decimal point: 1.5)"),
+    ("x: {damping: -0,25}", "s.yaml:1: x.damping: wrong value; found -0,25; expected a number (write a decimal point: -0.25)"),
+    ("x: {mass: 1, 5: 0}", "s.yaml:1: x: a key that is a number; expected a name (write it in quotes)"),
     ("? [a]\n: 1\n", "s.yaml:1: a list as a key; expected a name"),
     ("a:\n\t- 1\n", "s.yaml:2: not valid YAML: "),
     ("a: 1\n b: 2\n", "s.yaml:2: not valid YAML: "),

@@ -179,7 +179,8 @@ def test_welded_links_are_judged_as_one_body():
 def test_messages_of_findings():
     robot = with_joint(coordinates=(), mimic=Mimic("nobody"))
     assert [str(finding) for finding in validate(robot).findings] == [
-        "k: a revolute joint without lower and upper limit [limits-missing]",
+        "k: a revolute joint without lower and upper limit (give it limits, or type: continuous if it turns without end) "
+        "[limits-missing]",
         "k: mimics nobody, which does not exist; it moves independently [mimic]"]
 
 

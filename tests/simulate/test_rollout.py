@@ -1,4 +1,7 @@
 """Many runs side by side: each is the run alone, whatever is beside it, by the dynamics and the integrator of one run."""
+import json
+import warnings
+
 import numpy as np
 import pytest
 
@@ -6,6 +9,7 @@ import liedyn as ld
 from bridge import relative
 from codegen.test_variants import changed
 from liedyn.kernels.simulation.roll import TOGETHER
+from limited_robots import SLIDER
 from zoo import ROBOTS, model_of, state
 
 DT, STEPS, EVERY = 2e-3, 12, 4
@@ -140,7 +144,7 @@ def test_forces_with_contacts(pendulum, code, monkeypatch, worst):
 
 def test_a_run_that_cannot_begin_is_printed(pendulum):
     found = ld.rollout(pendulum, [2e5, 0.0], [0.0, 0.0], dt=DT, steps=STEPS, forces=True)
-    assert np.isnan(found.q).all() and "1 diverged" in repr(found)
+    assert np.isnan(found.q).all() and "1 ended early" in repr(found)
 
 
 def test_a_policy_is_called_once_a_step_for_all_runs(pendulum):
@@ -198,7 +202,25 @@ def test_a_run_that_diverges_ends_and_the_others_go_on(pendulum):
     assert 5 * DT <= found.ended_at[41] <= 8 * DT
     assert np.array_equal(found.q[41, :6], healthy.q[:6]) and np.isnan(found.q[41, -1]).all()
     assert np.array_equal(found.q[:41], np.broadcast_to(healthy.q, (41, STEPS + 1, 2)))
-    assert "1 diverged" in repr(found) and "70 runs" in repr(found)
+    assert "1 ended early" in repr(found) and "70 runs" in repr(found)
+    assert f"\n  1 run ended early: {found.reasons[41]}" in repr(found)
+
+
+def test_position_limits_are_reported_and_do_not_act(tmp_path):
+    """Of all runs; as a warning once per model."""
+    (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
+    model, options = ld.load(tmp_path / "slider.yaml"), {"dt": 0.01, "steps": 100, "every": 10, "method": "semi_implicit"}
+    q, v = np.zeros((3, 1)), np.array([[0.4], [-2.0], [0.7]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        inside = ld.rollout(model, q[:1], v[:1], **options)
+        assert inside.notes == () and not caught
+        found = ld.rollout(model, q, v, **options)
+        assert [str(one.message) for one in caught] == list(found.notes) and found.q[1, -1, 0] == pytest.approx(-2.0)
+        again = ld.rollout(model, q, v, **options)
+        assert again.notes == found.notes and len(caught) == 1
+    assert found.notes == ("position limits are exceeded in 2 of 3 runs (limits do not act in rollouts): x from t = 0.3 s "
+                           "(worst -2 m at t = 1 s, limit -0.4 m) in run 1",)
 
 
 def test_runs_of_different_length(pendulum):

@@ -214,6 +214,7 @@ def test_what_goes_wrong_ends_a_run_and_says_why(ball):
     zeno = {"bounce": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.3}}}}
     found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=800, every=100, events=zeno)
     assert list(found.complete) == [False, True] and "again and again" in found.reasons[0]
+    assert "diverged" not in repr(found) and ", 1 ended early>\n  1 run ended early: events happen again and again" in repr(found)
     root = {"root": {"when": "sqrt(q(z))", "value": 2.0, "do": "record"}}
     found = ld.rollout(ball, [[0.1], [90.0]], [0.0], dt=DT, steps=300, every=100, events=root)
     assert list(found.complete) == [False, True] and found.reasons[0] == "what an event reads is not finite"

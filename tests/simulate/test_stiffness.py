@@ -81,7 +81,7 @@ joints:
 
 
 def stiff_notes(result) -> list[str]:
-    return [note for note in result.notes if "damping, friction, springs or pd gains" in note]
+    return [note for note in result.notes if "with a time constant of" in note]
 
 
 @pytest.mark.parametrize("passive", ["friction: 0.1", "damping: 1.0", "damping: 0.2, friction: 0.05"])
@@ -95,6 +95,17 @@ def test_a_stiff_joint_by_default_moves_as_it_should(scenario, passive):
     for x, y in ((default.q, converged.q), (default.v, converged.v)):
         assert np.abs(x - y).max() < 1e-3 * np.abs(y).max()      # tolerances ask for 1e-6 a step
     assert default.check["energy_balance_relative"] < 1e-5
+
+
+@pytest.mark.parametrize("passive, more, words", [
+    ("friction: 0.1", {}, "friction of knuckle acts with"), ("damping: 1.0", {}, "damping of knuckle acts with"),
+    ("damping: 0.2, friction: 0.05", {}, "damping and friction of knuckle act with"),
+    ("damping: 1.0", {"joints": {"knuckle": {"torque": {"pd": {"kp": 1, "kd": 1, "target": 0}}}}},
+     "damping and pd gains of knuckle act with"),
+])
+def test_the_note_names_what_acts(scenario, passive, more, words):
+    [note] = stiff_notes(run_scenario(scenario(ARM % passive, **START, **more), {"duration": 0.02}))
+    assert note.startswith(words), note
 
 
 def test_rk4_that_is_named_is_kept_and_its_step_is_noted(scenario):

@@ -21,6 +21,7 @@ from liedyn.joints.tree import tree_of
 if TYPE_CHECKING:
     from liedyn.integrators.problem import Options
 
+GAINS = "pd gains"
 LIMIT = 2.78             # of rk4: step times rate
 _NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
 _ROWS = 50               # of a record that are looked at
@@ -31,6 +32,14 @@ class Fastest(NamedTuple):
     coordinate: str
     t: float
     contact: bool = False        # coordinate is the contact of a link
+    causes: tuple[str, ...] = ()           # what acts on the coordinate at this rate
+
+    @property
+    def acting(self) -> str:
+        """Subject and verb, such as "friction and pd gains of elbow act"."""
+        causes = " and ".join(filter(None, (", ".join(self.causes[:-1]), *self.causes[-1:])))
+        one = len(self.causes) == 1 and self.causes[0] != GAINS
+        return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
 
 
 def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
@@ -38,7 +47,8 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
     not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
 
     Driven closures count as if they stood at home."""
-    resist, spring, free = _coefficients(problem, q, v, pressed)
+    parts, free = _coefficients(problem, q, v, pressed)
+    resist, spring = (sum(x[free] for x in kind.values()) for kind in parts)
     names, touching = [problem.model.v_names[k] for k in free], None
     if problem.contacts is not None:
         touching, *more = touch_coefficients(problem.model, problem.contacts, q, v, pressed)
@@ -50,13 +60,14 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
     if touching is not None:
         motions = np.vstack([motions, touching[:, free] @ motions])
     found = []
-    for x, power in ((resist, 2), (spring, 1)):
+    for kind, (x, power) in enumerate(((resist, 2), (spring, 1))):
         acted = np.flatnonzero(x)
         if acted.size and motions.size:
             u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
-            found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
-    rate, k = max(found, default=(0.0, 0))
-    return Fastest(rate, names[k] if rate else "", t, k >= len(free))
+            found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
+    rate, k, kind = max(found, default=(0.0, 0, 0))
+    causes = tuple(name for name, x in parts[kind].items() if x[free[k]]) if rate and k < len(free) else ()
+    return Fastest(rate, names[k] if rate else "", t, k >= len(free), causes)
 
 
 def fastest_along(problem, record) -> Fastest:
@@ -66,17 +77,17 @@ def fastest_along(problem, record) -> Fastest:
 
 
 def _coefficients(problem, q, v, pressed):
-    """Damping and stiffness of the free coordinates, and their numbers."""
+    """Damping and stiffness (nv,) of all coordinates, by cause, and the numbers of the free ones."""
     s, tree = problem.schedule, tree_of.py_func(problem.model.index, problem.model.constants)
     free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
-    resist, spring = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
+    resist, spring = {}, {}
     if problem.passive:
-        resist = resist + tree.damping + tree.friction / np.hypot(v, FRICTION_SPEED)
-        spring = spring + tree.stiffness
+        resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
+        spring = {"the spring": tree.stiffness}
+    resist[GAINS], spring[GAINS] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
     if problem.stops is not None:
-        more = stop_coefficients(problem, q, v, pressed)
-        resist, spring = resist + more[0], spring + more[1]
-    return resist[free], spring[free], free
+        resist["the stop"], spring["the stop"] = stop_coefficients(problem, q, v, pressed)
+    return (resist, spring), free
 
 
 def _unit_motions(problem, q, free) -> np.ndarray:

@@ -30,7 +30,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
     """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
     tau may also be (…, 1, nv), or (nv,), for all steps.
 
-    Derivatives by the numbers of quaternions have no part across the unit sphere. States after a run has diverged are NaN.
+    Derivatives by the numbers of quaternions have no part across the unit sphere. States after the end of a run are NaN.
     For the other arguments and errors see `liedyn.rollout`.
     """
     nq, nv = model.nq, model.nv

@@ -30,7 +30,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
     """A function (q0, v0, tau) -> (q, v) of tensors, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
     The result has the device of q0 and, where that is of floating-point numbers, its type. Derivatives by the numbers of
-    quaternions have no part across the unit sphere. States after a run has diverged are NaN. For the other arguments and errors
+    quaternions have no part across the unit sphere. States after the end of a run are NaN. For the other arguments and errors
     see `liedyn.rollout`.
     """
     rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; reading takes some eight times this memory
 _BLOCK = 10_000                         # rows that are written together
+_SHOWN = 40                             # characters of a row that is not understood
 LONGEST_LINE = 1_000_000                # characters; a row of 40,000 numbers is shorter
 _COLUMN = re.compile(r"\s*(?P<name>.*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
@@ -356,9 +357,11 @@ def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
         raise TrajectoryError("the row cannot be read", place=Place(source, line), found=row,
                               expected=f"{len(columns)} numbers") from None
     if len(cells) != len(columns):
-        hint = "decimals are written with a point, columns separated by commas" if ";" in row else None
+        many = len(cells) > len(columns)                   # perhaps decimal commas
+        hint = "write numbers with a decimal point; commas separate columns" if many or ";" in row else None
+        shown = f" ({row.strip()[:_SHOWN]}{'…' * (len(row.strip()) > _SHOWN)})" if many else ""
         raise TrajectoryError("the row has the wrong number of values", place=Place(source, line),
-                              found=f"{len(cells)} values", expected=str(len(columns)), hint=hint)
+                              found=f"{len(cells)} values{shown}", expected=str(len(columns)), hint=hint)
     for name, cell in zip(columns, cells, strict=True):
         if cell.strip() or name not in MAY_BE_EMPTY:
             number = number_in_cell(cell, Place(source, line, name), TrajectoryError)

@@ -23,6 +23,7 @@ _AHEAD = 2048                        # characters: more than PyYAML's scanner re
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+\Z", re.ASCII)
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 NULL = ("", "~", "null", "Null", "NULL")
@@ -64,6 +65,8 @@ class Node:
             return self.problem("empty value", expected=expected, hint=hint)
         if not self.key:                                       # the whole file is not shown: it may be of another kind
             return self.problem("not a file of this kind", expected=expected, hint=hint)
+        if hint is None and self.kind == "text" and _DECIMAL_COMMA.match(self.value):
+            hint = _point(self.value)
         return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
 
     def plain(self) -> Any:
@@ -213,6 +216,10 @@ def _shown(node: Node) -> str:
     return node.written if node.written is not None else repr(node.value)
 
 
+def _point(text: str) -> str:
+    return f"write a decimal point: {text.replace(',', '.')}"
+
+
 class _Written:
     """What stood in the file, printed without the quotes of a Python string."""
 
@@ -229,11 +236,11 @@ class _TreeBuilder:
     def __init__(self, text: str, file: str | None, error: type[InputError]):
         self.events, self.file, self.error = yaml.parse(text, Loader=_Loader), file, error
         self.depth = 0                                 # containers not yet closed
-        self.read = 0                                  # characters of the text
+        self.read = self.before = 0                    # characters of the text: with the last event, and before it
 
     def next(self) -> yaml.Event | None:
         event = next(self.events, None)
-        self.read = event.end_mark.index if event else self.read
+        self.before, self.read = self.read, event.end_mark.index if event else self.read
         return event
 
     def root(self) -> Node | None:
@@ -278,12 +285,21 @@ class _TreeBuilder:
             raise self.refuse(event, mapping.key, "YAML merge keys are not supported", expected="the keys written out")
         kind, name = _resolve(event)
         if kind != "text" or not name:
+            self.refuse_decimal_comma(event, mapping)
             more = {"hint": "write it in quotes"} if event.value else {}
             what = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
             raise self.refuse(event, mapping.key, what, expected="a name", **more)
         if name in mapping.value:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
         return name
+
+    def refuse_decimal_comma(self, event: yaml.ScalarEvent, mapping: Node) -> None:
+        """The mapping {mass: 1,5}, in which 5 is read as a key."""
+        last = list(mapping.value.values())[-1] if mapping.value else None
+        text = f"{last.written},{event.value}" if last is not None and last.kind == "number" else ""
+        adjacent = event.start_mark.index == self.before + 1 and event.start_mark.column > 0        # not a new line
+        if adjacent and _DECIMAL_COMMA.match(text):
+            raise last.problem("wrong value", found=_Written(text), expected="a number", hint=_point(text))
 
     def refuse_more(self, event: yaml.Event, key: str) -> None:
         """What YAML has more than mappings, lists and scalars."""

@@ -98,7 +98,9 @@ def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
         if joint.type in ("revolute", "prismatic") and missing:
-            yield _finding("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit", "limits")
+            mend = ", or type: continuous if it turns without end" if joint.type == "revolute" else ""
+            yield _finding("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
+                           f"(give it limits{mend})", "limits")
         if limits.lower == limits.upper:
             yield _finding("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
         for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):

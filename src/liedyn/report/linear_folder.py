@@ -26,6 +26,7 @@ from liedyn.simulation.extrapolation import BOUND
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode
+_PLACES = 8                             # coordinates of an equilibrium that are printed
 _MOVING = 1e-6                          # of characteristic velocities and accelerations: less is called at rest
 
 
@@ -93,7 +94,18 @@ def _rounded(shares: dict[str, float]) -> dict[str, float]:
 
 
 def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
-    return [(name, share) for name, share in list(shares.items())[:_SHOWN] if share >= 0.05]
+    return [(name, share) for name, share in shares.items() if share >= 0.05]
+
+
+def _listed(texts: list[str], most: int) -> str:
+    return ", ".join([*texts[:most], *["…"] * (len(texts) > most)])
+
+
+def _place(result: Linearization) -> str:
+    """The configuration; what is left of zero by rounding is zero."""
+    m = result.model
+    return _listed([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
+                    for name, x, unit in zip(m.q_names, result.here.q.tolist(), m.q_units, strict=True)], _PLACES)
 
 
 def text(result: Linearization, most: int = 24) -> str:
@@ -112,10 +124,12 @@ def text(result: Linearization, most: int = 24) -> str:
     if len(s.modes) > most:
         lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]
     lines += [f"  {_value(mode)}: {chains_in_words(mode)}; {growth_in_words(mode.growth)}: "
-              + ", ".join(name for name, _ in _largest(mode.fastest)) for mode in s.modes if mode.growth]
+              + _listed([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
         lines += [f"  {fixed} more states belong to prescribed coordinates, which forces do not affect"]
+    if result.offset is not None:
+        lines += [f"equilibrium at {_place(result)}"]
     if result.offset:
         lines += ["held by " + ", ".join(f"{name} {value:.6g}" for name, value in result.offset.items())]
     lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
@@ -133,7 +147,7 @@ def _value(mode: Mode) -> str:
 def _line(mode: Mode) -> str:
     pair = 2 if mode.eigenvalue.imag else 1
     shown = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
-    parts = ", ".join(f"{name} {100 * share:.0f}%" for name, share in _largest(mode.participation))
+    parts = _listed([f"{name} {100 * share:.0f}%" for name, share in _largest(mode.participation)], _SHOWN)
     damping = 0.0 if mode.chains else mode.damping
     frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
     constant = "" if mode.chains else f"{mode.time_constant:.4g}"

@@ -26,7 +26,7 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
     taken = _STIFF if problem.ties is None else _HELD
-    return taken, [f"{_cause(found, problem)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses "
+    return taken, [f"{_cause(found)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses "
                    f"{taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 
 
@@ -42,7 +42,7 @@ def unstable_steps(integrator: Integrator, parts) -> list[str]:
     for part in parts:
         step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
         if found.rate * step > LIMIT:
-            return [f"{_cause(found, part.problem)} at t = {found.t:.6g} s: rk4 is not stable there with "
+            return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
                     f"{steps_text(step, integrator.step)}, and the motion is not reliable"]
     return []
 
@@ -60,7 +60,5 @@ def steps_text(taken: float, given: float) -> str:
     return f"steps of {taken:g} s{cut}"
 
 
-def _cause(found: Fastest, problem: Problem) -> str:
-    acting = "springs or pd gains" if problem.stops is None else "springs, stops or pd gains"
-    what = f"forces of {found.coordinate}" if found.contact else f"damping, friction, {acting} of {found.coordinate}"
-    return f"{what} act with a time constant of {1 / found.rate:.1e} s"
+def _cause(found: Fastest) -> str:
+    return f"{found.acting} with a time constant of {1 / found.rate:.1e} s"

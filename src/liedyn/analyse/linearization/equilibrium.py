@@ -13,7 +13,7 @@ from liedyn.analyse.linearization.instant import Instant, Setup, completed, froz
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.arrays import short
-from liedyn.codegen.steps.signals import read_signal
+from liedyn.codegen.steps.signals import depends_on_time
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.loops.constraints import project_configuration
 from liedyn.dynamics.manifold import difference, integrate
@@ -22,11 +22,10 @@ from liedyn.errors import ComputationError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
-from liedyn.kernels.simulation.signals import CONSTANT, TORQUE
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.loading import findings_note
 from liedyn.model.model import Model
 from liedyn.simulation.driven_loops import drives_at
-from liedyn.simulation.measured import measured_at
 from liedyn.simulation.names import listed, named
 
 # In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
@@ -36,7 +35,7 @@ _STEPS, _LONGEST = 60, 0.7   # Newton steps; an angle or a slide in one of them:
 _STARTS, _SPREAD = 24, 0.2   # further configurations to start from; how far they are from the guess at first: fifty times at last
 _DESCENT = 1e-4              # of the accelerations, and of the part of a step taken: what it must take off (Armijo's rule)
 _UNSEEN = 1e-10              # of the largest singular value: directions that move no acceleration but by rounding
-_MOVING = 1e-9               # velocities, accelerations and, relative to their values, rates of signals that count as rest
+_MOVING = 1e-9               # velocities and accelerations that count as rest
 _AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate that is beyond it by less began within it
 
 
@@ -320,15 +319,15 @@ class _Search:
         return notes
 
     def _changing(self) -> bool:
-        s, problem = self.setup.problem.schedule, self.setup.problem
+        """Whether a force, or what a law follows, depends on time at any time of the run."""
+        problem = self.setup.problem
+        s, law, laws = problem.schedule, problem.law, problem.joint_laws
         torque = s.level == TORQUE
-        used = {*s.signal[torque], *s.target[torque & (s.target >= 0)], *s.force_signal}
-        used |= set() if problem.joint_laws is None else {*problem.joint_laws.signal[problem.joint_laws.driven]}
-        rest = np.zeros(self.model.nv)
-        signals = measured_at(self.model, problem.signals, self.start.q, rest)
-        read = (read_signal(signals, int(k), self.t, self.start.q, rest) for k in used if problem.signals.kind[k] != CONSTANT)
-        time = scales_of(self.model).time
-        return any(max(abs(dx) * time, abs(ddx) * time**2) > _MOVING * abs(x) for x, dx, ddx in read)
+        used = {*s.signal[torque], *s.target[torque], *s.force_signal, *(() if law is None else law.signal)}
+        if laws is not None:
+            used |= {*laws.signal[laws.driven], *laws.top, *laws.bottom, *(() if laws.task is None else laws.task.poses.signal)}
+        windows = (s.force_from > 0.0).any() or np.isfinite(s.force_until).any()
+        return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)
 
     def refusal(self, best: _Point) -> ComputationError:
         """Names the coordinate that is held least, and how it could be."""

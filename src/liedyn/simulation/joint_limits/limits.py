@@ -76,6 +76,31 @@ def runs_beyond_limits(model, q, v, tau) -> np.ndarray:
     return beyond if tau is None else beyond | (np.abs(tau) > effort).any(axis=(1, 2))
 
 
+def positions_beyond_limits(model, t, q) -> list[str]:
+    """A line on the coordinates that leave their position limits, in runs q (n, R, nq) at t (R,); NaN after the end of a run."""
+    found, beyond, places = [], np.zeros(len(q), dtype=bool), coordinates(model)
+    for k in np.flatnonzero((places >= 0) & (model.lower < model.upper) & np.isfinite([model.lower, model.upper]).any(axis=0)):
+        x, lower, upper = q[..., places[k]], model.lower[k], model.upper[k]
+        slack = _ROUNDING * max(abs(limit) for limit in (lower, upper) if np.isfinite(limit))
+        off = np.maximum(lower - x, x - upper) - slack
+        off[np.isnan(off)] = -np.inf
+        farthest = off.max(axis=1, initial=-np.inf)
+        if not (farthest > 0.0).any():
+            continue
+        run = int(np.argmax(farthest))
+        whole = np.isfinite(x[run])
+        excess = _excess(t[whole], model.v_names[k], "position", model.v_units[k], x[run, whole], lower, upper)
+        if excess is not None:                                             # else it is rounding
+            found.append((excess, run))
+            beyond |= farthest > 0.0
+    if not found:
+        return []
+    found.sort(key=lambda one: -abs(one[0].worst - one[0].limit) / max(abs(one[0].limit), 1.0))
+    named = ", ".join(f"{excess} in run {run}" for excess, run in found[:_NAMED])
+    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): {named}{more}"]
+
+
 def merged(one: Iterable[Excess], other: Iterable[Excess]) -> tuple[Excess, ...]:
     """Of some rows, and of others."""
     found = {(excess.kind, excess.coordinate): excess for excess in one}

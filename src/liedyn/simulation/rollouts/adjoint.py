@@ -28,7 +28,7 @@ from liedyn.simulation.contact import weight_gradient, weight_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutAdjoint(Immutable):
-    """Derivatives of a cost, by run; NaN for runs that diverged, or passed a singular configuration of the constraints.
+    """Derivatives of a cost, by run; NaN for runs that ended early, or passed a singular configuration of the constraints.
 
     q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x
     tau         (…, S, nv) by the joint forces of each step, zero where prescribed

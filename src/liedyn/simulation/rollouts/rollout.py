@@ -1,6 +1,7 @@
 """`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -29,15 +30,18 @@ from liedyn.simulation.rollouts.runs import (
     NO_LINE,
     clocks_of,
     contacts_of,
-    creep_notes,
     looked_at,
+    not_told,
     notes_of,
+    of_states,
     prepared,
     refuse_beyond,
     run_alone,
     run_one_by_one,
     run_side_by_side,
+    state_notes,
 )
+from liedyn.simulation.run_checks.creep import LEAST_TIME
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
@@ -46,6 +50,7 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            BAD_READING: "what an event reads is not finite",
            AGAIN: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
            CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
+_REASONS = 3             # that are printed
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -56,8 +61,8 @@ class Rollout(Immutable):
     t          (R,) [s] output times: every `every` steps, and the end
     q, v       (…, R, nq), (…, R, nv); NaN after the end of a run
     a, tau     (…, R, nv) at the output times, if `forces` was asked for; else None
-    ended_at   (…,) [s] where a run diverged, NaN where it is complete
-    reasons    of those that diverged, by their index among the runs (flattened)
+    ended_at   (…,) [s] where a run ended early, NaN where it is complete
+    reasons    of those that ended early, by their index among the runs (flattened)
     events     what has happened; None without `events`
     stopped_at (…,) [s] where an event has stopped a run, else NaN
 
@@ -119,19 +124,30 @@ class Rollout(Immutable):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
-        mechanisms, by the first run; joints that creep because friction is zero at rest. Computed when it is asked for."""
+        mechanisms, by the first run; joints that creep because friction is zero at rest; coordinates that leave their
+        position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked for."""
         return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
     def complete(self) -> Mask:
-        """(…,) bool: that have not diverged."""
+        """(…,) bool: that have not ended early."""
         return np.isnan(self.ended_at)
 
     def __repr__(self) -> str:
-        stopped = np.count_nonzero(np.isfinite(self.stopped_at))
-        bad, notes = np.count_nonzero(~self.complete), "".join(f"\n  note: {note}" for note in self.notes)
-        return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, "
-                f"nv {self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} diverged' if bad else ''}>{notes}")
+        stopped, bad = np.count_nonzero(np.isfinite(self.stopped_at)), np.count_nonzero(~self.complete)
+        ended = _reasons_in_words(self.reasons)
+        return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
+                f"{self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} ended early' if bad else ''}>"
+                + "".join(f"\n  {line}" for line in (*ended, *(f"note: {note}" for note in self.notes))))
+
+
+def _reasons_in_words(reasons: Mapping[int, str]) -> list[str]:
+    """A line for each reason, the most frequent first."""
+    counts = Counter(reasons.values()).most_common()
+    lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_REASONS]]
+    rest = counts[_REASONS:]
+    more = f"{sum(count for _, count in rest)} runs ended early for {len(rest)} other reasons"
+    return [*lines, *([more] if rest else [])]
 
 
 def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
@@ -150,7 +166,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     tau : array or callable, optional
         Joint forces [N m | N], held during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
         Or a policy, called once a step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and returns
-        (…, nv). It sees runs that have diverged at rest in the neutral configuration.
+        (…, nv). It sees runs that have ended early at rest in the neutral configuration.
     dt : float
         Step [s].
     steps : int
@@ -184,7 +200,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     Returns
     -------
     Rollout
-        Runs that diverge end there, with time and reason; the others go on.
+        Runs that cannot go on end there, with time and reason; the others go on.
 
     Raises
     ------
@@ -198,6 +214,9 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
 
     Notes
     -----
+    Joint limits do not act. Coordinates beyond position limits are reported once per model as a warning, and in `Rollout.notes`;
+    velocity and effort limits are not compared. The accuracy is not checked: repeat the rollout with half the step.
+
     Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
 
     Examples
@@ -244,12 +263,12 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)
-    if not looked_at(runs, problem, dt, method):
-        warn(result.notes)
-        if not result.notes:
-            looked_at(runs, problem, dt, method, clean=True)
-    else:
-        warn(creep_notes(problem, runs, result.t, q))          # which depends on the states, and takes little time
+    alike = looked_at(runs, problem, dt, method)
+    long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
+    notes = result.notes if not alike else state_notes(problem, runs, result.t, q) if long else ()
+    warn(not_told(model, notes))
+    if not alike and all(map(of_states, notes)):
+        looked_at(runs, problem, dt, method, clean=True)
     return result
 
 

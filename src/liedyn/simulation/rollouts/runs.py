@@ -16,14 +16,16 @@ from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_of
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
-from liedyn.integrators.stiffness import LIMIT, fastest
+from liedyn.integrators.stiffness import GAINS, LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
+from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion, contact_motion, friction_of, scaled_by_weight
 from liedyn.simulation.control_laws.laws import no_laws
+from liedyn.simulation.joint_limits.limits import EXCEEDED, positions_beyond_limits
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
 from liedyn.simulation.rollouts.events import EventHandler, Events, without_held_switches
-from liedyn.simulation.run_checks.creep import LEAST_TIME, creep_of_runs, friction_levels
+from liedyn.simulation.run_checks.creep import CREEPS, LEAST_TIME, creep_of_runs, friction_levels, spaced
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
@@ -144,7 +146,27 @@ def notes_of(of_events: tuple[str, ...], problem: Problem, runs: Given, dt: floa
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
     first = np.unravel_index(0, runs.lead)
     return (*of_events, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
-            *singular_notes(problem, runs, t, q[first]), *creep_notes(problem, runs, t, q))
+            *singular_notes(problem, runs, t, q[first]), *state_notes(problem, runs, t, q))
+
+
+def state_notes(problem: Problem, runs: Given, t, q) -> list[str]:
+    """What is doubtful about the states of all runs, and takes little time to be seen."""
+    rows = spaced(t)
+    beyond = positions_beyond_limits(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
+    return [*creep_notes(problem, runs, t, q), *beyond]
+
+
+def of_states(note: str) -> bool:
+    """Whether a note is one of `state_notes`."""
+    return note.startswith((CREEPS, EXCEEDED[0]))
+
+
+def not_told(model: Model, notes) -> list[str]:
+    """The notes less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
+    beyond = [note for note in notes if note.startswith(EXCEEDED[0])]
+    told = model._cache.get("rollout beyond limits", False)
+    model._cache["rollout beyond limits"] = told or bool(beyond)
+    return [note for note in notes if not (told and note in beyond)]
 
 
 def creep_notes(problem: Problem, runs: Given, t, q) -> list[str]:
@@ -207,8 +229,8 @@ def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) 
     most = STABLE[method]
     if found.rate * dt <= most:
         return ()
-    what = f"{found.coordinate} acts" if found.contact else f"damping, friction, springs or gains of {found.coordinate} act"
-    return (f"dt is too long: {what} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
+    acting = found.acting.replace(GAINS, "gains")
+    return (f"dt is too long: {acting} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
             f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
 
 
@@ -277,7 +299,7 @@ def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: f
 
 
 def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
-    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that diverged."""
+    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
     reasons, driving = {}, runs.driven(0, runs.steps).series
     for k in map(int, which):
         own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]

@@ -48,7 +48,7 @@ class Creep:
         free = True if problem is None else ~problem.prescribed                # what moves as it is told does not creep
         which = np.flatnonzero((self.at >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
         laws = [k for k in _speed_laws(problem) if self.at[k] >= 0 and k not in which] if problem is not None else []
-        rows = _spaced(t)
+        rows = spaced(t)
         if len(rows) < 3 or not (len(which) or laws):
             return
         self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
@@ -132,7 +132,7 @@ def friction_levels(model, constants: np.ndarray) -> np.ndarray:
 def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> Creep:
     """Of N runs: friction (N, nv), rows t (R,), q (N, R, nq); problem: whose laws act on them."""
     found = Creep(model, friction)
-    rows, step = _spaced(t), max(1, _NUMBERS // (len(t) * q.shape[2]))
+    rows, step = spaced(t), max(1, _NUMBERS // (len(t) * q.shape[2]))
     for first in range(0, len(q), step):
         some = slice(first, first + step)
         part = Creep(model, friction[some])
@@ -141,7 +141,7 @@ def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, pro
     return found
 
 
-def _spaced(t: np.ndarray) -> np.ndarray:
+def spaced(t: np.ndarray) -> np.ndarray:
     """Rows that are about `_INTERVAL` apart, or all where these are farther apart; of rows at one time, the first."""
     if not len(t):
         return np.zeros(0, dtype=int)
