@@ -110,6 +110,18 @@ def test_a_base_at_rest_is_drawn():
     draw_base_path(rest, T).draw_without_rendering()
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_body_with_one_or_two_rows_is_drawn(rows):
+    """Fewer points than directions of space; a curve of one row is a point."""
+    rest = BasePath(np.tile([0.0, 0.0, 1.0], (rows, 1)), np.tile([0.0, 0.0, 0.0, 1.0], (rows, 1)))
+    figure = draw_base_path(rest, T[:rows])
+    figure.draw_without_rendering()
+    assert {line.get_marker() for line in figure.axes[2].lines} == {"o" if rows == 1 else "None"}
+    draw_replay(Skeleton(T[:rows], pendulum()[:rows, :2], ((0, 1),))).draw_without_rendering()
+    view = best_view(np.zeros((rows, 1, 3)))
+    assert np.allclose([view.right @ view.right, view.up @ view.up, view.right @ view.up], [1, 1, 0])
+
+
 def test_trails_pass_through_every_frame():
     collections = [c for c in draw_replay(skeleton()).axes[0].collections if hasattr(c, "get_segments")]
     trail = next(c.get_segments() for c in collections if len(c.get_segments()) > 20)

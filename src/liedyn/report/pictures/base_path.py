@@ -28,7 +28,7 @@ def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
         style.rulers(axes, 5, 4, x_name)
         style.heading(axes, name, unit, *((label, colour, "bold") for label, colour in zip("xyz", style.CURVES, strict=False)))
         for label, x, colour in zip("xyz", values.T, style.CURVES, strict=False):
-            axes.plot(*style.thinned(t, x), color=colour, linewidth=1.4, label=label)
+            style.curve(axes, t, x, color=colour, linewidth=1.4, label=label)
     return figure
 
 

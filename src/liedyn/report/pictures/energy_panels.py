@@ -41,7 +41,7 @@ def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None)
     axes.set_ylim(*style.with_air([x for _, x, _, _ in curves], _ROUNDING * largest))
     style.rulers(axes, 8, 5, x_name)
     for name, x, colour, line in curves:
-        axes.plot(*style.thinned(t, x), color=colour, linestyle=line, linewidth=1.5, label=name.replace("\n", " "))
+        style.curve(axes, t, x, color=colour, linestyle=line, linewidth=1.5, label=name.replace("\n", " "))
     _name_curves(axes, [(name, float(x[-1]), colour) for name, x, colour, _ in curves])
     style.heading(axes, "Energy", "J")
 
@@ -54,7 +54,7 @@ def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str,
     axes.set_ylim(lower - 0.2, upper + 0.2)
     decades = range(lower, upper + 1, max(1, -(-(upper - lower) // 4)))
     style.rulers(axes, 8, decades, x_name, y_labels=style.powers(decades))
-    axes.plot(*style.thinned(t, exponents), color=colour, linewidth=1.2, label=label)
+    style.curve(axes, t, exponents, color=colour, linewidth=1.2, label=label)
     style.heading(axes, text, unit)
 
 

@@ -55,7 +55,7 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[st
         axes.axhline(limit, color=style.VERMILLION if beyond else style.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
     for k, (s, colour) in enumerate(zip(panel, colours, strict=True)):
         width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves show beside each other
-        axes.plot(*style.thinned(t, s.values), color=colour, linewidth=width, solid_joinstyle="round", label=s.label or s.joint)
+        style.curve(axes, t, s.values, color=colour, linewidth=width, solid_joinstyle="round", label=s.label or s.joint)
     style.heading(axes, panel[0].joint, style.unit_text(panel[0].unit),
                   *((s.label, colour, "bold") for s, colour in zip(panel, colours, strict=True)),
                   ("over limit" if beyond else "", style.VERMILLION, "normal"))

@@ -47,7 +47,7 @@ def best_view(points: np.ndarray) -> View:
     points move most, and from that where this leaves a choice.
     """
     cloud = points.reshape(-1, 3) - points.reshape(-1, 3).mean(axis=0)
-    _, extents, axes = np.linalg.svd(cloud, full_matrices=False)
+    _, extents, axes = np.linalg.svd(np.pad(cloud, ((0, 3), (0, 0))), full_matrices=False)      # three directions of any points
     normal = axes[2]
     if extents[2] < 0.02 * extents[0] and extents[1] > 0.02 * extents[0] and abs(normal[2]) < 0.05:
         right = np.cross(UP, normal)

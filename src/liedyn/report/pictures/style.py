@@ -114,6 +114,11 @@ def time_span(t: np.ndarray) -> tuple[float, float]:
     return (float(t[0]), float(t[-1])) if t[-1] > t[0] else (float(t[0]) - 0.5, float(t[0]) + 0.5)
 
 
+def curve(axes: Axes, t: np.ndarray, x: np.ndarray, **options) -> None:
+    """The curve x over t; a point where it has one row."""
+    axes.plot(*thinned(t, x), **options, **({"marker": "o", "markersize": 4} if len(t) == 1 else {}))
+
+
 def thinned(t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The curve with at most MOST_POINTS points: least and greatest value of each of many short spans."""
     if len(t) <= MOST_POINTS:

@@ -36,9 +36,9 @@ def _draw_motion(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str |
     axes.set_ylim(*style.with_air(np.concatenate([x for run in runs for x in run.joints[joint][1:]]), _FLAT * largest))
     style.rulers(axes, 6, 3, x_name)
     for k in range(len(runs) - 1, -1, -1):
-        axes.plot(*style.thinned(runs[k].t, runs[k].joints[joint][1]), color=_colour(k),
-                  linewidth=_MOTIONS[min(k, len(_MOTIONS) - 1)], solid_joinstyle="round")
-    axes.plot(*style.thinned(runs[0].t, reference), color=style.INK, linewidth=0.9, linestyle=(0, (4, 4)))
+        style.curve(axes, runs[k].t, runs[k].joints[joint][1], color=_colour(k),
+                    linewidth=_MOTIONS[min(k, len(_MOTIONS) - 1)], solid_joinstyle="round")
+    style.curve(axes, runs[0].t, reference, color=style.INK, linewidth=0.9, linestyle=(0, (4, 4)))
     style.heading(axes, joint, style.unit_text(unit))
 
 
@@ -55,7 +55,7 @@ def _draw_error(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str | 
     decades = range(high, low - 1, -max(1, math.ceil((high - low) / 5)))
     style.rulers(axes, 6, decades, x_name, y_labels=style.powers(decades))
     for k, (t, x) in enumerate(curves):
-        axes.plot(*style.thinned(t, x), color=_colour(k), linewidth=1.3, solid_joinstyle="round")
+        style.curve(axes, t, x, color=_colour(k), linewidth=1.3, solid_joinstyle="round")
     style.heading(axes, "|error|", style.unit_text(unit))
 
 
