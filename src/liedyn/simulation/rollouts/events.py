@@ -281,6 +281,7 @@ class _MidStep:
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
         self.t, self.end, self.length = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0], np.full(len(who), handler.step)
         self.codes = np.full(len(who), RUNNING)
+        self.near = np.zeros((len(who), len(self.events.watched)))           # what counts as zero while events happen at one time
         self.directions = np.array(self.events.directions)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
         self.impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
@@ -388,7 +389,7 @@ class _MidStep:
         who, came = self.who[k], self.sides[k].copy()
         fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._motion_of_readings(k)
-        rounding = np.tile(self._rounding(k), (len(k), 1))
+        rounding = np.maximum(self._rounding(k), self._left_beyond(who))
         begins = 0.0 if self.handler.begun else rounding_bound(scales_of(self.runs.model).length)     # as `Timeline` does
         bounds = np.maximum(rounding, begins)
         fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
@@ -417,6 +418,10 @@ class _MidStep:
         if len(k):
             self.take_sides(k, self.in_turn(k, pressed[k]), self.after(k, 0.0 * self.length[k])[3])
 
+    def _left_beyond(self, who) -> np.ndarray:
+        """(n, events): how far beyond zero those were found that have not exceeded their rounding since."""
+        return np.where(self.handler.armed[who], 0.0, self.handler.bounds[who])
+
     def _motion_of_readings(self, k) -> tuple[np.ndarray, ...]:
         """(n, events): readings and their first two time derivatives, by five-point formulas along the flow."""
         h = 0.5 * _AROUND * self.length[k]
@@ -439,6 +444,7 @@ class _MidStep:
             return np.zeros((len(k), len(self.impacts)), dtype=bool)
         value, rate, curvature = self._motion_of_readings(k)
         bounds = self._rounding(k) + 4.0 * _FINEST * self.length[k][:, None] * np.abs(rate)          # as far as one is found
+        bounds = self.near[k] = np.maximum(np.maximum(bounds, self._left_beyond(self.who[k])), self.near[k])
         way = sign * np.where(self.directions == 0, -self.sides[k], self.directions)
         return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~hidden(rate, curvature, bounds)
 
@@ -447,7 +453,7 @@ class _MidStep:
         """Events (n, events) in the order of the file, and again the impacts of bodies that others drive into their stops. Those
         of bodies that others have turned back do nothing. Returns all that have happened."""
         waiting, found, several = happens.copy(), happens.copy(), np.count_nonzero(self.impacts) > 1
-        acted = np.zeros(len(k), dtype=bool)
+        acted, self.near[k] = np.zeros(len(k), dtype=bool), 0.0
         for _ in range(_MOST):
             if not waiting.any():
                 return found
