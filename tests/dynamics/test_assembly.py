@@ -332,6 +332,12 @@ def test_axes_that_are_nearly_parallel_are_the_reason(angle, kind):
     assert ld.assemble(ld.build(tilted(four_bar(), 0.0, kind)), [0.7, -0.7, 1.5]).residual < CLOSED
 
 
+def test_the_reason_is_named_where_the_search_ends_at_an_outer_position():
+    """What is left in the plane is 3 % of the tilt."""
+    with pytest.raises(ld.ComputationError, match=r"they are off by 3\.7e-06 rad"):
+        ld.assemble(ld.build(tilted(four_bar(coupler=0.9, rocker=0.6), 1.5708 - math.pi / 2, "revolute")), [1.0, -0.6, 1.7])
+
+
 @pytest.mark.parametrize("kind", ["prismatic", "weld"])
 def test_axes_in_the_plane_of_a_loop_that_are_nearly_in_it(kind):
     """A slider along x whose frame is turned out of the plane: the mean axis of the hinges is the normal."""

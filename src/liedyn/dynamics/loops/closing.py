@@ -28,7 +28,7 @@ _SAME = 1e-6            # of the distance: a branch that is nearer by less is th
 _ROUNDING = 16 * np.finfo(float).eps      # of the largest position: a residual below it cannot be told from zero
 _NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
 _TILT = 1e-3            # rad: axes of a planar mechanism that are off by less are meant to be parallel
-_ACROSS = 1e-2          # of the tilt: what is left in the plane is of its second order
+_ACROSS = 0.2           # of the tilt: what is left in the plane is of its second order, and more where the search ends early
 _LEFT = 10.0            # tilts: the most that they leave of all residuals, scaled
 
 
