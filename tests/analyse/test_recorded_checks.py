@@ -60,6 +60,59 @@ def test_limits_that_a_recording_exceeds_are_reported_and_degrees_suspected(mode
     assert any("are the angles in degrees? bend reaches 45.84" in note for note in notes), notes
 
 
+PENDULUM = ARM.split("         limits")[0].rstrip(", \n") + "}\n"
+SWING = np.stack([0.8 * np.sin(3 * T), 0.5 * np.sin(4 * T)], axis=1)
+IN_DEGREES = {
+    "wrap at 360": (np.degrees(np.stack([3 * T, np.sin(T)], axis=1)) % 360, "turn jumps by 358"),
+    "wrap at 180": ((np.degrees(np.stack([3 * T, 0.1 * T], axis=1)) + 180) % 360 - 180, "turn jumps by 358"),
+    "swing": (np.degrees(SWING), "turn turns to and fro by 91.67"),
+}
+IN_RADIANS = {
+    "swing": SWING, "wheels": np.stack([50 * T, -120 * T], axis=1),
+    "wheels that slow down": np.stack([50 * T, 60 * np.sin(T / 2)], axis=1),
+    "wrap": np.stack([(3 * T) % (2 * np.pi), (20 * T) % (2 * np.pi)], axis=1), "to and fro, slowly": 10 * SWING / 3,
+    "a flywheel on a pendulum": np.stack([0.3 * np.sin(3 * T), 60 * np.sin(4 * T)], axis=1),
+    "fast rotors": np.stack([2000 * np.sin(T), 900 * np.sin(2 * T)], axis=1),
+    "a wheel of few rows": np.stack([360 * T / 0.01, 0 * T], axis=1),
+}
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    path = tmp_path_factory.mktemp("free") / "two.yaml"
+    path.write_text(PENDULUM.replace("type: revolute", "type: continuous"))
+    return ld.load(path)
+
+
+@pytest.mark.parametrize("case", IN_DEGREES)
+@pytest.mark.parametrize("columns", ["q", "q v a"])
+def test_degrees_of_joints_without_limits_are_suspected(pendulum, case, columns):
+    q, text = IN_DEGREES[case]
+    v = np.degrees(np.gradient(q, 0.01, axis=0)) if columns != "q" else None
+    notes = dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q, v, v), "inverse").notes
+    assert any(f"are the angles in degrees? {text}" in note for note in notes), notes
+    assert not any("unwrapped" in note for note in notes)
+
+
+@pytest.mark.parametrize("case", IN_RADIANS)
+def test_radians_of_joints_without_limits_are_not_suspected(pendulum, case):
+    notes = dynamics_along(pendulum, ld.trajectory_of(pendulum, T, IN_RADIANS[case]), "inverse").notes
+    assert not any("degrees" in note for note in notes), notes
+
+
+def test_wheels_of_a_vehicle_are_not_suspected(tmp_path):
+    """It drives straight on, to and fro."""
+    body = """  body: {mass: 1, com: [0.2, 0, 0], inertia: [0.02, 0.02, 0.02]}
+joints:
+  x: {type: prismatic, parent: world, child: body, axis: [1, 0, 0], limits: {lower: -9, upper: 9}}"""
+    text = PENDULUM.replace("revolute", "continuous").replace("joints:", body, 1)
+    (tmp_path / "car.yaml").write_text(text.replace("parent: world, child: a", "parent: body, child: a"))
+    car = ld.load(tmp_path / "car.yaml")
+    swing = np.degrees(SWING[:, 0])
+    notes = dynamics_along(car, ld.trajectory_of(car, T, np.stack([0.05 * swing, swing, swing], axis=1)), "inverse").notes
+    assert not any("degrees" in note for note in notes), notes
+
+
 @pytest.mark.parametrize("exact", [0.7 + 0.0 * T, 0.3 * np.sin(1.3 * T)], ids=["at rest", "a logged command"])
 def test_a_coordinate_without_noise_does_not_prevent_smoothing(model, exact):
     rng = np.random.default_rng(0)

@@ -55,6 +55,14 @@ def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     assert np.array_equal(outputs_alone(plain, 0)[1].q, public.q)
 
 
+def test_null_removes_a_key_as_in_an_override(tmp_path):
+    """Without the gains of the shoulder, it swings freely."""
+    found = batch(tmp_path, "overrides: {joints.shoulder: null}\nvary: [{key: initial.q.shoulder, list: [0.3]}]\n")
+    free = ld.run_scenario(tmp_path / "scenario.yaml", ["initial.q.shoulder=0.3", "joints.shoulder=null"])
+    held = ld.run_scenario(tmp_path / "scenario.yaml", ["initial.q.shoulder=0.3"])
+    assert np.array_equal(outputs_alone(found, 0)[1].q, free.q) and not np.array_equal(free.q, held.q)
+
+
 def test_by_number_alone_bit_for_bit(tmp_path):
     tables = []
     for size, threads in ((None, 2), (64, 1), (37, 2)):

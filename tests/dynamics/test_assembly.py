@@ -312,6 +312,60 @@ def test_a_loop_that_cannot_close_within_the_limits():
         ld.assemble(ld.build(four_bar(limits=(-0.1, 0.1))), [0.7, -0.7, 0.0], fixed=["crank"])
 
 
+def tilted(robot, angle, kind) -> Robot:
+    """With the axis of the crank turned about x."""
+    c, s = math.cos(angle), math.sin(angle)
+    crank = replace(robot.joints[0], origin=Pose((1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)))
+    return replace(robot, joints=(crank, *robot.joints[1:]), loops=(replace(robot.loops[0], type=kind, axes=Z),))
+
+
+@pytest.mark.parametrize("kind", ["revolute", "cylindrical", "planar"])
+@pytest.mark.parametrize("angle", [1e-10, 1e-8, 3.67e-6, 1e-4])
+def test_axes_that_are_nearly_parallel_are_the_reason(angle, kind):
+    model = ld.build(tilted(four_bar(), angle, kind))
+    with pytest.raises(ld.ComputationError) as caught:
+        ld.assemble(model, [0.7, -0.7, 1.5])
+    text = str(caught.value)
+    assert f'{kind} loop "pin" cannot be closed' in text and "check lengths" not in text
+    off = float(text.split("they are off by ")[1].split()[0])
+    assert off == pytest.approx(angle, rel=0.05)
+    assert ld.assemble(ld.build(tilted(four_bar(), 0.0, kind)), [0.7, -0.7, 1.5]).residual < CLOSED
+
+
+def test_the_reason_is_named_where_the_search_ends_at_an_outer_position():
+    """What is left in the plane is 3 % of the tilt."""
+    with pytest.raises(ld.ComputationError, match=r"they are off by 3\.7e-06 rad"):
+        ld.assemble(ld.build(tilted(four_bar(coupler=0.9, rocker=0.6), 1.5708 - math.pi / 2, "revolute")), [1.0, -0.6, 1.7])
+
+
+@pytest.mark.parametrize("kind", ["prismatic", "weld"])
+def test_axes_in_the_plane_of_a_loop_that_are_nearly_in_it(kind):
+    """A slider along x whose frame is turned out of the plane: the mean axis of the hinges is the normal."""
+    robot = four_bar()
+    joints = (*robot.joints[:2], Joint("slide", "prismatic", "world", "c", axes=((1.0, 0.0, 0.0),)))
+    knee = replace(robot.joints[1], name="wrist", parent="b", child="d", origin=at(1.1, 0, 0))
+    loop = Loop("pin", kind, "d", "c", Pose(), Pose(), **({"axes": ((1.0, 0.0, 0.0),)} if kind == "prismatic" else {}))
+    crank = tilted(robot, 1e-6, "revolute").joints[0]
+    model = ld.build(replace(robot, links=(*robot.links, link("d")), loops=(loop,), joints=(crank, *joints[1:], knee)))
+    with pytest.raises(ld.ComputationError, match=r"they are off by (9\.[0-9]*e-07|1e-06) rad"):
+        ld.assemble(model, [0.3, -0.3, 1.4, 0.1])
+
+
+def test_a_cylindrical_loop_and_a_ball_joint_close_with_axes_that_are_not_parallel():
+    robot = tilted(four_bar(), 1e-4, "cylindrical")
+    knee = replace(robot.joints[1], type="ball", axes=())
+    assert ld.assemble(ld.build(replace(robot, joints=(robot.joints[0], knee, robot.joints[2])))).mobility.degrees == 1
+
+
+@pytest.mark.parametrize("guess, fixed, given", [
+    ([0.1, 0.2, 3.0], (), {"coupler": 0.5, "crank": 0.4, "ground": 2.0, "rocker": 1.0}),
+    ([0.7, 0.0, 0.0], ("crank", "knee", "rocker"), {})])
+def test_other_reasons_are_not_taken_for_axes_that_are_not_parallel(guess, fixed, given):
+    """Bars that are too short, and joints that are kept fixed, with a tilt beside."""
+    with pytest.raises(ld.ComputationError, match="check lengths and frames"):
+        ld.assemble(ld.build(tilted(four_bar(**given), 1e-6, "revolute")), guess, fixed=fixed)
+
+
 def test_a_coupling_that_cannot_be_met():
     joints = (revolute("j", "world", "a", 0.0, -1.0, 1.0), revolute("k", "a", "b", 0.0, -1.0, 1.0))
     model = ld.build(Robot("r", (link("a"), link("b")), joints,

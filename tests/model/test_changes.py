@@ -141,6 +141,15 @@ def test_numbers_that_a_robot_cannot_have_are_refused(changes, error, text):
         ld.build(PENDULUM).with_changes(**changes)
 
 
+def test_three_numbers_are_the_diagonal_of_an_inertia():
+    model = ld.build(PENDULUM)
+    three, matrix = (model.with_changes(inertia={"upper": value}) for value in ([0.1, 0.2, 0.15], np.diag([0.1, 0.2, 0.15])))
+    assert three == matrix
+    for value in (["a", 1, 2], [np.nan, 1, 2], [1, 2], [1, 2, 3, 4]):
+        with pytest.raises(ld.ModelError, match='with_changes: link "upper", inertia'):
+            model.with_changes(inertia={"upper": value})
+
+
 def test_findings_follow_the_numbers():
     model = ld.build(PENDULUM)
     point = model.with_changes(inertia={"upper": np.zeros(6), "hand": np.zeros(6)}, mass={"hand": 0.0})

@@ -144,7 +144,7 @@ def _overrides(node: Node) -> tuple[str, ...]:
 def _override(node: Node):
     if node.kind == "mapping":
         return {key: _scalar(child) for key, child in node.mapping().items()}
-    return _plain(node)
+    return None if node.kind == "null" else _plain(node)
 
 
 def _scalar(node: Node):
@@ -214,7 +214,8 @@ _SERIES = JOBS[:3]                               # jobs that have time derivativ
 SWEEP = Keys("sweep", (
     Key("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
         missing="the path of a scenario file", kinds=(SIMULATE,), example="scenario.yaml", live=True),
-    Key("overrides", Named(_VALUE, "duration", _overrides), "keys of the scenario that are overridden in all runs", "none",
+    Key("overrides", Named(_VALUE, "duration", _overrides),
+        "keys of the scenario that are overridden in all runs; `null` removes a key", "none",
         kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
     Key("vary", List(VARY, 1, words="entries"), "a list: what varies from run to run", required=True,
         missing="a list of what varies", live=True),

@@ -83,6 +83,8 @@ def _link_number(link: Link, field: str, value) -> float | tuple[float, ...]:
         if not np.allclose(I, I.T, rtol=0.0, atol=_SYMMETRIC * np.abs(I).max()):
             raise ModelError("the inertia is not symmetric", place=place, found=I.tolist(), expected="a symmetric matrix")
         value = I[_UPPER]
+    elif np.shape(value) == (3,):
+        value = np.diag(value)[_UPPER]
     check_finite(value, 6, place, "inertia")
     return _floats(value)
 

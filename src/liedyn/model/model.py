@@ -154,7 +154,7 @@ class Model(Immutable):
             [kg]. The centre of mass and the inertia about it stay.
         com : {link: (3,) array}
             Centre of mass in the link frame [m].
-        inertia : {link: (3, 3) array or its xx, xy, xz, yy, yz, zz}
+        inertia : {link: (3, 3) array, its xx, xy, xz, yy, yz, zz, or its diagonal xx, yy, zz}
             About the centre of mass, along the axes of the link [kg m^2].
         origin : {joint: (4, 4) array}
             Pose of the child link in the parent link at zero coordinates, also of fixed joints.

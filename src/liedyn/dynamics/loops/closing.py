@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.loops.constraints import constraint_residual
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.loops.rank import column_scale, row_scale, significant
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
-from liedyn.joints.kinds import SCREW
+from liedyn.joints.kinds import CYLINDRICAL, PLANAR, PRISMATIC, REVOLUTE, SCREW, WELD
 
 _STEPS = 80             # Gauss-Newton steps from one start
 _LONGEST = 0.8          # of a step: rad, or that part of the length, or of the residual where that is longer than the length
@@ -27,6 +27,9 @@ _NEARER = 60            # steps along the closed configurations
 _SAME = 1e-6            # of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
 _ROUNDING = 16 * np.finfo(float).eps      # of the largest position: a residual below it cannot be told from zero
 _NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
+_TILT = 1e-3            # rad: axes of a planar mechanism that are off by less are meant to be parallel
+_ACROSS = 0.2           # of the tilt: what is left in the plane is of its second order, and more where the search ends early
+_LEFT = 10.0            # tilts: the most that they leave of all residuals, scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,7 @@ class Search:
         self.model, self.drive, self.tolerance = model, drive, tolerance
         self.unit, self.weight = column_scale(model), row_scale(model)
         self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
+        self.turns = np.array(model.v_units) == "rad"
         self.distances = np.array([unit == "m" for one in model.constraints for unit in one.units])
         self.movable = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
         screws = [joint for joint in model.joints if joint.kind == SCREW]
@@ -233,7 +237,30 @@ class Search:
         hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
         if worst.driven:
             hints.append("it is driven: give its position")
+        tilt = self._tilt(worst, best)
+        if tilt:
+            return ComputationError(
+                f"{text}. The axes of this loop are not parallel: they are off by {tilt:.2g} rad, and the loop is "
+                "overconstrained. Give angles with all digits (pi/2 is 1.5707963267948966), or make one joint of the loop "
+                "a ball joint and another one cylindrical")
         return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
+
+    def _tilt(self, one, best: _Found) -> float:
+        """Angle [rad] by which the axes of a planar loop are off; 0 where something else leaves it open."""
+        if one.driven or one.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
+            return 0.0
+        r = dict(zip(one.labels, self.residual(best.q)[one.rows], strict=True))
+        w, p = (np.array([r.get(f"{kind}{axis}", 0.0) for axis in "xyz"]) for kind in "wv")
+        turning = [k for k, axis in enumerate("xyz") if f"w{axis}" in r]
+        J = constraint_jacobian(self.model, best.q, drive=self.drive)[one.rows][:len(turning), self.turns]
+        axes = np.zeros((3, J.shape[1]))                                # of the joints, in frame B
+        axes[turning] = J
+        normal = np.linalg.svd(axes, full_matrices=False)[0][:, 0] if len(turning) == 3 else np.array([0.0, 0.0, 1.0])
+        across = np.linalg.norm(w - (w @ normal) * normal)
+        within = np.hypot(w @ normal, np.linalg.norm(p - (p @ normal) * normal) / one.length)
+        tilt = max(np.linalg.norm(axes - np.outer(normal, normal @ axes), axis=0).max(initial=0.0), across)
+        alone = within < max(self.tolerance, _ACROSS * tilt) and best.size < _LEFT * tilt
+        return float(tilt) if self.tolerance < across and tilt < _TILT and alone else 0.0
 
 
 def _damped(J, r, damping: float) -> np.ndarray:
