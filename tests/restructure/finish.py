@@ -1,0 +1,142 @@
+# ruff: noqa
+"""What neither move.py nor rewrap.py can do. From the root of the moved tree."""
+import pathlib
+def sub(path, old, new, n=1):
+    p = pathlib.Path(path); s = p.read_text()
+    if s.count(old) != n: print("NOT", path, s.count(old), old[:60]); return
+    p.write_text(s.replace(old, new))
+sub("src/liedyn/cli/app.py", '''    "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands", "info": "robot_commands",
+''', '''    "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
+    "info": "robot_commands",
+''')
+sub("src/liedyn/dynamics/dynamics.py", '''    return computed(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": f_ext},
+                    (model.nv,), options''', '''    return computed(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory,
+                    {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options''')
+sub("src/liedyn/dynamics/dynamics.py", '''    return hand_over(_general(model, _FORWARD_CALLS[bool(passive)], q, v, NONE, tau, none_prescribed(model), f_ext, passive, out)[0], out)
+''', '''    found = _general(model, _FORWARD_CALLS[bool(passive)], q, v, NONE, tau, none_prescribed(model), f_ext, passive, out)
+    return hand_over(found[0], out)
+''')
+sub("src/liedyn/dynamics/model_parameters.py", '"""How many numbers the kernels\' `changes` has (`kernels.directional_derivatives`), and the twists of link frames behind it."""',
+    '"""How many numbers the kernels\' `changes` has (`kernels.directional_derivatives`), and the twists of link frames after it."""')
+sub("src/liedyn/io/__init__.py", "with the line and key of each finding. It imports `errors` and `model.description` only.", "with the line and key of each finding. Imports `errors` and `model.description` only.")
+sub("src/liedyn/io/robots/mjcf_geometry.py", '''    """Pose of a primitive in its parent, and its sizes as `io.robots.robot_schema.SHAPES` names them; of an ellipsoid the half axes."""
+''', '''    """Pose of a primitive in its parent, and its sizes as `robot_schema.SHAPES` names them; of an ellipsoid the half axes."""
+''')
+sub("src/liedyn/io/scenarios/contact_schema.py", '''    _of_mode("stiffness", Number(above=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`", example=2000),
+    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST_STOP_VALUE), "with `mode: compliant`, instead of `stiffness`: depth at which "
+             "a stop''', '''    _of_mode("stiffness", Number(above=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`",
+             example=2000),
+    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST_STOP_VALUE), "with `mode: compliant`, instead of `stiffness`: depth at "
+             "which a stop''')
+sub("src/liedyn/kernels/constraints/solver.py", '''FAIR_WHERE_CHOSEN = 1e-6          # a pivot, of what the row's diagonal is made of: below it six digits are lost, and other rows must be chosen
+''', '''# A pivot, of what the row's diagonal is made of: below it six digits are lost, and other rows must be chosen.
+FAIR_WHERE_CHOSEN = 1e-6
+''')
+sub("src/liedyn/kernels/constraints/solver.py", '''        store(work, gain + i, where_less(FAIR_WHERE_CHOSEN, pivot, 1.0 / d, zero))        # else infinite numbers hide why a run ends
+''', '''        # else infinite numbers hide why a run ends
+        store(work, gain + i, where_less(FAIR_WHERE_CHOSEN, pivot, 1.0 / d, zero))
+''')
+p = pathlib.Path("src/liedyn/model/model.py"); s = p.read_text()
+for old, new in (('''    for field, values in of_links.items():
+        for name, value in _items(values, field):
+            link = _of(links, name, "link")
+            links[name] = replace(link, **{field: _link_number(link, field, value)})
+''', '''    for key, values in of_links.items():
+        for name, value in _items(values, key):
+            link = _of(links, name, "link")
+            links[name] = replace(link, **{key: _link_number(link, key, value)})
+'''), ('''    for field, values in of_coordinates.items():
+        for name, value in _items(values, field):
+            joint, which = _coordinates(joints, name)
+            joints[joint.name] = _with_coordinates(joint, which, field, value)
+''', '''    for key, values in of_coordinates.items():
+        for name, value in _items(values, key):
+            joint, which = _coordinates(joints, name)
+            joints[joint.name] = _with_coordinates(joint, which, key, value)
+''')):
+    if s.count(old) != 1: print("NOT model.py")
+    s = s.replace(old, new)
+p.write_text(s)
+sub("src/liedyn/simulation/control/elastic_joint_control.py", '''that of the spring, with its stiffness. See `kernels.simulation.elastic_joint_law`.
+"""''', '''that of the spring, with its stiffness. See
+`kernels.simulation.elastic_joint_law`.
+"""''')
+sub("src/liedyn/simulation/run.py", "what happened, in order (`simulation.hybrid_simulation.Occurrence`); the rows", "what happened, in order (`hybrid_simulation.Occurrence`); the rows")
+sub("tests/analyse/test_derivatives_along.py", '''    monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
+''', '''    monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives",
+                        lambda *x, **y: [1.001 * z for z in right(*x, **y)])
+''')
+sub("tests/cli/test_paper_script.py", '''    q, twists = bind_columns(model, given, "q"), np.stack([bind_columns(model, given, "v"), *(bind_columns(model, given, rate_of("a", k))
+                                                                            for k in range(6))], axis=1)[..., :6]
+''', '''    rates = [bind_columns(model, given, "v"), *(bind_columns(model, given, rate_of("a", k)) for k in range(6))]
+    q, twists = bind_columns(model, given, "q"), np.stack(rates, axis=1)[..., :6]
+''')
+p = pathlib.Path("tests/lie/test_vec3.py"); s = p.read_text()
+s = s.replace("@probe\ndef vectors(x, y)", "@probe\ndef of_vectors(x, y)").replace("evaluate(vectors, rows", "evaluate(of_vectors, rows"); p.write_text(s)
+sub("tests/spatial_series.py", '''With dtype=np.longdouble it is right to about
+1e-18 of what''', '''With dtype=np.longdouble it is right to
+about 1e-18 of what''')
+import ast
+p = pathlib.Path("src/liedyn/__init__.pyi"); s = p.read_text(); tree = ast.parse(s)
+groups = {}
+for node in tree.body:
+    if isinstance(node, ast.ImportFrom):
+        groups.setdefault(node.module, set()).update(name.name for name in node.names)
+first = next(n for n in tree.body if isinstance(n, ast.ImportFrom)); last = [n for n in tree.body if isinstance(n, ast.ImportFrom)][-1]
+lines = s.split("\n")
+text = []
+for module in sorted(groups):
+    names = [f"{x} as {x}" for x in sorted(groups[module], key=str.lower)]
+    one = f"from {module} import {', '.join(names)}"
+    text += [one] if len(one) <= 130 else [f"from {module} import (", *(f"    {x}," for x in names), ")"]
+p.write_text("\n".join([*lines[:first.lineno - 1], *text, *lines[last.end_lineno:]]))
+p = pathlib.Path('tests/test_layers.py'); s = p.read_text()
+a = s.index('LAYERS = ('); b = s.index('# … but for these')
+s = s[:a] + '''LAYERS = ("arrays", "errors", "immutable", "public_calls", "model", "numba_tools", "lie", "joints", "kernels", "codegen", "dynamics",
+          "io", "robot_files", "integrators", "simulation", "rollouts", "interop", "analysis", "batch", "report", "cli")
+''' + s[b:]
+def change(old, new):
+    global s
+    if s.count(old) != 1: print("NOT layers", old[:50])
+    s = s.replace(old, new)
+change('''"public_calls": {"errors"}, "seam": {"errors"},
+            "code_cache": set(), "jit": {"numba_tools.numba_internals", "numba_tools.numba_internals", "code_cache"},
+            "io": {"arrays", "errors", "immutable", "model.description"}}''','''"public_calls": {"errors"}, "numba_tools": {"errors"},
+            "io": {"arrays", "errors", "immutable", "model.description", "model.link_tree"}}''')
+change('''CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
+            "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
+''','''CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tools", "lie", "kernels", "codegen"},
+''')
+change('"import liedyn.model.build",', '"import liedyn.model.model",')
+change('"import liedyn.loading"', '"import liedyn.robot_files"')
+p.write_text(s)
+sub("tests/spatial_series.py", '''With dtype=np.longdouble it is right to
+about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit first.
+''', '''With dtype=np.longdouble it is right to
+about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit
+first.
+''')
+sub("src/liedyn/io/scenarios/contact_schema.py", '''instead of `stiffness`: depth at "
+             "which a stop carries''', '''instead of `stiffness`: depth "
+             "at which a stop carries''')
+sub("tests/test_layers.py", '''LAYERS = ("arrays", "errors", "immutable", "public_calls", "model", "numba_tools", "lie", "joints", "kernels", "codegen", "dynamics",
+          "io", "robot_files",''', '''LAYERS = ("arrays", "errors", "immutable", "public_calls", "model", "numba_tools", "lie", "joints", "kernels", "codegen",
+          "dynamics", "io", "robot_files",''')
+sub("tests/test_layers.py", '"model.description", "model.link_tree"}}', '"model.description", "model.link_tree", "model.model",\n                   "model.validate"}}')
+sub("tests/test_layers.py", "import liedyn.integrators.tableaux", "import liedyn.integrators.runge_kutta")
+p = pathlib.Path('tests/test_layers.py'); s = p.read_text()
+s = s.replace('"immutable", "model.description", "model.link_tree", "model.model",\n                   "model.validate"}}', '"immutable", "model.description", "model.link_tree",\n                   "model.model", "model.validate"}}')
+p.write_text(s)
+sub("tests/test_layers.py", '"import liedyn.errors", "import liedyn.robot_files",\n', '"import liedyn.errors",\n')
+sub("tests/test_layers.py", '''          "dynamics", "io", "robot_files", "integrators", "simulation", "rollouts", "interop", "analysis", "batch", "report", "cli")
+''', '''          "dynamics", "io", "robot_files", "integrators", "simulation", "rollouts", "interop", "analysis", "batch", "report",
+          "cli")
+''')
+p = pathlib.Path("src/liedyn/arrays.py"); s = p.read_text()
+i = s.index("__all___annotations = ["); j = s.index("]\n", i) + 2
+s = s[:i].rstrip() + "\n" + s[j:]
+p.write_text(s)
+sub("src/liedyn/arrays.py", '''__all__ = ["Array", "ArrayLike", "ComplexArray", "Integers", "Mask", "short"]
+''', '''__all__ = ["Actuated", "Array", "ArrayLike", "Base", "BaseFrame", "ComplexArray", "Controller", "Coriolis", "Criterion", "Frame",
+           "Integers", "Mask", "Matrices", "Method", "OnError", "Pfaffian", "Wrenches", "short"]
+''')
