@@ -369,6 +369,10 @@ class Timeline:
     def _sides(self, now: Start) -> np.ndarray:
         return sides(self.modes.problem, now, self._of_forces, self.controller)
 
+    def _number_of(self, event: Event) -> int:
+        """Among those with an expression; -1: it has none."""
+        return next((e for e, one in enumerate(self.watched) if one is event), -1)
+
     def _is_over(self, event: Event) -> bool:
         """For good, or in this phase."""
         return event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
@@ -384,7 +388,7 @@ class Timeline:
             moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
                                    event.place)
         closed = self.actions.take_closed()
-        e = next((e for e, one in enumerate(self.watched) if one is event), -1)
+        e = self._number_of(event)
         turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
         moment = self._settled(moment, now.t, (*staying, *closed), speed=np.abs(before.v).max(initial=0.0))
@@ -405,7 +409,7 @@ class Timeline:
     def _expression_after(self, event: Event, now: Start):
         """A function of a moment and a problem: the motion of the event's expression there; None where it has none. And whether
         the expression has exceeded its rounding since the event happened before."""
-        e = next((e for e, one in enumerate(self.watched) if one is event), -1)
+        e = self._number_of(event)
         if e < 0 or self.modes.problem.schedule.watch[e] < 0:
             return None, True
         return (lambda moment, problem: self._expression(int(problem.schedule.watch[e]), replace(now, q=moment.q, v=moment.v),
