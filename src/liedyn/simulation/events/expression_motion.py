@@ -39,7 +39,7 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
         signals = measured_at(problem.model, signals, q, v)
         if tau is not None:
             signals.measured[:model.nv] = tau
-    read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
+    read = sorted({word for word in words.tolist() if word & 255 in OF_STATE})
     values = {word: number_of_state(signals, word, q, v) for word in read}
     size = was = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
     for word, e in zip(read, np.eye(len(read)), strict=True):
