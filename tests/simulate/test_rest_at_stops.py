@@ -241,6 +241,27 @@ def test_a_speed_into_its_hard_stop_that_is_set_rebounds(run):
     assert result.q.min() == pytest.approx(0.5 - 0.05**2 / (2 * PUSH), abs=1e-4)
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.filterwarnings("ignore::liedyn.LiedynWarning")
+def test_a_run_that_begins_where_another_has_come_to_rest_stays_there(run, seed, method):
+    """Impacts that come to an end together leave hinges up to 4e-14 rad beyond their stops."""
+    rng = np.random.default_rng(seed)
+    ROBOTS["arm"], ends = arm(2, rng), {name: float(rng.uniform(0.1, 0.4)) for name in "ab"}
+    for one in ROBOTS["arm"]["joints"].values():
+        del one["limits"]
+        one["type"] = "continuous"
+    events = {name: impact(name, end, "falling", 0.5) for name, end in ends.items()}
+    scenario = {"gravity": [0, 0, 0], "joints": {name: {"torque": -float(rng.uniform(5, 20))} for name in ends}, "events": events,
+                "integrator": {"method": method}}
+    first = run("arm", duration=6.0, initial={"q": {name: end + float(rng.uniform(0, 0.3)) for name, end in ends.items()}},
+                **scenario)
+    if first.v[-1].any():
+        return                                                 # one of them is held off by the other
+    second = run("arm", duration=1.0, initial={"q": dict(zip("ab", map(float, first.q[-1]), strict=True))}, **scenario)
+    np.testing.assert_allclose(second.q[-1], first.q[-1], atol=1e-12)
+
+
 # stacks: sliders one upon another, in no order of mass ------------------------------------------------------------------
 def stack(tmp_path, masses, heights, restitutions, forces=(), hard=None, method="dopri5", duration=2.5, length=1.0, locks=None):
     """Of sliders on each other. hard: a restitution of hard stops at zero, instead of events. length: of the unit, in which

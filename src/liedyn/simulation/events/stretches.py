@@ -16,7 +16,6 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, Place
 from liedyn.immutable import Immutable
 from liedyn.integrators.evaluation import evaluated
@@ -34,7 +33,7 @@ from liedyn.integrators.problem import (
 )
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
-from liedyn.integrators.zero_crossings import comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
+from liedyn.integrators.zero_crossings import STARTS, comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
 from liedyn.io.scenarios.events import Event, Impact, Stop
 from liedyn.io.scenarios.scenario import Scenario
@@ -189,9 +188,9 @@ class Timeline:
             motion = self._expression(int(k), now, derivatives=False)
             bounds[e] = max(motion.bound, self._left_beyond(e, now))
             zero = abs(motion.value) <= bounds[e]
-            if now.signs is None and abs(motion.value) <= self._rounded_start:
+            if now.signs is None and abs(motion.value) <= STARTS * motion.bound:
                 motion = self._expression(int(k), now)
-                bounds[e] = max(motion.bound, self._rounded_start)
+                bounds[e] = STARTS * motion.bound
                 zero = zero_at_start(motion.value, motion.rate, motion.curvature, motion.bound, bounds[e])
             fired = fired and abs(motion.value - self._at_zero.get(e, np.inf)) <= motion.bound       # it has not jumped since
             was_armed = now.armed is None or now.armed[e]
@@ -219,11 +218,6 @@ class Timeline:
         if unknown or not any(isinstance(action, Impact) for action in event.actions):
             return otherwise
         return -event.direction or came
-
-    @property
-    def _rounded_start(self) -> float:
-        """What rounding may have left of an expression that was zero at the end of another run."""
-        return float(rounding_bound(scales_of(self.model).length))
 
     def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None, elapsed: float) -> Start:
         """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for

@@ -14,11 +14,10 @@ from liedyn.dynamics.calling.annotations import Array
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.rank import without_rounding
-from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide
-from liedyn.integrators.zero_crossings import comes_back, hidden, resolvable, rounding_bound, sign_after, zero_at_start
+from liedyn.integrators.zero_crossings import STARTS, comes_back, hidden, resolvable, sign_after, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes, read_events
 from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
@@ -390,8 +389,7 @@ class _MidStep:
         fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._motion_of_readings(k)
         rounding = np.maximum(self._rounding(k), self._left_beyond(who))
-        begins = 0.0 if self.handler.begun else rounding_bound(scales_of(self.runs.model).length)     # as `Timeline` does
-        bounds = np.maximum(rounding, begins)
+        bounds = rounding if self.handler.begun else STARTS * rounding          # as `Timeline` does
         fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
         zero = fired | zero_at_start(value, rate, curvature, rounding, bounds)
         bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
