@@ -249,8 +249,8 @@ def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond,
     ROBOTS["short"] = {"gravity": [0, 0, 0], "links": {"a": {"mass": 1, "com": [0.1, 0, 0], "inertia": [0.01, 0.01, 0.01]}},
                        "joints": {"a": {**slides("world", "a"), "type": "continuous" if turns else "prismatic"}}}
     q = 0.3 - (beyond if turns else 0.1 * beyond)              # in rad, or in m of a robot of 0.1 m
-    result = run("short", duration=1, initial={"q": {"a": q}}, joints={"a": {"torque": -1}}, events={"hit": impact("a", 0.3, "falling", 0.5)},
-                 integrator={"method": method})
+    result = run("short", duration=1, initial={"q": {"a": q}}, joints={"a": {"torque": -1}},
+                 events={"hit": impact("a", 0.3, "falling", 0.5)}, integrator={"method": method})
     assert abs(result.q[-1, 0] - 0.3) < 2e-12 and not result.events
 
 
