@@ -77,6 +77,38 @@ def test_two_roots_in_one_step_count(simulate, integrator, below):
     np.testing.assert_allclose([one.t for one in run.events], expected, rtol=0, atol=off)
 
 
+@pytest.mark.parametrize("step", [1e-3, 1e-2, 0.1])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("turn", [0.48, 0.5, 0.52])
+def test_a_way_that_turns_in_the_middle_of_a_step_is_found(simulate, step, share, turn):
+    """Three stages of rk4 read the same there: those at the beginning, in the middle and at the end."""
+    t = (4 + turn) * step
+    top = 9.81 * t**2 / 2
+    run = simulate(BALL, duration=10 * step, output_step=step, integrator={"method": "rk4", "step": step},
+                   initial={"v": {"z": 9.81 * t}},
+                   events={"near": {"when": "q(z)", "value": top - 9.81 * (share * step / 2)**2 / 2, "do": "record"}})
+    np.testing.assert_allclose([one.t for one in run.events], [t - share * step / 2, t + share * step / 2], atol=1e-9 * step)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "dop853", "Radau"])
+@pytest.mark.parametrize("other", [0.16, 0.24, 0.3, 0.9])
+@pytest.mark.parametrize("first, width", [(0.02, 0.1), (0.05, 0.01), (0.02, 0.02)])
+def test_a_dip_before_another_event_of_the_same_step_is_found(simulate, method, other, first, width):
+    """Another event in the first quarter of the step hid it. x = 10 (t - a) (t - b), y = t, steps of 0.01 s."""
+    slides = {"type": "prismatic", "parent": "world", "axis": [1, 0, 0]}
+    two = {"name": "two", "gravity": [0, 0, 0], "links": {name: {"mass": 1.0, "inertia": [1, 1, 1]} for name in "ab"},
+           "joints": {"x": {**slides, "child": "a"}, "y": {**slides, "child": "b"}}}
+    a = 0.5 + 0.01 * first
+    b = a + 0.01 * width
+    integrator = {"method": method, **({"step": 0.01} if method == "rk4" else {})}
+    run = simulate(two, duration=1.0, output_step=0.5, integrator=integrator, joints={"x": {"torque": 20}},
+                   initial={"q": {"x": 10 * a * b}, "v": {"x": -10 * (a + b), "y": 1.0}},
+                   events={"other": {"when": "q(y)", "value": 0.5 + 0.01 * other, "do": "record"},
+                           "dip": {"when": "q(x)", "do": "record"}})
+    assert [one.name for one in run.events] == ["dip", "dip", "other"]
+    np.testing.assert_allclose([one.t for one in run.events], [a, b, 0.5 + 0.01 * other], atol=1e-8)
+
+
 def test_a_step_whose_stages_alone_see_an_event_is_made_as_any_other(simulate):
     """rk4's second stage is beyond the top of the ball's way, the ball is not: of the states that are looked at then nothing
     stays."""

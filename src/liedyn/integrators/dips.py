@@ -10,22 +10,30 @@ _BENT = 0.5              # of how far readings are from a straight line: a lowes
 _SURE = 0.1              # of a reading: how much lower than it the next one may be, so that none is beyond
 _FAR = 2.0               # of the difference between the highest and the lowest
 _TRIES = 20              # on the way to a lowest reading
+_CLOSER = 20             # times that a part of a step is looked at in parts: the last is 1e-12 of the step
 
 
 def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np.ndarray], parts: int) -> float | None:
     """A share of a step at which a switch is beyond its side, as early as can be told; None: there is none. Looks at the ends of
-    so many parts of the step first.
+    so many parts of the step first; again at those of what is before the first that is beyond, where others may be for a while.
 
     excess_after(share) makes that share of the step and returns how far the worst switch is beyond; within(): readings of events
     there, positive on their sides.
     """
-    readings, beyond = [], False
-    for k in range(parts + 1):
-        beyond = excess_after(k / parts) > 0 and k > 0
-        readings.append(within())
-        if beyond:
+    end, beyond = 1.0, False
+    for _ in range(_CLOSER):
+        readings = []
+        for k in range(parts + 1):
+            now = excess_after(end * k / parts) > 0 and k > 0
+            readings.append(within())
+            if now:
+                break
+        beyond = beyond or now
+        shares = end * np.arange(len(readings)) / parts
+        end = float(shares[-1])
+        if len(readings) > parts:
             break
-    shares, readings = np.arange(len(readings)) / parts, np.array(readings)
+    readings = np.array(readings)
     near = sorted((*dip, e) for e in np.flatnonzero(~far(readings)) for dip in _dips(shares, readings[:, e]))
     for share, lowest, e in near:
         found = _lowest(excess_after, lambda e=e: within()[e], share, lowest, dict(zip(shares, readings[:, e], strict=True)))

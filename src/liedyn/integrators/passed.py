@@ -18,7 +18,7 @@ def passed_within(held, method, stages):
             held[i + SIDE] = np.floor(end) if held[i + LOOSE] > 1.0 else 1.0 if end >= 0.0 else -1.0
         elif side != side:
             passed = passed or end != 0.0
-        elif held[i + KIND] != EVENT or not far(side, read[0], read[last // 2], end):
+        elif held[i + KIND] != EVENT or not far(side, read[0], read[1], read[last // 2], end):
             low, high = end, end
             for r in range(last):
                 x = read[r]
@@ -34,9 +34,11 @@ def passed_within(held, method, stages):
 
 
 @primitive
-def far(side, x, y, z):
-    """Whether an event that reads x, y, z at three times of a step is so far that the other stages need not be looked at."""
-    low, high = y if y < x else x, x if y < x else y
+def far(side, w, x, y, z):
+    """Whether an event that reads w, x, y, z at four stages of a step is so far that the others need not be looked at. Three are
+    not enough: those of rk4 at the beginning, in the middle and at the end are equal where a way turns in the middle."""
+    low, high = x if x < w else w, w if x < w else x
+    low, high = y if y < low else low, y if y > high else high
     low, high = z if z < low else low, z if z > high else high
     return (low if side > 0.0 else -high) > _FAR * (high - low)
 
