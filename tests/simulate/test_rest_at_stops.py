@@ -254,6 +254,15 @@ def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond,
     assert abs(result.q[-1, 0] - 0.3) < 2e-12 and not result.events
 
 
+def test_a_start_at_rest_at_a_stop_without_a_direction_is_told(run):
+    """Nothing tells on which side the coordinate is."""
+    event = {"hit": {"when": "q(z)", "do": {"impact": {"joint": "z", "restitution": 0.5}}}}
+    with pytest.warns(ld.LiedynWarning, match="event hit: the run begins at rest at its value, and it has no direction"):
+        result = run("two", duration=1, events=event)
+    assert result.q[-1, 1] == pytest.approx(-5.0)
+    assert not run("two", duration=1, events=event, initial={"v": {"z": 1.0}}).notes
+
+
 def test_what_accelerates_as_prescribed_cannot_rest(run):
     """It rebounded to an end, and fell through."""
     with pytest.raises(ld.ComputationError, match=r"event hit at t = 0\.59.* acceleration of z is prescribed"):

@@ -241,11 +241,21 @@ class Timeline:
 
     def _pressed(self, now: Start) -> list[Event]:
         """Events with impacts whose expressions are zero at the beginning and go the way that they wait for."""
-        start = self._with_signs(replace(now, signs=None))
-        return [] if start.signs is None else [
-            event for event, sign, armed, k in zip(self.watched, start.signs, start.armed, self.modes.problem.schedule.watch,
-                                                   strict=False)
-            if k >= 0 and not armed and event.direction == sign and any(isinstance(x, Impact) for x in event.actions)]
+        start, found = self._with_signs(replace(now, signs=None)), []
+        for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
+            if k < 0 or start.armed[e] or not any(isinstance(action, Impact) for action in event.actions):
+                continue
+            if event.direction and event.direction == start.signs[e]:
+                found.append(event)
+            elif not event.direction and self._rests_at(int(k), now):
+                self.modes.notes[f"{event.name} begins"] = (
+                    f"event {event.name}: the run begins at rest at its value, and it has no direction, so that nothing tells on "
+                    "which side it is: it leaves without an impact (with direction: falling or rising it rests there)")
+        return found
+
+    def _rests_at(self, k: int, now: Start) -> bool:
+        motion = self._expression(k, now)
+        return bool(motion.curvature and hidden(motion.rate, motion.curvature, motion.bound))
 
     def _expression(self, k: int, now: Start, derivatives: bool = True, problem: Problem | None = None) -> ExpressionMotion:
         problem, run = problem or self.modes.problem, None
