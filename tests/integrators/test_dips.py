@@ -34,7 +34,7 @@ def test_a_shallow_dip_anywhere_in_a_step_is_found(depth, worst):
         step = Step(y)
         found = step.beyond()
         assert found is not None and y(found) < 0.0
-        assert worst("looks for a dip", step.looks) < 20
+        assert worst("looks for a dip", step.looks) < 25            # those near its ends are looked at again in parts
         up = Step(lambda x, y=y, depth=depth: y(x) + 2 * depth)
         assert up.beyond() is None                            # as far on this side
 

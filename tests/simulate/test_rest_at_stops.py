@@ -242,7 +242,7 @@ def test_a_speed_into_its_hard_stop_that_is_set_rebounds(run):
 
 
 @METHODS
-@pytest.mark.parametrize("beyond", [1e-14, -1e-14, 1e-13, 1e-12])
+@pytest.mark.parametrize("beyond", [1e-14, -1e-14, 3e-14, 1e-13])
 @pytest.mark.parametrize("turns", [False, True])
 def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond, turns, method):
     """Impacts that come to an end together leave hinges some roundings beyond their stops, whatever the robot's size."""
@@ -251,7 +251,7 @@ def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond,
     q = 0.3 - (beyond if turns else 0.1 * beyond)              # in rad, or in m of a robot of 0.1 m
     result = run("short", duration=1, initial={"q": {"a": q}}, joints={"a": {"torque": -1}},
                  events={"hit": impact("a", 0.3, "falling", 0.5)}, integrator={"method": method})
-    assert abs(result.q[-1, 0] - 0.3) < 2e-12 and not result.events
+    assert abs(result.q[-1, 0] - 0.3) < 2e-13 and not result.events
 
 
 def test_a_start_at_rest_at_a_stop_without_a_direction_is_told(run):
@@ -260,7 +260,7 @@ def test_a_start_at_rest_at_a_stop_without_a_direction_is_told(run):
     with pytest.warns(ld.LiedynWarning, match="event hit: the run begins at rest at its value, and it has no direction"):
         result = run("two", duration=1, events=event)
     assert result.q[-1, 1] == pytest.approx(-5.0)
-    assert not run("two", duration=1, events=event, initial={"v": {"z": 1.0}}).notes
+    assert not any("has no direction" in note for note in run("two", duration=1, events=event, initial={"v": {"z": 1.0}}).notes)
 
 
 def test_what_accelerates_as_prescribed_cannot_rest(run):

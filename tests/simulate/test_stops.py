@@ -139,7 +139,7 @@ def test_stops_are_no_part_of_what_motors_give(simulate):
     motor = run.tau - run.stops
     assert np.abs(motor[:, 1]).max() == pytest.approx(2.0, rel=1e-12) and np.abs(run.stops[:, 1]).max() > 50
     assert not any("effort" in note for note in run.notes)
-    assert run.scenario.integrator.method == "rodas5p" and "stops" in run.notes[0]
+    assert run.scenario.integrator.method == "rodas5p" and "the stop of" in run.notes[0]
 
 
 @pytest.mark.parametrize("limits, text", [

@@ -10,7 +10,7 @@ import numpy as np
 
 # epsilons of the terms of an expression: what rounding may make of its value. A chain of transforms of 30 links stays below half
 ROUNDING = 64.0
-STARTS = 64.0            # bounds: what may be left of zero at the end of another run, which is where a run begins
+STARTS = 8.0             # bounds: what may be left of zero at the end of another run, which is where a run begins
 _CLEAR = 4.0             # bounds: flights that are higher are seen above their rounding by halving the time until their end
 _SPACINGS = 64.0         # of the duration of a run: a flight that is no longer cannot be told from none
 

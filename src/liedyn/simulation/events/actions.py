@@ -234,10 +234,11 @@ class Actions:
         if place < 0:
             raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: a coordinate of a "
                                    "ball or free joint cannot rest at a stop (stop the run or go to another phase)")
-        if self.modes.problem.prescribed[k]:
+        a = evaluated(self._supported(moment, t), t, moment.q, v).a[k]
+        if self.modes.problem.prescribed[k] and a:
             raise ComputationError(f"the impacts of {name} come to an end here, and nothing would hold it: the acceleration of "
                                    f"{name} is prescribed (stop the run or go to another phase)")
-        side = came or float(np.sign(evaluated(self._supported(moment, t), t, moment.q, v).a[k])) or 1.0
+        side = came or float(np.sign(a)) or 1.0
         self.closed.append(JointStop(name, k, place, int(side), float(moment.q[place]), True))
         return replace(moment, v=v)
 
