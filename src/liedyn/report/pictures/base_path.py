@@ -77,6 +77,8 @@ def turned(quaternion: np.ndarray) -> np.ndarray:
     singular poses as roll, pitch and yaw have."""
     from scipy.spatial.transform import Rotation
 
+    if len(quaternion) < 2:                                    # SciPy 1.11 has no product of no rotations
+        return np.zeros((len(quaternion), 3))
     turn = Rotation.from_quat(quaternion)
     steps = (turn[1:] * turn[:-1].inv()).as_rotvec()
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
