@@ -128,3 +128,7 @@ class Event:
     once: bool = False
     touch: TouchEvent | None = None
     place: Place = field(default=Place(), compare=False)
+
+    @property
+    def has_impact(self) -> bool:
+        return any(isinstance(action, Impact) for action in self.actions)

@@ -201,9 +201,9 @@ class Timeline:
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), now)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
-                unknown = -carried[e] if passed else np.nan    # of forces, whose rates are not known
-                unknown = self._side_of_rest(e, carried[e], np.isnan(motion.rate), unknown)
-                signs[e], armed[e] = unknown if np.isnan(motion.rate) or sign == 0.0 else sign, False
+                if np.isnan(motion.rate) or sign == 0.0:       # of forces, whose rates are not known; or it stays at zero
+                    sign = self._side_of_rest(e, carried[e], np.isnan(motion.rate), -carried[e] if passed else np.nan)
+                signs[e], armed[e] = sign, False
             else:
                 armed[e] = was_armed                           # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
@@ -215,7 +215,7 @@ class Timeline:
     def _side_of_rest(self, e: int, came: float, unknown: bool, otherwise: float) -> float:
         """The side of an expression that stays at zero: of an impact, that from which it comes. unknown: its motion is."""
         event = self.watched[e]
-        if unknown or not any(isinstance(action, Impact) for action in event.actions):
+        if unknown or not event.has_impact:
             return otherwise
         return -event.direction or came
 
@@ -243,14 +243,14 @@ class Timeline:
         """Events with impacts whose expressions are zero at the beginning and go the way that they wait for."""
         start, found = self._with_signs(replace(now, signs=None)), []
         for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
-            if k < 0 or start.armed[e] or not any(isinstance(action, Impact) for action in event.actions):
+            if k < 0 or start.armed[e] or not event.has_impact:
                 continue
             if event.direction and event.direction == start.signs[e]:
                 found.append(event)
             elif not event.direction and self._rests_at(int(k), now):
                 self.modes.notes[f"{event.name} begins"] = (
-                    f"event {event.name}: the run begins at rest at its value, and it has no direction, so that nothing tells on "
-                    "which side it is: it leaves without an impact (with direction: falling or rising it rests there)")
+                    f"event {event.name}: its expression starts at its value at rest, and it has no direction. Its side is "
+                    "unknown, so the coordinate leaves without an impact (give direction: falling or rising to let it rest)")
         return found
 
     def _rests_at(self, k: int, now: Start) -> bool:
@@ -359,7 +359,7 @@ class Timeline:
         impact elsewhere may drive a body into its stop again, and a body may be released where it lies."""
         found = {}
         for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
-            if k < 0 or self._is_over(event) or not any(isinstance(action, Impact) for action in event.actions):
+            if k < 0 or self._is_over(event) or not event.has_impact:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
             if abs(motion.value) > max(motion.bound, 2.0 * abs(self._at_zero.get(e, 0.0)), self._left_beyond(e, now)):

@@ -283,7 +283,7 @@ class _MidStep:
         self.near = np.zeros((len(who), len(self.events.watched)))           # what counts as zero while events happen at one time
         self.directions = np.array(self.events.directions)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
-        self.impacts = np.array([any(isinstance(x, Impact) for x in event.actions) for event in self.events.watched], dtype=bool)
+        self.impacts = np.array([event.has_impact for event in self.events.watched], dtype=bool)
 
     @property
     def sides(self) -> np.ndarray:
