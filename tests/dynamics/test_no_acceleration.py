@@ -34,6 +34,7 @@ SINGULAR = "the rank of the constraints is 1 there, and 2 near it"
 @pytest.mark.parametrize("compute", [
     lambda model, q, z: [ld.constrained_forward_dynamics(model, q, z, z) for _ in range(3)],          # the later ones are quicker
     lambda model, q, z: ld.constrained_forward_dynamics(model, [q, q + AWAY], z, z),
+    lambda model, q, z: ld.constrained_inverse_dynamics(model, q, z, z, model.v_names, criterion="least_torque"),
     lambda model, q, z: ld.linearize(model, q, z, z), lambda model, q, z: ld.find_equilibrium(model, q),
     lambda model, q, z: ld.rollout(model, [q + AWAY, q], z, dt=1e-3, steps=2)])
 def test_numbers_of_a_singular_configuration_are_a_warning(flat, compute):
@@ -53,6 +54,7 @@ def test_redundant_constraints_are_no_warning(robot):
     q, z = ld.assemble(model).q, np.zeros(model.nv)
     for _ in range(3):
         ld.constrained_forward_dynamics(model, q, z, z)
+        ld.constrained_inverse_dynamics(model, q, z, z, model.v_names[:1])
     ld.constrained_forward_dynamics(model, [q, q], z, z)
     ld.rollout(model, q, z, dt=1e-3, steps=2)
 

@@ -12,7 +12,8 @@ from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, require_constraints
-from liedyn.dynamics.loops.rank import column_scale, row_scale, row_sizes, significant, size_of_rates
+from liedyn.dynamics.loops.mobility import warn_of_singular
+from liedyn.dynamics.loops.rank import column_scale, rank_of, row_scale, row_sizes, significant, size_of_rates
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
@@ -119,6 +120,8 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     A, gamma, a, tau_r, tau_p, w, b, q = (_rows(lead, x, own) for x, own in (
         (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
     _refuse_motion(model, A, gamma, a)
+    if len(q):
+        warn_of_singular(model, q, rank_of(model, A))
     tau, multipliers, case = _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w)
     case = case.reshape(lead)
     return ConstrainedInverse(tau.reshape(*lead, model.nv), multipliers.reshape(*lead, model.nc), case if lead else str(case))
