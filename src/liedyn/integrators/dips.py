@@ -10,7 +10,7 @@ _BENT = 0.5              # of how far readings are from a straight line: a lowes
 _SURE = 0.1              # of a reading: how much lower than it the next one may be, so that none is beyond
 _FAR = 2.0               # of the difference between the highest and the lowest
 _TRIES = 20              # on the way to a lowest reading
-_CLOSER = 20             # times that a part of a step is looked at in parts: the last is 2^-20 of the step with two looks, 4^-20 with four
+_CLOSER = 20             # rounds: 2^-20 of the step at last with two looks a round, 4^-20 with four
 
 
 def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np.ndarray], parts: int) -> float | None:
