@@ -119,3 +119,25 @@ def test_the_verdict_follows_from_the_noise(pendulum, pair, cause, seed):
     notes = dynamics_along(pendulum, ld.trajectory_of(pendulum, T, q), "inverse", smooth="auto").notes
     verdict = [note for note in notes if "NOT RELIABLE" in note]
     assert not verdict if cause is None else cause in verdict[0], notes
+
+
+@pytest.mark.parametrize("given_v", [False, True])
+def test_noise_of_positions_is_part_of_the_estimated_error(pendulum, given_v):
+    """Of a motion so slow that torques follow from positions: these are smoothed, too, and what is left of their noise counts."""
+    t = np.arange(1000) * STEP
+    q, v, a = (np.stack([0.5 * 0.6**k * np.sin(0.6 * t + k * np.pi / 2), 0.3 * 0.9**k * np.cos(0.9 * t + k * np.pi / 2)], axis=1)
+               for k in range(3))
+    noisy = q + 0.01 * np.random.default_rng(0).standard_normal(q.shape)
+    tau, ends = ld.inverse_dynamics(pendulum, q, v, a), 16 if given_v else 250
+    inner = slice(ends, -ends)
+    found = dynamics_along(pendulum, ld.trajectory_of(pendulum, t, noisy, v if given_v else None), "inverse", smooth="auto")
+    columns = {name: x for name, _, x in found.columns}
+    off = [relative(columns[f"tau.{name}"][inner], true[inner]) for name, true in zip(pendulum.v_names, tau.T, strict=True)]
+    assert max(off) < (0.1 if given_v else 0.02)                 # positions are as in the file if v is given
+    note = next(note for note in found.notes if "estimated error" in note)
+    told = float(note.split("tau ")[1].split("%")[0]) / 100
+    assert max(off) / 2 < told < 8 * max(off)
+
+
+def relative(x, true) -> float:
+    return float(np.sqrt(np.mean((x - true)**2) / np.mean(true**2)))

@@ -20,6 +20,7 @@ from liedyn.analyse.along.manifold_spline import (
     one_sided,
     sizes_to_judge_by,
     spline_derivatives,
+    with_noise,
 )
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model
@@ -55,16 +56,21 @@ class Chain:
         """What a spline is laid through in order to derive what comes after entry k."""
         return continued(self.model, self.arrays[k]) if self.names[k] == "q" else self.arrays[k]
 
-    def filled(self, t: np.ndarray, fit: Fit, *, smoothed: bool = False) -> list[np.ndarray]:
-        """All entries, (N, n) each. smoothed: what others are derived from is read off their spline, too."""
-        out = list(self.arrays)
+    def filled(self, t: np.ndarray, fit: Fit) -> list[np.ndarray]:
+        """All entries, (N, n) each; what others are derived from is read off its spline where that smooths. Noise of a fit is in
+        all that the file has."""
+        out = [x if x is None or not fit.noisy else self._with_noise(t, k) for k, x in enumerate(self.arrays)]
         for given, last in self.gaps():
-            found = spline_derivatives(t, self.samples(given), last - given, fit.of(self.names[given]))
-            rates = body_velocities(self.model, found) if self.names[given] == "q" else found[:, 1:]
-            out[given + 1:last + 1] = rates.swapaxes(0, 1)
-            if smoothed:
-                out[given] = of_unit_norm(self.model, found[:, 0]) if self.names[given] == "q" else found[:, 0]
+            own, of_motion = fit.of(self.names[given]), self.names[given] == "q"
+            found = spline_derivatives(t, self.samples(given), last - given, own)
+            out[given + 1:last + 1] = (body_velocities(self.model, found) if of_motion else found[:, 1:]).swapaxes(0, 1)
+            along = of_unit_norm(self.model, found[:, 0]) if of_motion else found[:, 0]
+            out[given] = along if own.noisy else np.where(np.equal(own.samples, 1), self.arrays[given], along)
         return out
+
+    def _with_noise(self, t: np.ndarray, k: int) -> np.ndarray:
+        x = with_noise(t, self.samples(k), seed=k)
+        return of_unit_norm(self.model, x) if self.names[k] == "q" else x
 
     def doubt(self, t: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of the last entry of each gap, (n,) estimated error and size."""

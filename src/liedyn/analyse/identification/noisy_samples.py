@@ -65,7 +65,7 @@ class NoisySamples:
             samples = [x if x is None else x + e for x, e in zip(samples, more, strict=True)]
         samples[0] = of_unit_norm(self.model, samples[0])
         chain = Chain(self.model, list(_KINDS), samples, self.model.v_units)
-        return tuple(x[self.inner] for x in chain.filled(self.t, Fit(self.rows, raised), smoothed=True))
+        return tuple(x[self.inner] for x in chain.filled(self.t, Fit(self.rows, raised)))
 
     def draw(self, rng) -> list[np.ndarray | None]:
         return [None if x is None else s * rng.standard_normal(x.shape) for x, s in zip(self._samples(), self.noise, strict=True)]
