@@ -46,6 +46,29 @@ def test_a_function_and_rows_are_held_between_samples(model):
     assert np.abs(rolled.q[::50] - by_rows.q[::50]).max() < 1e-10
 
 
+@pytest.mark.parametrize("name", ["elbow", "el*"])
+def test_torques_do_nothing_to_prescribed_joints(model, name):
+    """However they are given; a constant array once freed the joint."""
+    joints = {name: {"prescribe": {"position": "sin(t)"}}}
+    given = {"array": ([1.0, 1.0], None), "rows": (np.ones((50, 2)), 100), "function": (lambda t, q, v: [1.0, 1.0], 100),
+             "dict": ({"shoulder": 1.0}, None)}
+    runs = {way: ld.simulate(model, duration=0.5, tau=tau, rate=rate, joints=joints, method="rk4")
+            for way, (tau, rate) in given.items()}
+    for run in runs.values():
+        assert run.q[-1] == pytest.approx(runs["dict"].q[-1], abs=1e-9) and run.q[-1, 1] == pytest.approx(np.sin(0.5), abs=1e-12)
+    with pytest.raises(ld.UsageError, match="joint elbow is prescribed in `joints`, and tau gives a torque, too"):
+        ld.simulate(model, duration=0.5, tau={"elbow": 1.0}, joints=joints)
+
+
+@pytest.mark.parametrize("tau", [[0.0, 1.0], {"elbow": 1.0}])
+def test_a_torque_is_given_once(model, tau):
+    joints = {"elbow": {"torque": 2.0}}
+    with pytest.raises(ld.UsageError, match="joint elbow has a torque in `joints`, and tau gives a torque, too"):
+        ld.simulate(model, duration=0.5, tau=tau, joints=joints)
+    run = ld.simulate(model, duration=0.5, tau=[1.0, 0.0], joints=joints, method="rk4")
+    assert np.array_equal(run.tau[-1], [1.0, 2.0])
+
+
 def test_a_free_base_and_ball_joints_start_where_q0_says():
     model = ld.load("robots/quadruped.yaml")
     q = ld.random_configuration(model, np.random.default_rng(0))

@@ -15,6 +15,7 @@ from liedyn.io.scenarios.scenario_keys import SCENARIO
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.public_calls import refuse_names
+from liedyn.simulation.names import matching
 from liedyn.simulation.run import Result, Silent, simulate_file
 
 Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
@@ -37,8 +38,10 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         Initial state; default: neutral and at rest, or as `scenario` says.
     tau : array, dict or callable, optional
         Joint forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`; the last one to the end. A dict by
-        joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario. A function ``tau(t, q, v)``,
-        called `rate` times a second: it returns (nv,) or a dict by joint, which is held until the next call.
+        joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
+        prescribes or gives a torque. A function ``tau(t, q, v)``,
+        called `rate` times a second: it returns (nv,) or a dict by joint, which is held until the next call. Rows and functions
+        add to torques of `joints`. Arrays and functions do nothing to prescribed joints.
     rate : float
         [1/s] of rows or calls of `tau`.
     method : str, optional
@@ -117,12 +120,34 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
         if not len(rows):
             raise ShapeError(f"tau has no rows; found {rows.shape}")
         return given | {"sampling": {"rate": rate}}, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
+    rules = given.get("joints")
     if not isinstance(tau, Mapping):
-        tau = _by_joint(model, tau, "tau", "v")
+        tau = _of_free_joints(model, _by_joint(model, tau, "tau", "v"), rules)
     unknown = [name for name in tau if name not in model.joint_names]
     if unknown:
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
+    for name in tau:
+        if (rule := _rule_of(name, rules, model)) is not None:
+            what = "is prescribed" if "prescribe" in rule else "has a torque"
+            raise UsageError(f"joint {name} {what} in `joints`, and tau gives a torque, too: give one of them")
     return given | {"joints": _merged(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
+
+
+def _of_free_joints(model, tau: dict, rules) -> dict:
+    """Torques without those of prescribed joints, which are ignored, and without zeros beside what `joints` gives."""
+    def acts(name: str, value) -> bool:
+        rule = _rule_of(name, rules, model)
+        return rule is None or ("prescribe" not in rule and np.any(value))
+    return {name: value for name, value in tau.items() if acts(name, value)}
+
+
+def _rule_of(name: str, rules, model) -> Mapping | None:
+    """What `joints` says of a joint, by its name or a pattern."""
+    if not isinstance(rules, Mapping):
+        return None
+    own = [rules[name]] if name in rules else [
+        rule for pattern, rule in rules.items() if isinstance(pattern, str) and name in matching(pattern, model.joint_names)]
+    return next((rule for rule in own if isinstance(rule, Mapping)), None)
 
 
 def _merged(given: dict, key: str, more: dict):
