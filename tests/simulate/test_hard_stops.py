@@ -261,3 +261,45 @@ def test_states_beyond_a_hard_stop_are_refused_by_name(simulate):
         simulate(BALL, initial={"q": {"z": -0.1}}, limits="hard")
     assert simulate(BALL, initial={"q": {"z": 0.0}, "v": {"z": -1.0}}, limits={"mode": "hard", "restitution": 0.5},
                     duration=0.05).v[0, 0] == 0.5
+
+
+@pytest.mark.parametrize("restitution", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("start", [(-1.0, 0.2), (-1.0, 0.9), (0.2, -1.0)])
+def test_what_leaves_its_stop_is_driven_back_in_turn(simulate, start, restitution):
+    """A body on the floor and one upon it: which of them strikes is a matter of one contact at a time."""
+    masses, floor = np.array([1.0, 2.0]), {"limits": {"lower": 0, "upper": 9}, "type": "prismatic", "axis": [0, 0, 1]}
+    stack = {"name": "stack", "links": {name: {"mass": mass} for name, mass in zip("ab", masses.tolist(), strict=True)},
+             "joints": {"a": {"parent": "world", "child": "a", **floor}, "b": {"parent": "a", "child": "b", **floor}}}
+    run = simulate(stack, duration=1e-3, gravity=[0, 0, 0], limits={"mode": "hard", "restitution": restitution},
+                   initial={"v": dict(zip("ab", start, strict=True))})
+    below, above = start[0], sum(start)                        # velocities in the world
+    for _ in range(100):
+        if below < 0.0:
+            assert above >= below
+            below *= -restitution
+        elif above < below:
+            impulse = (1.0 + restitution) * (below - above) / sum(1.0 / masses)
+            below, above = below - impulse / masses[0], above + impulse / masses[1]
+        else:
+            break
+    assert run.v[-1] == pytest.approx([below, above - below], abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+def test_an_impact_at_the_time_of_another_event_is_listed_as_impact(simulate, method):
+    """Of a ball that reaches the floor each 0.2 s from 0.1 s on, beside a record each 0.1 s."""
+    run = simulate(BALL, duration=1.95, gravity=[0, 0, -10], initial={"q": {"z": 0.05}}, integrator={"method": method},
+                   limits={"mode": "hard", "restitution": 1}, events={"a": {"every": 0.1, "do": "record"}})
+    assert times(run, "limit of z") == pytest.approx(0.1 + 0.2 * np.arange(10), abs=1e-9)
+    assert times(run, "a") == pytest.approx(0.1 * np.arange(1, 20), abs=1e-12)
+    assert not any(event.dv.any() or event.impulse.any() for event in run.events if event.name == "a")
+
+
+def test_what_an_event_makes_strike_is_listed_after_it(simulate):
+    run = simulate(BALL, duration=0.2, gravity=[0, 0, -10], initial={"q": {"z": 0.5}},
+                   limits={"mode": "hard", "restitution": 0.5},
+                   events={"a": {"at": 0.1, "do": {"set": {"q": {"z": 0}, "v": {"z": -3}}}}})
+    moved, struck = run.events
+    assert (moved.name, struck.name, moved.t, struck.t) == ("a", "limit of z", 0.1, 0.1)
+    figures = [*moved.dv, *moved.impulse, moved.lost, moved.change, *struck.dv, *struck.impulse, struck.lost, struck.change]
+    assert figures == pytest.approx([-2.0, 0.0, 0.0, 4.0 - 4.5, 4.5, 4.5, 3.375, -3.375])

@@ -69,6 +69,15 @@ def test_a_torque_is_given_once(model, tau):
     assert np.array_equal(run.tau[-1], [1.0, 2.0])
 
 
+def test_rows_sample_the_laws_besides_and_say_so(model):
+    laws, rows = {"elbow": {"torque": {"pd": {"kp": 20, "kd": 2, "target": 0.5}}}}, np.tile([1.0, 0.0], (30, 1))
+    with pytest.warns(ld.LiedynWarning, match="laws in `joints` and `control` are sampled at the rate of the rows"):
+        run = ld.simulate(model, duration=0.5, tau=rows, rate=10, joints=laws, method="rk4")
+    assert run.q[-1] == pytest.approx(scenario(joints={**laws, "shoulder": {"torque": 1}}, sampling={"rate": 10}).q[-1], abs=1e-9)
+    with pytest.raises(ld.UsageError, match="`sampling` gives a rate or a period, and so does the argument rate"):
+        ld.simulate(model, duration=0.5, tau=rows, rate=10, sampling={"period": 0.1})
+
+
 def test_a_free_base_and_ball_joints_start_where_q0_says():
     model = ld.load("robots/quadruped.yaml")
     q = ld.random_configuration(model, np.random.default_rng(0))

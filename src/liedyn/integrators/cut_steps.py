@@ -17,6 +17,7 @@ class CutSteps:
         self.method, self.state, self.stages, self.record, self.work = method, run.state, run.stages, run.record, run.work
         self.step, self.last = float(method.control[0]), float(run.record.t[-1])
         self.fired: tuple[int, ...] = ()
+        self.jumped: tuple[int, ...] = ()                      # of these, whose expressions jump here
         self._begin()
 
     def go_on(self, code: int) -> int:
@@ -37,19 +38,22 @@ class CutSteps:
             if share is None:
                 self.switches.settle_free()
             else:
-                self.switches.change(t + share * h, h, self._look)
+                if self._jump(self.switches.change(t + share * h, h, self._look)):
+                    return EVENT
             self._limit()
             if clock[0] != clock[4]:
                 return RUNNING
         if clock[0] < self.last:
             if self.torques is not None:
                 self.torques.act(self.state)
-                self._look()
-                self.fired = self.switches.fired()             # events that read forces, which jump here
-                if self.fired:
-                    return EVENT
             self._begin()
+            if self._jump(self.switches.fired()):              # signals and torques jump here
+                return EVENT
         return RUNNING
+
+    def _jump(self, fired: tuple[int, ...]) -> bool:
+        self.fired = self.jumped = fired
+        return bool(fired)
 
     def _begin(self) -> None:
         self.switches.begin(self._glance)

@@ -220,6 +220,7 @@ class Start:
 
     signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
                            known), whether reaching zero counts, and their rounding; see `zero_crossings`. None: not known
+    jumped                 of those that have just been, whose expressions have jumped over zero: they are not near it
     """
 
     t: float
@@ -232,6 +233,7 @@ class Start:
     signs: np.ndarray | None = None
     armed: np.ndarray | None = None
     bounds: np.ndarray | None = None
+    jumped: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

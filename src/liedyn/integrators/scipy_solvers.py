@@ -49,7 +49,7 @@ def solve_by_scipy(problem, start, times, options, progress, controller=None, ke
                             loop_figures(run.ties), (*run.switches.notes.values(), *warned))
     record = kept_rows(run.record, int(run.state.count[0]))
     end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
-                0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)))
+                0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jumped)
     return Stretch(record, statistics, end)
 
 
@@ -67,7 +67,7 @@ class _Run(Underway):
         self.model, self.options = problem.model, options
         ours = options.method in ROSENBROCK
         self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
-        self.fired, self.last = (), float(times[-1])
+        self.fired, self.jumped, self.last = (), (), float(times[-1])
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
@@ -87,8 +87,8 @@ class _Run(Underway):
         self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
-            if self.saved is None:
-                self.begin_switches(wall)
+            if self.saved is None and self.begin_switches(wall):
+                return
             while self.state.clock[0] < wall and not self.fired:
                 h = self.until_far(wall, h, progress)
             if self.fired:
@@ -105,23 +105,10 @@ class _Run(Underway):
         while self.torques and self.state.clock[0] < self.last:
             if self.saved is None:
                 self.torques.act(self.state)
-                if self.jumped():
-                    return
             yield min(self.torques.wall, end)
         if self.torques is None:
             yield from (wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last)
             yield end
-
-    def jumped(self) -> bool:
-        """Whether events that read forces are passed by a new torque of the controller."""
-        now, y = float(self.state.clock[0]), self.state.y
-        if len(self.switches):
-            self.ceiling = now
-            self.rates(now, y)
-            self.fired = self.switches.fired()
-        if self.fired:
-            self.keep_event(now, y, now)
-        return bool(self.fired)
 
     def until_far(self, wall: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
@@ -185,7 +172,8 @@ class _Run(Underway):
         state.q[:], state.clock[0] = self.work.q, t
         state.y[:] = np.r_[np.zeros(self.model.nv), self.work.v, y[2 * self.model.nv:]]
 
-    def begin_switches(self, wall: float) -> None:
+    def begin_switches(self, wall: float) -> bool:
+        """Whether events have jumped over zero here, with a signal or a torque of the controller."""
         t = float(self.state.clock[0])
 
         def glance(share):
@@ -194,8 +182,17 @@ class _Run(Underway):
                 y = y + h * self.rates(t + 0.5 * h, y + 0.5 * h * self.rates(t, y))
             self.rates(t + h, y)
 
-        if len(self.switches) and t < wall:
-            self.switches.begin(glance)
+        if not len(self.switches) or not t < wall:
+            return False
+        self.switches.begin(glance)
+        return self.jump(self.switches.fired(), t, t)
+
+    def jump(self, fired: tuple[int, ...], t: float, now: float) -> bool:
+        """Whether there are such events, which end the run at t; their row is evaluated at `now`."""
+        if fired:
+            self.fired = self.jumped = fired
+            self.keep_event(t, self.state.y, now)
+        return bool(fired)
 
     def cut(self, solver, dense) -> bool:
         """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:
@@ -220,10 +217,11 @@ class _Run(Underway):
         self.move_to(now, y)
         switches.reading[:] = reading
         self.fired = switches.fired()
+        before = min(now, self.ceiling, self.before_last)
         if self.fired:
-            self.keep_event(now, self.state.y, min(now, self.ceiling, self.before_last))
-            return True
-        switches.change(now, step, lambda: self.rates(now, self.state.y))
+            self.keep_event(now, self.state.y, before)
+        else:
+            self.jump(switches.change(now, step, lambda: self.rates(now, self.state.y)), now, before)
         return True
 
     def shorter(self, solver) -> float:

@@ -98,13 +98,16 @@ class Switches:
         guards = ~free
         self.bound[guards] = rounding_bound(self.problem.guards)[self.event[guards] - len(self.problem.directions)]
         near = guards & (self.inside * here <= self.bound)
-        even = free & np.isnan(known) & ((here == 0) | (self.floor & (here == side)))
+        zero = np.abs(here) <= np.where(self.event >= 0, self.bound, 0.0)
+        even = free & np.isnan(known) & (zero | (self.floor & (here == side)))
         if even.any() or near.any():
             glance(_GLANCE)
             side[even] = _side(self.reading, self.floor)[even]
         comes = (self.inside * here > 0.0) & (self.inside * (self.reading - here) < 0.0)
         self.armed[guards] = (~near | comes)[guards]           # what leaves a stop passes it beyond rounding only
+        self.armed[even & (self.event >= 0)] = False           # as does what leaves the ground
         self._hold(np.where(free, np.where(np.isnan(known), side, known), self.inside))
+        self.reading[:] = here
 
     def _known_events(self) -> np.ndarray:
         """Sides of events at the beginning of a segment, or before a break of it; NaN: not known, and of other switches."""
@@ -168,17 +171,19 @@ class Switches:
         return tuple(sorted(int(e) for e, way in zip(self.event[passed], -self.side[passed], strict=True)
                             if directions[e] in (0, way)))
 
-    def change(self, t: float, step: float, look) -> None:
+    def change(self, t: float, step: float, look) -> tuple[int, ...]:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
-        The readings are those at the cut; look() renews them."""
+        The readings are those at the cut; look() renews them. Returns events that have jumped with them, as `fired`: it ends
+        there."""
         for _ in range(len(self)):
-            passed = self._passed()
-            if not passed.any():
-                break
+            passed, fired = self._passed(), self.fired()
+            if fired or not passed.any():
+                return fired
             self._cross(passed)
             for i in np.flatnonzero(passed & (self.event < 0)):
                 self._note_cut(i, t, step)
             look()
+        return self.fired()
 
     def _cross(self, passed: np.ndarray) -> None:
         """To the other side. An event that nobody waited for there is disarmed: its reading is zero but for rounding."""

@@ -41,7 +41,8 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
         prescribes or gives a torque. A function ``tau(t, q, v)``,
         called `rate` times a second: it returns (nv,) or a dict by joint, which is held until the next call. Rows and functions
-        add to torques of `joints`. Arrays and functions do nothing to prescribed joints.
+        add to torques of `joints`, whose laws (`pd`, `pid`, `control`) are then sampled at `rate`, too. Arrays and functions
+        do nothing to prescribed joints.
     rate : float
         [1/s] of rows or calls of `tau`.
     method : str, optional
@@ -113,36 +114,53 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
         raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other")
     if not held and rate is not None:
         raise UsageError("rate applies only to a function or to rows of torques")
-    if callable(tau):
-        return given | {"sampling": {"rate": rate}}, tau
     if held:
+        given = given | {"sampling": _sampled(given, rate)}
+    if callable(tau):
+        return given, tau
+    if held:
+        if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
+                                     and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given)):
+            warn(["the laws in `joints` and `control` are sampled at the rate of the rows of tau, too"])
         rows = as_array(tau, "tau", (model.nv,))
         if not len(rows):
             raise ShapeError(f"tau has no rows; found {rows.shape}")
-        return given | {"sampling": {"rate": rate}}, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
-    rules = given.get("joints")
+        return given, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
     if not isinstance(tau, Mapping):
-        tau = _of_free_joints(model, _by_joint(model, tau, "tau", "v"), rules)
+        tau = _of_free_joints(model, _by_joint(model, tau, "tau", "v"), given)
     unknown = [name for name in tau if name not in model.joint_names]
     if unknown:
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
     for name in tau:
-        if (rule := _rule_of(name, rules, model)) is not None:
+        if (rule := _rule_of(name, given, model)) is not None:
             what = "is prescribed" if "prescribe" in rule else "has a torque"
             raise UsageError(f"joint {name} {what} in `joints`, and tau gives a torque, too: give one of them")
     return given | {"joints": _merged(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
 
 
-def _of_free_joints(model, tau: dict, rules) -> dict:
+def _of_free_joints(model, tau: dict, given: dict) -> dict:
     """Torques without those of prescribed joints, which are ignored, and without zeros beside what `joints` gives."""
     def acts(name: str, value) -> bool:
-        rule = _rule_of(name, rules, model)
+        rule = _rule_of(name, given, model)
         return rule is None or ("prescribe" not in rule and np.any(value))
     return {name: value for name, value in tau.items() if acts(name, value)}
 
 
-def _rule_of(name: str, rules, model) -> Mapping | None:
+def _sampled(given: dict, rate) -> dict:
+    sampling = given.get("sampling", {})
+    if not isinstance(sampling, Mapping) or {"rate", "period"} & {*sampling}:
+        raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: give one of them")
+    return {**sampling, "rate": rate}
+
+
+def _rules(given: dict):
+    rules = given.get("joints")
+    return rules.values() if isinstance(rules, Mapping) else ()
+
+
+def _rule_of(name: str, given: dict, model) -> Mapping | None:
     """What `joints` says of a joint, by its name or a pattern."""
+    rules = given.get("joints")
     if not isinstance(rules, Mapping):
         return None
     own = [rules[name]] if name in rules else [

@@ -185,6 +185,8 @@ class Timeline:
                 signs[e], armed[e] = -carried[e] if fired else carried[e], not fired
                 bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
+            if now.signs is None and self.controller is not None and reads_forces(problem, int(k)):
+                continue                                       # the first torques are not computed yet
             motion = self._expression(int(k), now, derivatives=False)
             bounds[e] = max(motion.bound, self._left_beyond(e, now))
             zero = abs(motion.value) <= bounds[e]
@@ -224,18 +226,21 @@ class Timeline:
         rounding, and those whose last step ended just before. elapsed: since the segment began [s]."""
         if known is None or not len(self.watched):
             return now
-        found, self._at_zero = set(now.fired), {}
+        found, jumped, self._at_zero = set(now.fired), set(now.jumped), {}
         for e, k in enumerate(self.modes.problem.schedule.watch[:len(self.watched)]):
             if k < 0:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            waits = self.modes.problem.directions[e] in (0, -known[e])
-            if e not in found and waits and abs(motion.value) <= max(motion.bound, self._left_beyond(e, now)):
+            waits, bound = self.modes.problem.directions[e] in (0, -known[e]), max(motion.bound, self._left_beyond(e, now))
+            if e not in found and waits and armed[e] and motion.value * known[e] < -bound:          # a signal jumps here
+                found.add(e)
+                jumped.add(e)
+            elif e not in found and waits and abs(motion.value) <= bound:
                 motion = self._expression(int(k), now)
                 comes = motion.rate * known[e] < 0.0 if armed[e] else comes_back(motion.rate, known[e], motion.bound, elapsed)
                 if comes and not turns_at_once(motion.rate, motion.curvature, motion.bound):
                     found.add(e)
-            if e in found:
+            if e in found and (e not in jumped or abs(motion.value) <= bound):
                 self._at_zero[e] = motion.value
         return replace(now, fired=tuple(sorted(found)))
 
@@ -320,7 +325,7 @@ class Timeline:
             stages.append(modes.problem)
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
-        self._standing = Start(**start | {"fired": tuple(saved["start"]["fired"])}), saved["silent"]
+        self._standing = Start(**start | {name: tuple(saved["start"][name]) for name in ("fired", "jumped")}), saved["silent"]
         self._recent.extend(saved["recent"])
         self.occurrences += [Occurrence(**_arrays(one)) for one in saved["occurrences"]]
         self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopFigures(**loops),
@@ -344,8 +349,7 @@ class Timeline:
             before, pressed = self._sides(now), self._pressed_in(now)
             self.actions.ending = len(self.occurrences) - first >= _MANY
             now = self._act(now, event)
-            passed = [self.watched[k] for k in (*jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions),
-                                                *_driven(pressed, self._pressed_in(now)))]
+            passed = [self.watched[k] for k in (*self._jumped(before, now), *_driven(pressed, self._pressed_in(now)))]
             again = [event] if self._turned_back else []       # by an impact at a limit
             waiting.extend(one for one in (*(one for one in passed if one is not event), *again) if one not in waiting)
             if len(self.occurrences) - first > 2 * _MANY:
@@ -373,6 +377,10 @@ class Timeline:
     def _sides(self, now: Start) -> np.ndarray:
         return sides(self.modes.problem, now, self._of_forces, self.controller)
 
+    def _jumped(self, before: np.ndarray, now: Start) -> tuple[int, ...]:
+        """Events that read forces and were on these sides."""
+        return jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions)
+
     def _number_of(self, event: Event) -> int:
         """Among those with an expression; -1: it has none."""
         return next((e for e, one in enumerate(self.watched) if one is event), -1)
@@ -395,7 +403,9 @@ class Timeline:
         e = self._number_of(event)
         turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
-        moment = self._settled(moment, now.t, (*staying, *closed), speed=np.abs(before.v).max(initial=0.0))
+        moment, made = self._settled(replace(moment, impulse=np.zeros(len(now.v)), work=0.0, lost=0.0), now.t,
+                                     (*staying, *closed), speed=np.abs(before.v).max(initial=0.0)), moment
+        struck = [stop for stop in self._pushed_by(moment) if stop not in rested]
         self._turned_back = bool(turned and e in self._pressed_in(replace(now, q=moment.q, v=moment.v)))
         self.actions.count_short(event, since, before)
         if event.once:
@@ -403,7 +413,14 @@ class Timeline:
         if self._rests_from_start(event, before, moment):
             return replace(now, q=moment.q, v=moment.v)
         self.actions.note_closed([stop for stop in closed if stop in modes.mode.resting], event, now.t)
-        return self._happened(event.name, now, before, moment)
+        if struck:                                             # impacts at limits, which the event makes or which meet it
+            return self._happened(impact_name(struck), self._happened(event.name, now, before, made), made, moment)
+        return self._happened(event.name, now, before, replace(
+            moment, impulse=made.impulse + moment.impulse, work=made.work + moment.work, lost=made.lost + moment.lost))
+
+    def _pushed_by(self, moment: Moment) -> list:
+        """Hard stops at limits that the impulses of this moment push against."""
+        return [stop for stop in self._hard.stops if stop.side * moment.impulse[stop.coordinate] < 0.0]
 
     def _rests_from_start(self, event: Event, before: Moment, after: Moment) -> bool:
         """Whether a run begins at rest at the stop of an impact: nothing happens, as at hard stops."""
@@ -435,7 +452,7 @@ class Timeline:
         """Hard stops that are reached or let go. problem: whose events have fired; None: the run begins."""
         if not self._hard.stops and not self.modes.mode.resting:
             return now
-        modes, before, resting = self.modes, self._moment(now), self.modes.mode.resting
+        modes, before, resting, forces = self.modes, self._moment(now), self.modes.mode.resting, self._sides(now)
         guards = () if problem is None else sum(guards_of(modes.acting_stops, problem.schedule.level, resting), ())
         met = [guards[k - len(self.watched)] for k in now.fired if k >= len(self.watched)]
         now = replace(now, fired=tuple(k for k in now.fired if k < len(self.watched)))
@@ -450,11 +467,11 @@ class Timeline:
         modes.change(resting=())
         after = self._settled(before, now.t, resting, hits)
         if hits or after.impulse.any():
-            pushed = [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
+            pushed = self._pushed_by(after)
             moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
             pushed = [*hits, *moving] if hits else pushed      # those that arrive at the same time but for rounding
             now = self._happened(impact_name(pushed), now, before, after)
-            struck = _driven(pressed, self._pressed_in(now))
+            struck = *_driven(pressed, self._pressed_in(now)), *self._jumped(forces, now)
             return replace(now, fired=tuple(sorted({*now.fired, *struck})))
         return replace(now, q=after.q, v=after.v)
 

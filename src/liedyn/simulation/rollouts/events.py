@@ -36,6 +36,7 @@ _AROUND = 0.1            # of a step: readings at half and whole of it before an
                          # power
 _SHORTEST = 100          # steps: the search for a moment ends at 1e-13 of a step, which is the rounding of a run of so many
 _ROUNDS, _FINEST = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
+_CLOSE = 1e3             # of that share: what has gone further beyond zero has jumped there
 _ON_STEPS = 1e-9         # of a step: times that are one
 
 
@@ -390,7 +391,8 @@ class _MidStep:
         value, rate, curvature = self._motion_of_readings(k)
         rounding = np.maximum(self._rounding(k), self._left_beyond(who))
         bounds = rounding if self.handler.begun else STARTS * rounding          # as `Timeline` does
-        fired = fired & (np.abs(value - found_at) <= bounds)   # it has not jumped since
+        found = np.maximum(bounds + _CLOSE * _FINEST * self.length[k][:, None] * np.abs(rate), self.near[k])
+        fired = fired & (np.abs(value - found_at) <= bounds) & (np.abs(value) <= found)          # nor jumped over zero, or since
         zero = fired | zero_at_start(value, rate, curvature, rounding, bounds)
         bounds = self.handler.bounds[who] = np.where(fired, np.maximum(bounds, 2.0 * np.abs(value)), bounds)     # as far as found
         passed = fired | (self.handler.armed[who] & (came * value <= 0.0))           # another event waits for its other side

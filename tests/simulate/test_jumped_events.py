@@ -1,0 +1,168 @@
+"""Events whose expressions jump over their value: with a signal, a switch of the state, a torque that is sampled, an impact at a
+limit. Right times are read off the signals, or are those of an oscillator."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import liedyn as ld
+
+ROOT = Path(__file__).parents[2]
+
+METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "Radau", "BDF")
+SLIDER = {"name": "slider", "links": {"a": {"mass": 1.0, "com": [0, 0, 0], "inertia": [0.01] * 3}},
+          "joints": {"z": {"type": "prismatic", "axis": [1, 0, 0], "parent": "world", "child": "a"}}}
+OMEGA = np.sqrt(40.0)
+TURNS = (np.arange(4) + 0.5) * np.pi / OMEGA                   # of z = sin(OMEGA t) / OMEGA
+ABOVE = np.sort(np.concatenate([(side + 2.0 * np.pi * np.arange(2)) / OMEGA for side in (
+    np.arcsin(0.05 * OMEGA), np.pi - np.arcsin(0.05 * OMEGA))]))          # where z passes 0.05
+
+
+@pytest.fixture
+def times(scenario):
+    """Of the event that records where an expression passes its value."""
+    def times(changes: dict, when: str, value: float, method: str = "rk4", direction: str = "both", others=None) -> list[float]:
+        watched = {"when": when, "value": value, "direction": direction, "do": "record"}
+        keys = {"duration": 2.0, "gravity": [0, 0, 0], "integrator": {"method": method},
+                "events": {**(others or {}), "J": watched}}
+        run = ld.run_scenario(scenario(json.dumps(SLIDER), **keys | changes))
+        return [event.t for event in run.events if event.name == "J"]
+    return times
+
+
+def torque(expression: str) -> dict:
+    return {"joints": {"z": {"torque": expression}}}
+
+
+OFTEN = "3*step(t-.3)-2.5*step(t-.7123)+2*step(t-1.2)"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("expression", "direction", "right"), [
+    (OFTEN, "both", [0.3, 0.7123, 1.2]), (OFTEN, "rising", [0.3, 1.2]), (OFTEN, "falling", [0.7123]),
+    ("3*step(t-.3)-2*max(0,t-.5)", "both", [0.3, 1.5]),                               # the second time without a jump
+    ("2*t-4*step(t-1)+4*step(t-1.3)", "both", [0.5, 1.0, 1.3]),
+    ("3*step(t-2)", "both", [2.0])])                                                   # where the run ends
+def test_each_jump_of_a_signal_is_an_event(times, expression, direction, right, method):
+    assert times(torque(expression), "tau(z)", 1.0, method, direction) == pytest.approx(right, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_jump_at_the_time_of_another_event(times, method):
+    others = {"T": {"at": [0.3, 1.2], "do": "record"}}
+    assert times(torque(OFTEN), "tau(z)", 1.0, method, others=others) == pytest.approx([0.3, 0.7123, 1.2], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_expression_that_jumps_itself(times, method):
+    found = times({}, ".1*q(z)+1.5*step(t-.3)-1.2*step(t-.7123)", 1.0, method)
+    assert found == pytest.approx([0.3, 0.7123], abs=1e-9)
+
+
+@pytest.mark.parametrize("held", [{"joints": {"z": {"prescribe": {"position": 0}}}}, {}], ids=["prescribed", "locked"])
+@pytest.mark.parametrize("method", ["rk4", "dop853", "Radau"])
+def test_a_wrench_that_acts_twice(times, held, method):
+    pushes = [{"link": "a", "wrench": [0, 0, 0, 4, 0, 0], "from": begin, "until": end} for begin, end in ((0.5, 0.9), (1.2, 1.4))]
+    others = {} if held else {"L": {"at": 0, "do": {"lock": "z"}}}
+    found = times({"external_forces": pushes, **held}, "tau(z)", -1.0, method, others=others)
+    assert found == pytest.approx([0.5, 0.9, 1.2, 1.4], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("when", "value", "right"), [
+    ("sign(v(z))", 0.0, TURNS), ("sign(v(z))", 0.5, TURNS), ("step(q(z)-.05)", 0.5, ABOVE), ("q(z)+step(q(z)-.05)", 0.5, ABOVE),
+    ("q(z)*step(v(z))", 0.05, [ABOVE[0], TURNS[0], ABOVE[2], TURNS[2]])])
+def test_each_jump_at_a_switch_of_the_state_is_an_event(times, when, value, right, method):
+    oscillating = torque("-40*q") | {"initial": {"v": {"z": 1.0}}}
+    if method in ("Radau", "BDF"):
+        oscillating["integrator"] = {"method": method, "rtol": 1e-10, "atol": 1e-12}
+    known = {"abs": 2e-6 if method == "BDF" else 3e-8}
+    assert times(oscillating, when, value, method) == pytest.approx(list(right), **known)
+    ahead = right[1::2] if right is TURNS else right[::2]
+    assert times(oscillating, when, value, method, direction="rising") == pytest.approx(list(ahead), **known)
+
+
+@pytest.mark.parametrize(("when", "value", "right"), [("sign(v(z))", 0.0, TURNS), ("step(q(z)-.05)", 0.5, ABOVE)])
+def test_rollouts_find_them_too(tmp_path, when, value, right):
+    path = tmp_path / "slider.yaml"
+    path.write_text(json.dumps(SLIDER))
+    model = ld.load(path)
+    found = ld.rollout(model, [0.0], [1.0], dt=1e-3, steps=2000, feedback=ld.Feedback.pd([40.0], [0.0], [0.0]),
+                       events={"J": {"when": when, "value": value, "do": "record"}})
+    assert found.events.t == pytest.approx(list(right), abs=1e-8)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+@pytest.mark.parametrize(("law", "at"), [("1.5*step(q-.3)", 0.3), ("floor(10*q)/3", 0.3)])
+def test_forces_that_jump_with_the_state(times, law, at, method):
+    found = times(torque(law) | {"initial": {"q": {"z": 0.05}, "v": {"z": 1.0}}}, "tau(z)", 0.9, method)
+    free_flight = at - 0.05 if "step" in law else _arrival(at)
+    assert found[0] == pytest.approx(free_flight, abs=1e-8)
+
+
+def _arrival(at: float) -> float:
+    """Where a force floor(10 q)/3 has pushed z from 0.05 to `at`, one tenth after the other."""
+    t, q, v = 0.0, 0.05, 1.0
+    while q < at - 1e-9:
+        ahead = min(at, np.floor(10 * q + 1e-9) / 10 + 0.1)
+        a = np.floor(10 * q + 1e-9) / 3
+        took = (ahead - q) / v if a == 0 else (np.sqrt(v * v + 2 * a * (ahead - q)) - v) / a
+        t, q, v = t + took, ahead, v + a * took
+    return t
+
+
+@pytest.mark.parametrize("method", ["rk4", "dop853", "Radau"])
+def test_sampled_torques(times, scenario, method):
+    """Each sample is read off the same run without an event; none at the start, whose first torque is above the value."""
+    sampled = {"sampling": {"rate": 50}, "duration": 1.0,
+               "joints": {"z": {"torque": {"pd": {"kp": 30, "kd": 0.5, "target": ".3*sin(25*t)"}}}}}
+    run = ld.run_scenario(scenario(json.dumps(SLIDER), gravity=[0, 0, 0], output_step=0.005, integrator={"method": method},
+                                   **sampled))
+    side = np.sign(run.tau[:, 0] - 1.0)
+    jumps = np.flatnonzero(np.diff(side)) + 1
+    assert len(jumps) == 7
+    assert times(sampled, "tau(z)", 1.0, method) == pytest.approx(run.t[jumps], abs=1e-9)
+    assert times(sampled, "tau(z)", 1.0, method, "rising") == pytest.approx(run.t[jumps][side[jumps] > 0], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+@pytest.mark.parametrize("stop", ["limit", "event"])
+def test_a_brake_slips_when_an_impact_jerks_it(scenario, stop, method):
+    """The elbow strikes its stop; the load of the locked shoulder jumps from 6 over 11 to 17 N m."""
+    robot = yaml.safe_load((ROOT / "robots/double_pendulum.yaml").read_text())
+    events = {"L": {"at": 0, "do": {"lock": "shoulder"}},
+              "over": {"when": "tau(shoulder)", "value": 11.35, "do": {"unlock": "shoulder"}}}
+    if stop == "limit":
+        robot["joints"]["elbow"] |= {"type": "revolute", "limits": {"lower": 0.0, "upper": 6.0, "velocity": 99, "effort": 99}}
+        more = {"limits": {"mode": "hard", "restitution": 0}}
+    else:
+        events["F"] = {"when": "q(elbow)", "direction": "falling", "do": {"impact": {"joint": "elbow", "restitution": 0}}}
+        more = {}
+    run = ld.run_scenario(scenario(json.dumps(robot), duration=0.8, initial={"q": {"shoulder": 1.0, "elbow": 0.4}},
+                                   events=events, integrator={"method": method}, **more))
+    assert [event.name for event in run.events] == ["L", "limit of elbow" if stop == "limit" else "F", "over"]
+    assert run.events[1].t == run.events[2].t == pytest.approx(0.236934866, abs=1e-8)
+    assert run.q[-1] == pytest.approx([0.09725875, 0.12585782], abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_begins_on_the_ground_does_not_lift(scenario, method):
+    ball = {"name": "ball", "links": {"b": {"mass": 1.0, "inertia": [0.01] * 3}}}
+    keys = {"base": "floating", "gravity": [0, 0, -10], "initial": {"q": {"base": [0, 0, 0.05, 0, 0, 0, 1]}}, "duration": 0.05,
+            "contacts": {"links": {"b": {"sphere": {"radius": 0.05}}}}, "integrator": {"method": method}}
+    events = {name: {"when": f"{name}(b)", "do": "record"} for name in ("touch", "lift")}
+    assert not ld.run_scenario(scenario(json.dumps(ball), events=events, **keys)).events
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_switch_that_stays_at_its_edge_hides_no_event(scenario, method):
+    """floor(q) of a coordinate at rest at exactly 1."""
+    robot = {"name": "two", "links": {"a": {"mass": 1.0}, "b": {"mass": 1.0}},
+             "joints": {name: {"type": "prismatic", "axis": axis, "parent": "world", "child": child}
+                        for name, axis, child in (("z", [0, 0, 1], "a"), ("y", [0, 1, 0], "b"))}}
+    run = ld.run_scenario(scenario(json.dumps(robot), gravity=[0, 0, -10], joints={"y": {"torque": "floor(q)-1"}},
+                                   initial={"q": {"y": 1.0, "z": 1.0}}, integrator={"method": method},
+                                   events={"J": {"when": "q(z)", "value": 0.3, "do": "record"}}))
+    assert [event.t for event in run.events] == pytest.approx([np.sqrt(0.14)], abs=1e-9)
