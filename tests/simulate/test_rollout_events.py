@@ -72,6 +72,34 @@ def test_runs_are_those_of_scenarios(pendulum, tmp_path, way, worst):
             assert worst(f"rollout with events: {what}", np.abs(getattr(run, what)[kept] - getattr(found, what)[k]).max()) < 1e-10
 
 
+@pytest.mark.parametrize("floor", ["0.1*sin(6*t)", "0.15*step(t-0.3)-0.1*step(t-0.8)", "0.2-0.5*abs(t-0.7)"])
+def test_a_floor_that_moves(ball, tmp_path, floor, worst):
+    """Once a run stays for an event, its expression may be on the other side again at later times. The jump of the floor passes
+    balls, which then are below it."""
+    heights = np.linspace(0.3, 1.2, 12)
+    events = {"bounce": {"when": f"q(z)-({floor})", "direction": "falling", "do": "record" if "step" in floor else {
+        "impact": {"joint": "z", "restitution": 0.9}}}}
+    found = ld.rollout(ball, heights[:, None], [0.0], dt=DT, steps=1500, every=100, events=events)
+    assert found.complete.all() and len(found.events) >= 12
+    for k, height in enumerate(heights):
+        run = ld.simulate(tmp_path / "robot.yaml", duration=1.5, output_step=0.1, integrator={"method": "rk4", "step": DT},
+                          initial={"q": {"z": height}}, events=events)
+        own = found.events.run == k
+        assert len(run.events) == own.sum()
+        assert worst("rollout: moving floor, times", np.abs(found.events.t[own] - [one.t for one in run.events]).max()) < 1e-10
+        assert worst("rollout: moving floor, q", abs(found.q[k, -1, 0] - run.q[-1, 0])) < 1e-9
+
+
+@pytest.mark.parametrize("steps", [400, 1000, 2500])
+def test_a_run_that_stays_for_an_event_does_not_go_on_without_it(ball, steps):
+    """Of a ball without weight that goes up at 1 m/s: its event is over again if it stays, some hundred steps later."""
+    model = ball.with_changes(gravity=[0, 0, 0])
+    found = ld.rollout(model, [[-0.02], [-0.01]], [[1.0], [1.0]], dt=DT, steps=steps,
+                       events={"J": {"when": "q(z)+3*step(t-.3)-2*(t-.5)", "value": 1.0, "do": "record"}})
+    assert found.q[:, :, 0] == pytest.approx(found.t + [[-0.02], [-0.01]], abs=1e-11)
+    assert found.events.t[:2] == pytest.approx([0.3, 0.3], abs=1e-11)
+
+
 def test_a_run_is_the_same_bit_for_bit_whatever_is_beside_it(pendulum):
     q = np.random.default_rng(1).uniform(-1.0, 0.2, (TOGETHER + 9, 2))
     options = {"dt": DT, "steps": 1000, "events": TWO}

@@ -85,13 +85,14 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
                 if code != RUNNING:
                     j = min(at + i, until - 1)
                     if i < n and begins[j] <= s < last[j]:
+                        if code == EVENT and ended[j] < 0:     # from now on its readings are those of another time
+                            hand(Q, V, W, i, wide, q, v, work, j)
                         end(j, s, code, ended, codes)
                     if code != EVENT:
                         rest(rest_q, Q, V, W, i, wide)
         for i in range(n):
-            give(Q, i, wide, q[at + i])
-            give(V, i, wide, v[at + i])
-            give(W, i, wide, work[at + i])
+            if ended[at + i] < 0 or codes[at + i] != EVENT:
+                hand(Q, V, W, i, wide, q, v, work, at + i)
     return 0
 
 
@@ -116,6 +117,14 @@ def give(block, i, wide, x):
     o = lane(i, wide, x.size)
     for k in range(x.size):
         x[k] = block[o + wide * k]
+
+
+@primitive
+def hand(Q, V, W, i, wide, q, v, work, j):
+    """The state of run i becomes that of run j."""
+    give(Q, i, wide, q[j])
+    give(V, i, wide, v[j])
+    give(W, i, wide, work[j])
 
 
 @primitive
