@@ -16,6 +16,7 @@ from liedyn.errors import ScenarioError
 from liedyn.simulation.joint_limits.hard_stops import _complementary
 from limited_robots import ARM, SLIDER, TIGHT
 
+ROOT = Path(__file__).parents[2]
 BALL = {"name": "ball", "gravity": [0, 0, -9.81], "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},
         "joints": {"z": {"type": "prismatic", "parent": "world", "child": "ball", "axis": [0, 0, 1],
                          "limits": {"lower": 0, "upper": 5}}}}
@@ -303,3 +304,18 @@ def test_what_an_event_makes_strike_is_listed_after_it(simulate):
     assert (moved.name, struck.name, moved.t, struck.t) == ("a", "limit of z", 0.1, 0.1)
     figures = [*moved.dv, *moved.impulse, moved.lost, moved.change, *struck.dv, *struck.impulse, struck.lost, struck.change]
     assert figures == pytest.approx([-2.0, 0.0, 0.0, 4.0 - 4.5, 4.5, 4.5, 3.375, -3.375])
+
+
+def test_only_joints_at_their_limits_are_named(simulate):
+    """Impulses of constraints act on other joints with limits, too."""
+    robot = yaml.safe_load((ROOT / "robots/five_bar.yaml").read_text())
+    for name, (lower, upper) in {"left": (1.9, 2.6), "right": (0.6, 1.2)}.items():
+        robot["joints"][name] |= {"type": "revolute", "limits": {"lower": lower, "upper": upper, "velocity": 99, "effort": 99}}
+    run = simulate(robot, duration=0.4, output_step=0.01, limits={"mode": "hard", "restitution": 0.4},
+                   initial={"q": {"left": 2.2, "left_elbow": 1.4, "right": 0.9, "right_elbow": -1.4}})
+    assert len(run.events) > 4 and {event.name for event in run.events} == {"limit of left", "limit of right"}
+    limits = {"left": robot["joints"]["left"]["limits"], "right": robot["joints"]["right"]["limits"]}
+    for event in run.events:
+        name = event.name.removeprefix("limit of ")
+        q = run.q[np.flatnonzero(run.t == event.t)[0], run.model.q_index(name)]
+        assert min(abs(q - limits[name]["lower"]), abs(q - limits[name]["upper"])) < 1e-9

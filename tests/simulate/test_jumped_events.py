@@ -166,3 +166,11 @@ def test_a_switch_that_stays_at_its_edge_hides_no_event(scenario, method):
                                    initial={"q": {"y": 1.0, "z": 1.0}}, integrator={"method": method},
                                    events={"J": {"when": "q(z)", "value": 0.3, "do": "record"}}))
     assert [event.t for event in run.events] == pytest.approx([np.sqrt(0.14)], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dop853"])
+def test_a_force_that_jumps_as_a_stop_lets_go(times, method):
+    """At rest at an event stop, z carries its weight of 10 N; from 1 s on a force of 30 N lifts it, until 1.2 s."""
+    stop = {"F": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.3}}}}
+    keys = torque("30*step(t-1)-30*step(t-1.2)") | {"gravity": [-10, 0, 0], "initial": {"q": {"z": 0.2}}}
+    assert times(keys, "tau(z)", 15.0, method, others=stop) == pytest.approx([1.0, 1.2], abs=1e-9)

@@ -7,7 +7,8 @@ import pytest
 
 import liedyn as ld
 
-ARM = (Path(__file__).parents[2] / "robots/double_pendulum.yaml").read_text(encoding="utf-8")
+ROBOTS = Path(__file__).parents[2] / "robots"
+ARM = (ROBOTS / "double_pendulum.yaml").read_text(encoding="utf-8")
 G = 9.81
 METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "Radau", "BDF", "LSODA")
 MULTISTEP = "BDF", "LSODA"            # by their tightened tolerances they find a bouncing ball's impacts to 1e-9 s
@@ -155,3 +156,22 @@ def test_two_rollouts_have_the_events_of_one(robot, q, v, dt, since, steps):
     parts = [*first.events.name, *second.events.name]
     assert list(whole.events.name) == parts and len(parts) >= 2
     np.testing.assert_allclose([*first.events.t, *(second.events.t + since * dt)], whole.events.t, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p"])
+@pytest.mark.parametrize("joint", ["crank", "knee"])
+def test_a_mechanism_at_rest_at_an_event_stop_stays_there(method, joint):
+    """Its loops are as closed as the first run left them: the second does not move it off its stop."""
+    path = ROBOTS / "four_bar.yaml"
+    model = ld.load(path)
+    q = ld.assemble(model, np.array([1.2, -1.4, -1.8]), fixed=["crank"]).q
+    at = model.q_index(joint)
+    value = float(q[at][0] + (-0.25 if joint == "crank" else 0.1))
+    events = {"x": {"when": f"q({joint})", "value": value, "direction": "falling" if joint == "crank" else "rising",
+                    "do": {"impact": {"joint": joint, "restitution": 0.4}}}}
+    given = {"robot": str(path), "duration": 3.0, "joints": {"crank": {"torque": "-.05*v"}}, "events": events,
+             "integrator": {"method": method}}
+    first = ld.run_scenario(given | {"initial": {"q": dict(zip(model.joint_names, q.tolist(), strict=True))}})
+    assert first.q[-1, at] == pytest.approx(value, abs=1e-10) and np.abs(first.v[-1]).max() < 1e-9
+    second = ld.run_scenario(given | {"initial": {"q": dict(zip(model.joint_names, first.q[-1].tolist(), strict=True))}})
+    assert second.q[-1] == pytest.approx(first.q[-1], abs=1e-12)

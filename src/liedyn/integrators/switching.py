@@ -87,6 +87,7 @@ class Switches:
     def _kept(self) -> np.ndarray:
         return (self.loose == 0) & np.isfinite(self.side)
 
+    @np.errstate(invalid="ignore")                             # readings of what has never happened are infinite
     def begin(self, glance) -> None:
         """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
         here."""

@@ -90,7 +90,8 @@ def closed_state(scenario: Scenario, problem: Problem, given_q, given_v) -> tupl
     if not scenario.assemble:
         return problem.q, problem.v, _open_note(model, problem, drive)
     q = coupled_position(model, problem.q, (given_q | fixed, fixed), drive)
-    q = _closed_position(model, q, fixed, given_q | fixed, drive, place)
+    if np.abs(constraint_residual(model, q, drive=drive) * row_scale(model)).max() > problem.ties.tolerance:
+        q = _closed_position(model, q, fixed, given_q | fixed, drive, place)           # others are as closed as the run's own
     _refuse_rank_loss(model, q, drive, place)
     v = coupled_velocity(model, q, problem.v, (given_v | held, held), drive)
     v = _closed_velocity(model, q, v, held, given_v | held, drive, place)

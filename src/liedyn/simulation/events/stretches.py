@@ -418,9 +418,13 @@ class Timeline:
         return self._happened(event.name, now, before, replace(
             moment, impulse=made.impulse + moment.impulse, work=made.work + moment.work, lost=made.lost + moment.lost))
 
+    def _also(self, now: Start, events) -> Start:
+        return replace(now, fired=tuple(sorted({*now.fired, *events})))
+
     def _pushed_by(self, moment: Moment) -> list:
-        """Hard stops at limits that the impulses of this moment push against."""
-        return [stop for stop in self._hard.stops if stop.side * moment.impulse[stop.coordinate] < 0.0]
+        """Hard stops at limits that the impulses of this moment push against. Impulses of constraints act elsewhere, too."""
+        return [stop for stop in self._hard.stops if stop.side * moment.impulse[stop.coordinate] < 0.0
+                and self._hard.is_at(stop, moment.q)]
 
     def _rests_from_start(self, event: Event, before: Moment, after: Moment) -> bool:
         """Whether a run begins at rest at the stop of an impact: nothing happens, as at hard stops."""
@@ -463,7 +467,7 @@ class Timeline:
             modes.change(resting=resting)
             now = self._happened(release_name(released), now, before, before)
         if not hits and problem is not None:
-            return now
+            return self._also(now, self._jumped(forces, now))
         modes.change(resting=())
         after = self._settled(before, now.t, resting, hits)
         if hits or after.impulse.any():
@@ -471,8 +475,7 @@ class Timeline:
             moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
             pushed = [*hits, *moving] if hits else pushed      # those that arrive at the same time but for rounding
             now = self._happened(impact_name(pushed), now, before, after)
-            struck = *_driven(pressed, self._pressed_in(now)), *self._jumped(forces, now)
-            return replace(now, fired=tuple(sorted({*now.fired, *struck})))
+            return self._also(now, (*_driven(pressed, self._pressed_in(now)), *self._jumped(forces, now)))
         return replace(now, q=after.q, v=after.v)
 
     def _settled(self, moment: Moment, t: float, rested, hits=(), speed: float | None = None) -> Moment:

@@ -69,10 +69,10 @@ class HardStops:
         """
         speed = np.abs(moment.v).max(initial=0.0) if speed is None else speed
         known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
-        resting = [stop for stop in resting if self._is_at(stop, moment.q, _BEYOND)]
+        resting = [stop for stop in resting if self.is_at(stop, moment.q, _BEYOND)]
         acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
         held = tuple(stop for stop in resting if stop not in acting)                           # until it is released
-        at = [stop for stop in acting if stop in hits or stop in resting or self._is_at(stop, moment.q)]
+        at = [stop for stop in acting if stop in hits or stop in resting or self.is_at(stop, moment.q)]
         self._refuse_beyond([stop for stop in acting if stop in self.stops and stop not in at], moment.q, t)
         if not at:
             return moment, held
@@ -101,7 +101,7 @@ class HardStops:
     def holding(self, stops, moment: Moment, t: float, problem: Problem) -> tuple[Stop, ...]:
         """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
         slow = self._slow(np.abs(moment.v).max(initial=0.0))
-        still = [stop for stop in stops if self._is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
+        still = [stop for stop in stops if self.is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
                  and abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]]
         return self._pushing(moment, t, problem, still, mobility_of(moment, problem)) if still else ()
 
@@ -109,7 +109,7 @@ class HardStops:
         """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
         return np.maximum(self._rounded, STILL * speed)
 
-    def _is_at(self, stop: Stop, q, but_for: float = _AT) -> bool:
+    def is_at(self, stop: Stop, q, but_for: float = _AT) -> bool:
         return abs(q[stop.q] - stop.limit) <= but_for * stop.size
 
     def _refuse_beyond(self, stops, q, t: float) -> None:
