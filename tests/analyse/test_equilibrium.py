@@ -286,3 +286,9 @@ def test_an_equilibrium_that_is_not_reached_from_the_given_configuration_is_repo
     assert np.abs(ld.difference(model, start, far.q)).max() > 0.1
     near = ld.find_equilibrium(model, start, tau=tau, hold="joint7")
     assert near.notes == () and np.abs(ld.difference(model, start, near.q)).max() < 0.1
+
+
+@pytest.mark.parametrize("more", [{"overrides": ("passive=false",)}, {"at": 0.5}, {"strict": True}])
+def test_what_a_scenario_only_has_is_refused_for_a_model(more):
+    with pytest.raises(ld.UsageError, match="overrides, strict and at are for a scenario"):
+        ld.find_equilibrium(ld.load("robots/double_pendulum.yaml"), [0.1, 0.0], **more)

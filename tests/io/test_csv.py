@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+import liedyn as ld
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.csv import LARGEST_TRAJECTORY, read_trajectory, write_trajectory
 
@@ -258,3 +259,11 @@ def test_backslashes_that_escape_nothing_are_read_as_they_stand(tmp_path):
     (tmp_path / "x.csv").write_text("# robot: arms\\new\\urdf.yaml\nt,q.a\\b,q.\\north\n0,1,2\n")
     again = read_trajectory(tmp_path / "x.csv")
     assert list(again.columns) == ["q.a\\b", "q.\\north"] and again.header == {"robot": "arms\\new\\urdf.yaml"}
+
+
+def test_a_run_with_events_is_read_by_a_word_more(tmp_path):
+    """The error of its two rows at one time says which."""
+    (tmp_path / "t.csv").write_text("# events: events.csv\nt,q.a\n0,1\n1,1\n1,2\n")
+    with pytest.raises(ld.TrajectoryError, match=r"time does not increase.*read_trajectory\(..., events=True\)"):
+        ld.read_trajectory(tmp_path / "t.csv")
+    assert len(ld.read_trajectory(tmp_path / "t.csv", events=True).t) == 3

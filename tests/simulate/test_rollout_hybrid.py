@@ -112,3 +112,9 @@ def test_prescribed_coordinates_that_constraints_bind_are_refused():
 def test_what_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         ld.rollout(ld.load("robots/double_pendulum.yaml"), np.zeros(2), np.zeros(2), dt=DT, steps=STEPS, **arguments)
+
+
+def test_accelerations_that_nothing_reads_are_refused():
+    pendulum = ld.load("robots/double_pendulum.yaml")
+    with pytest.raises(ld.UsageError, match="are read where coordinates are prescribed, and none are"):
+        ld.rollout(pendulum, [0.0, 0.0], [0.0, 0.0], a=[1.0, 0.0], dt=DT, steps=2)

@@ -106,6 +106,8 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     <Equilibrium, neutral: q [0. 0.], tau [0. 0.]; residual ...>
     """
     if isinstance(robot, Model):
+        if overrides or strict or at:
+            raise UsageError("overrides, strict and at are for a scenario; a Model has q, tau and passive")
         setup = standing(robot, q, tau, passive)
         t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:
