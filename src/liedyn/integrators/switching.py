@@ -15,6 +15,7 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.integrators.dips import far, first_beyond
+from liedyn.integrators.problem import NEVER
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.kernels.simulation.signals import ABS, EVENT, FLOOR, KIND, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
@@ -43,7 +44,7 @@ class Switches:
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor, self.jumps = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
         self.event = _events(problem, self.owner)
-        self.inside = _guarded(problem, self.event)
+        self.inside, self.over = _guarded(problem, self.event), _over(problem, self.event)
         self.events = np.flatnonzero(self.event >= 0)
         held[KIND::SWITCH] = np.where(self.event >= 0, EVENT, np.where(self.floor, FLOOR, 0))
 
@@ -85,7 +86,7 @@ class Switches:
 
     @property
     def _kept(self) -> np.ndarray:
-        return (self.loose == 0) & np.isfinite(self.side)
+        return (self.loose == 0) & np.isfinite(self.side) & ~self.over
 
     @np.errstate(invalid="ignore")                             # readings of what has never happened are infinite
     def begin(self, glance) -> None:
@@ -193,8 +194,8 @@ class Switches:
         self.armed[event] = False
 
     def settle_free(self) -> None:
-        """Those that were even take the side that they have left for."""
-        free = np.isnan(self.side) & (self.reading != 0)
+        """Those that were even take the side that they have left for; events that are over, the side where they are."""
+        free = (np.isnan(self.side) | self.over) & (self.reading != 0)
         self.side[free] = _side(self.reading, self.floor)[free]
 
     def turn_loose(self) -> bool:
@@ -254,6 +255,11 @@ def _guarded(problem, event) -> np.ndarray:
     directions = np.asarray(problem.directions, dtype=float)
     of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.guards), 0.0, -directions)
     return np.append(of_event, 0.0)[event]
+
+
+def _over(problem, event) -> np.ndarray:
+    """Which switches are of events that do not happen."""
+    return np.append([way == NEVER for way in problem.directions], False)[event].astype(bool)
 
 
 def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:

@@ -92,6 +92,7 @@ class Timeline:
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
+        self._deaf: dict[str, float] = {}                      # until when events that came too soon after the last are not heard
         self._turned_back = False                              # whether a limit drives a body into the stop of the last event
         self._at_zero: dict[int, float] = {}                   # expressions of events that happen, before their actions
         self._state, self._values = (), {}                     # where expressions were evaluated last, and their values there
@@ -128,6 +129,7 @@ class Timeline:
             end = timed[0][0] if timed else duration
             if now.t >= duration - slack:
                 break
+            end = min([end, *(t for t in self._deaf.values() if t > now.t + slack)])
             end = end if end < duration - slack else duration
             inside = times[(times > now.t + slack) & (times < end - slack)]
             asked = np.concatenate([[] if silent else [now.t], inside, [end]])
@@ -146,7 +148,7 @@ class Timeline:
                 due = _due(timed, now.t + slack)
                 timed = timed[len(due):]
                 now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
-            silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
+            silent = (bool(now.fired) or now.t in self._deaf.values()) and len(self.occurrences) == known      # no second row
         if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
@@ -168,7 +170,7 @@ class Timeline:
         problem, now = self.modes.problem, self._with_signs(now)
         self.entered.append(self.modes.mode)
         rows.begin(problem)
-        stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
+        stretch = solve_stretch(self._heard_only(problem, now), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
 
@@ -280,10 +282,10 @@ class Timeline:
         rtol, atol = self._tolerances
         return found._replace(bound=max(found.bound, _ERRORS * (atol + rtol * found.size)))
 
-    def _heard_only(self, problem: Problem) -> Problem:
-        """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
-        rounding."""
-        over = [self._is_over(event) for event in self.watched]
+    def _heard_only(self, problem: Problem, now: Start) -> Problem:
+        """Without events that are over for good, of other phases, or too soon: a locked joint may stand at the value of one, to
+        and fro by rounding, and a force that chatters jumps over it."""
+        over = [self._is_over(event) or now.t < self._deaf.get(event.name, -math.inf) for event in self.watched]
         if not any(over):
             return problem
         directions = [NEVER if one else direction for one, direction in zip(over, problem.directions, strict=False)]
@@ -313,7 +315,7 @@ class Timeline:
             "totals": asdict(self.totals), "phase_began": modes.phase_began, "stops": self._hard.about(),
             "controller": self.controller and self.controller.about(),
             "notes": modes.notes, "last": modes.last, "short": self.actions.short,
-            "done": sorted(self._done)}}
+            "done": sorted(self._done), "deaf": self._deaf}}
 
     def go_on(self, about: dict) -> list[Problem]:
         """From what `about` said. Returns the problem of each stretch so far."""
@@ -334,7 +336,7 @@ class Timeline:
         self._hard.go_on(saved["stops"])
         if self.controller:
             self.controller.go_on(saved["controller"])
-        self._done = set(saved["done"])
+        self._done, self._deaf = set(saved["done"]), saved["deaf"]
         return stages
 
     # events -------------------------------------------------------------------------------------------------------------
@@ -344,6 +346,8 @@ class Timeline:
         while waiting and not self.actions.stopped:
             event = waiting.popleft()
             last = self.modes.last.get(event.name, -math.inf)
+            if event.debounce and now.t - last < event.debounce and event.when:
+                self._deaf[event.name] = last + event.debounce
             if self._is_over(event) or (event.debounce and now.t - last < event.debounce):
                 continue
             before, pressed = self._sides(now), self._pressed_in(now)
