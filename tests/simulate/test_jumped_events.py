@@ -180,7 +180,7 @@ def test_a_force_that_jumps_as_a_stop_lets_go(times, method):
 def test_a_force_that_chatters(times, method):
     """A slider that sticks by a law of sign(v): its force jumps to and fro, which is an event each time."""
     sticks = torque("-2*sign(v)+.5*sin(3*t)") | {"duration": 1.0, "initial": {"v": {"z": 1.0}}}
-    with pytest.raises(ld.ComputationError, match="events happen again and again.*the last one is J .give it a debounce"):
+    with pytest.raises(ld.ComputationError, match=r"events happen again and again.*the last one is J .give it a debounce"):
         times(sticks, "tau(z)", 1.0, method)
     watched = {"when": "tau(z)", "value": 1.0, "debounce": 0.1, "do": "record"}
     assert times(sticks | {"events": {"J": watched}}, "", 0.0, method) == pytest.approx([0.603, 0.703, 0.804, 0.905], abs=5e-3)

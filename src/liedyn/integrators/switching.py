@@ -92,6 +92,7 @@ class Switches:
     def begin(self, glance) -> None:
         """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
         here."""
+        self._arm()                                            # by the readings before the break
         known = self._known_events()
         self.side[:], self.reading[:], self.loose[:] = np.nan, 0.0, 0.0
         glance(0.0)
@@ -110,6 +111,7 @@ class Switches:
         self.armed[even & (self.event >= 0)] = False           # as does what leaves the ground
         self._hold(np.where(free, np.where(np.isnan(known), side, known), self.inside))
         self.reading[:] = here
+        self.reading[self.armed & (self.event >= 0) & (np.abs(here) <= self.bound)] = 0.0         # reached, be it at a kink
 
     def _known_events(self) -> np.ndarray:
         """Sides of events at the beginning of a segment, or before a break of it; NaN: not known, and of other switches."""
@@ -167,25 +169,27 @@ class Switches:
                 return 0.0 if before else share
         return 0.0
 
-    def fired(self) -> tuple[int, ...]:
+    def fired(self, among=True) -> tuple[int, ...]:
         """Events that are passed at the cut, whose readings these are, in the direction that they wait for."""
-        passed, directions = self._passed() & (self.event >= 0), self.problem.directions
+        passed, directions = self._passed() & (self.event >= 0) & among, self.problem.directions
         return tuple(sorted(int(e) for e, way in zip(self.event[passed], -self.side[passed], strict=True)
                             if directions[e] in (0, way)))
 
     def change(self, t: float, step: float, look) -> tuple[int, ...]:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
         The readings are those at the cut; look() renews them. Returns events that have jumped with them, as `fired`: it ends
-        there."""
+        there. An event that is passed the other way has not jumped if a projection onto constraints puts it back."""
+        crossed = np.zeros(len(self), dtype=bool)
         for _ in range(len(self)):
-            passed, fired = self._passed(), self.fired()
+            passed, fired = self._passed(), self.fired(~crossed)
             if fired or not passed.any():
                 return fired
+            crossed |= passed & (self.event >= 0)
             self._cross(passed)
             for i in np.flatnonzero(passed & (self.event < 0)):
                 self._note_cut(i, t, step)
             look()
-        return self.fired()
+        return self.fired(~crossed)
 
     def _cross(self, passed: np.ndarray) -> None:
         """To the other side. An event that nobody waited for there is disarmed: its reading is zero but for rounding."""
@@ -194,7 +198,9 @@ class Switches:
         self.armed[event] = False
 
     def settle_free(self) -> None:
-        """Those that were even take the side that they have left for; events that are over, the side where they are."""
+        """After a step in which none is passed: those that were even take the side that they have left for; events that are over,
+        the side where they are."""
+        self._arm()
         free = (np.isnan(self.side) | self.over) & (self.reading != 0)
         self.side[free] = _side(self.reading, self.floor)[free]
 

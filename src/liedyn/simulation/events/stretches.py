@@ -189,7 +189,8 @@ class Timeline:
                 continue
             if now.signs is None and self.controller is not None and reads_forces(problem, int(k)):
                 continue                                       # the first torques are not computed yet
-            motion = self._expression(int(k), now, derivatives=False)
+            after = replace(now, t=float(np.nextafter(now.t, np.inf))) if e in now.jumped else now      # beyond the jump
+            motion = self._expression(int(k), after, derivatives=False)
             bounds[e] = max(motion.bound, self._left_beyond(e, now))
             zero = abs(motion.value) <= bounds[e]
             if now.signs is None and abs(motion.value) <= STARTS * motion.bound:
@@ -203,10 +204,12 @@ class Timeline:
                 signs[e] = np.sign(motion.value)
             elif passed or np.isnan(carried[e]):
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
-                motion = self._expression(int(k), now)
+                motion = self._expression(int(k), after)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
-                if np.isnan(motion.rate) or sign == 0.0:       # of forces, whose rates are not known; or it stays at zero
-                    sign = self._side_of_rest(e, carried[e], np.isnan(motion.rate), -carried[e] if passed else np.nan)
+                if np.isnan(motion.rate):                      # of forces: the integrator looks ahead
+                    sign = np.nan
+                elif sign == 0.0:                              # it stays at zero
+                    sign = self._side_of_rest(e, carried[e], -carried[e] if passed else np.nan)
                 signs[e], armed[e] = sign, False
             else:
                 armed[e] = was_armed                           # still within its rounding
@@ -216,12 +219,10 @@ class Timeline:
         """How far beyond zero an event was found that has not exceeded its rounding since."""
         return 0.0 if now.bounds is None or now.armed[e] else float(now.bounds[e])
 
-    def _side_of_rest(self, e: int, came: float, unknown: bool, otherwise: float) -> float:
-        """The side of an expression that stays at zero: of an impact, that from which it comes. unknown: its motion is."""
+    def _side_of_rest(self, e: int, came: float, otherwise: float) -> float:
+        """The side of an expression that stays at zero: of an impact, that from which it comes."""
         event = self.watched[e]
-        if unknown or not event.has_impact:
-            return otherwise
-        return -event.direction or came
+        return -event.direction or came if event.has_impact else otherwise
 
     def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None, elapsed: float) -> Start:
         """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for
@@ -452,8 +453,7 @@ class Timeline:
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
         self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral, now.signs, now.armed,
-                     now.bounds)
+        return replace(now, q=after.q, v=after.v, work=now.work + after.work)
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
