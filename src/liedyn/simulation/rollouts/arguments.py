@@ -15,7 +15,7 @@ from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
-from liedyn.dynamics.loops.mobility import warn_of_singular
+from liedyn.dynamics.loops.mobility import singular_state_notes
 from liedyn.dynamics.loops.rank import rank_of, row_scale, size_of_rates
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
@@ -123,6 +123,7 @@ class Given:
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         if model.nq > model.nv:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
+        self.notes: list[str] = []                                      # about the initial states
         self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
         self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
         self.singular: dict[int, float] = {}                            # when those passed a singular configuration
@@ -158,7 +159,7 @@ class Given:
                 row = model.row_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED:g} {relative}; use ld.{mend}")
-        warn_of_singular(model, self.q, ranks)
+        self.notes += singular_state_notes(model, self.q, ranks, what="run")
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
             begins.setdefault(mask.tobytes(), (first, mask))

@@ -123,9 +123,10 @@ class Rollout(Immutable):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
-        mechanisms, by the first run; joints that creep because friction is zero at rest; coordinates that leave their
-        position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked for."""
+        """What is doubtful, one line each: events after the end; initial states that are singular; a step too long for stiff
+        forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
+        coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
+        for."""
         return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
@@ -265,7 +266,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                      missing, touch, doubts)
     alike = looked_at(runs, problem, dt, method)
     long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
-    notes = result.notes if not alike else state_notes(problem, runs, result.t, q) if long else ()
+    notes = result.notes if not alike else (*runs.notes, *(state_notes(problem, runs, result.t, q) if long else ()))
     warn(not_told(model, notes))
     if not alike and all(map(of_states, notes)):
         looked_at(runs, problem, dt, method, clean=True)
