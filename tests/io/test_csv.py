@@ -113,6 +113,7 @@ def test_standard_input(monkeypatch):
     ("t,q.a\n0,1\n\n1,-inf\n", [":4: q.a:", "not finite", "-inf"]),
     ("t,q.a\n0,1e999\n", [":2: q.a:", "not finite"]),
     ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "1.0 after 1.0"]),
+    ("# events: 1\nt,q.a\n0,1\n1,1\n1,1\n", [":5: t:", "time does not increase", "ld.read_trajectory(file, events=True)"]),
     ("t,q.a\n0,1\n-1,1\n", [":3: t:", "-1.0 after 0.0"]),
     ("t,q.a\n0," + "1" * 1_000_001 + "\n", [":2:", "too long", "at most 1000000"]),
     ("t,q.a\n0,0,1\n", [":2: the row has the wrong number of values; found '3 values (0,0,1)'; expected 2 (write numbers with a "

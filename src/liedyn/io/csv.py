@@ -175,7 +175,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
         raise TrajectoryError("there are column names but no rows", place=Place(source, first + 1))
     table = _table([lines[k] for k in numbers], numbers + 1, columns, source)
     _check_finite(table, numbers + 1, columns, source)
-    _check_time(table[:, columns.index("t")], numbers + 1, source, events and "events" in header)
+    _check_time(table[:, columns.index("t")], numbers + 1, source, events, "events" in header)
     series = {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(columns)}
     del units["t"]
     return Trajectory(header, series.pop("t"), series, units, source, numbers + 1)
@@ -410,9 +410,12 @@ def refuse_events(trajectory: Trajectory, what: str) -> None:
                               expected="a file with all columns of q, v and a, or rows between two events")
 
 
-def _check_time(t: np.ndarray, numbers: np.ndarray, source: str, events: bool) -> None:
-    back = np.flatnonzero(t[1:] < t[:-1] if events else t[1:] <= t[:-1])
+def _check_time(t: np.ndarray, numbers: np.ndarray, source: str, allowed: bool, recorded: bool) -> None:
+    back = np.flatnonzero(t[1:] < t[:-1] if allowed and recorded else t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
+        twice = recorded and t[k] == t[k - 1]
+        hint = "two rows at an event are read by ld.read_trajectory(file, events=True) only" if twice else None
         raise TrajectoryError("time does not increase", place=Place(source, int(numbers[k]), "t"),
-                              found=f"{float(t[k])!r} after {float(t[k - 1])!r}", expected="strictly increasing times")
+                              found=f"{float(t[k])!r} after {float(t[k - 1])!r}", expected="strictly increasing times",
+                              hint=hint)

@@ -97,6 +97,8 @@ class Given:
         self.policy = tau if callable(tau) else None
         tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
         tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
+        if a is not None and prescribed is None:
+            raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
         self.masks = _masks(model, prescribed, steps)
         a = np.zeros((1, model.nv)) if a is None else as_array(imported(a), "a", (model.nv,))
         a = a.reshape(1, -1) if a.ndim == 1 else a

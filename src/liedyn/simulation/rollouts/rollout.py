@@ -185,7 +185,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         Hybrid dynamics: coordinates whose acceleration is given, in all steps or in each; their joint force is computed
         (`forces`).
     a : (…, S, nv) or (nv,), optional
-        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read.
+        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read; an error without
+        `prescribed`.
     contacts : mapping, optional
         Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
         (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
