@@ -247,6 +247,8 @@ def test_a_model_is_held_and_its_springs_left_out(write):
     ({"tau": [1.0]}, ld.ShapeError, "tau has the wrong shape"),
     ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"tau must be a single set of forces; found tau of shape \(1, 2\)"),
     ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] is not finite"),
+    ({"overrides": {"gravity": [0, 0, 0]}}, UsageError, "at, overrides and strict are for a file or scenario; use"),
+    ({"at": 1.0}, UsageError, "at, overrides and strict are for a file or scenario; use"),
     ({"tau": [1e3, 0.0]}, ComputationError, "no equilibrium was found near the configuration"),
 ])
 def test_what_is_refused_of_a_model(given, error, words):
@@ -290,5 +292,5 @@ def test_an_equilibrium_that_is_not_reached_from_the_given_configuration_is_repo
 
 @pytest.mark.parametrize("more", [{"overrides": ("passive=false",)}, {"at": 0.5}, {"strict": True}])
 def test_what_a_scenario_only_has_is_refused_for_a_model(more):
-    with pytest.raises(ld.UsageError, match="overrides, strict and at are for a scenario"):
+    with pytest.raises(ld.UsageError, match="at, overrides and strict are for a file or scenario"):
         ld.find_equilibrium(ld.load("robots/double_pendulum.yaml"), [0.1, 0.0], **more)

@@ -148,6 +148,50 @@ def test_a_recording_without_passive_forces():
     assert (fit.residual < 1e-9 * fit.force.max()).all()
 
 
+@pytest.mark.parametrize("kind", ["damping", "friction", "stiffness"])
+def test_what_did_not_act_is_not_estimated(kind):
+    """The estimate was the number of the robot file, called reliable."""
+    model = model_of("every kind")
+    with pytest.raises(ld.UsageError, match=f"{kind} did not act in this recording"):
+        ld.identify(model, recorded(model, passive=False), joints=("armature", kind))
+    with pytest.raises(ld.UsageError, match="passive=True"):
+        ld.identify(model, *arrays_of(recorded(model), model), joints=(kind,), passive=False)
+
+
+def test_damping_that_acts_although_the_recording_says_otherwise_is_named(damped):
+    model, t, q, _, _, tau = damped
+    noise = 1e-2 * np.random.default_rng(0).standard_normal(q.shape)
+    fit = ld.identify(model, t, q, tau + noise, joints=(), passive=False)
+    assert any("joints=['damping']" in note and "passive=True" in note for note in fit.notes), fit.notes
+
+
+@pytest.mark.parametrize("change", ["gravity", "armature"])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_gravity_and_armatures_of_the_file_replace_those_of_the_model(tmp_path, change, as_file):
+    model = model_of("revolute")
+    name = model.joint_names[1]
+    own = model.description.joints[[joint.name for joint in model.description.joints].index(name)].figures[0].armature
+    truth = model.with_changes(**{"gravity": {"gravity": [0.3, 0, -1.62]}, "armature": {"armature": {name: own + 0.3}}}[change])
+    motion = recorded(truth)
+    if change == "armature":
+        motion.header["armatures"] = f'{{"{name}": {own + 0.3}}}'
+    if as_file:
+        motion.save(tmp_path / "motion.csv")
+        motion = tmp_path / "motion.csv"
+    fit, right = ld.identify(model, motion), ld.identify(truth, motion)
+    np.testing.assert_allclose(fit.values, right.values, rtol=0, atol=1e-9 * np.abs(right.values).max())
+    np.testing.assert_allclose(right.values, right.base.values, rtol=0, atol=1e-8 * np.abs(right.values).max())
+    told = "the gravity of" if change == "gravity" else f"{name} {own + 0.3:.6g} (model: {own:.6g})"
+    assert [told in note for note in fit.notes].count(True) == 1 and not any(told in note for note in right.notes)
+
+
+def test_columns_of_a_file_that_are_not_of_the_model_are_named():
+    model = model_of("revolute")
+    motion = recorded(model)
+    motion.columns["q.other"] = motion.t
+    assert "unknown columns of motion.csv are ignored: q.other" in ld.identify(model, motion).notes
+
+
 def test_a_recording_with_events(ur5, tmp_path):
     """Two motions, the second from another state: two rows have one time."""
     truth = other_robot(ur5)

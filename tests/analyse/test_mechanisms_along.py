@@ -1,4 +1,5 @@
 """Dynamics of mechanisms along trajectory files."""
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from liedyn.analyse.along.dynamics_along import dynamics_along
 from liedyn.analyse.along.robot_of_file import robot_of
+from liedyn.dynamics.loops.constraints import constraint_velocity
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory
 from liedyn.loading import load
@@ -70,6 +72,31 @@ def test_positions_alone_are_enough(recorded):
     assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
     with pytest.raises(UsageError, match="which of its joints are actuated"):
         dynamics_along(model, bare, "inverse")
+
+
+def test_rounded_positions_are_enough(recorded):
+    """Deriving magnifies their rounding: velocities that violate the constraints were an error about another robot."""
+    result, motion, model = recorded["five_bar"]
+    rounded = {name: x.round(6) for name, x in motion.columns.items() if name.startswith("q.")}
+    bare = replace(motion, columns=rounded)
+    forced = replace(motion, columns=rounded | {name: x for name, x in motion.columns.items() if name.startswith("tau.")})
+    for of, given, actuated in (("inverse", bare, ["left", "right"]), ("forward", forced, ())):
+        along = dynamics_along(model, given, of, actuated=actuated)
+        v = columns(along, "v", model.v_names)
+        assert np.abs(constraint_velocity(model, columns(along, "q", model.q_names), v)).max() < 1e-12
+        assert any(note.startswith("derived velocities were moved onto the constraints") for note in along.notes)
+    along = dynamics_along(model, bare, "inverse", actuated=["left", "right"])
+    off = (columns(along, "tau", model.v_names) - result.tau)[5:-5]
+    told, = (note for note in along.notes if note.startswith("estimated error of the worst column"))
+    error, = re.findall(r"\(([0-9.e-]+) N m\)", told)
+    assert 0.3 * float(error) < np.sqrt(np.mean(off**2, axis=0)).max() < 3.0 * float(error)
+
+
+def test_given_velocities_off_the_constraints_are_an_error(recorded):
+    _, motion, model = recorded["five_bar"]
+    with pytest.raises(TrajectoryError, match="the velocity violates the constraints"):
+        off = {**motion.columns, "v.right": motion.columns["v.right"] + 0.01}
+        dynamics_along(model, replace(motion, columns=off), "inverse", actuated=["left", "right"])
 
 
 def test_what_is_wrong_is_named(recorded, tmp_path):

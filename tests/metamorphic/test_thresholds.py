@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import liedyn as ld
 from degenerate_mechanisms import at, body
 from liedyn.analyse.along.derivative_columns import question
-from liedyn.analyse.along.mechanisms_along import obedient, refuse_open_rows
+from liedyn.analyse.along.mechanisms_along import closed, obedient
 from liedyn.analyse.along.recorded_motion import Motion
 from liedyn.analyse.along.verify_derivatives import differences
 from liedyn.analyse.assembled_state import assembled_state
@@ -78,15 +78,15 @@ def test_a_velocity_off_the_constraints_starts_no_rollout(units):
 @every_unit
 def test_a_velocity_off_the_constraints_in_a_recorded_motion_is_refused(units):
     model, _ = in_units(FOUR_BAR, units)
-    rows = SimpleNamespace(source=None, lines=np.array([1]))
+    rows = SimpleNamespace(source=None, lines=np.array([1]), columns=("v.crank",))
     for off, refused in ((1e-7, False), (1e-3, True)):
         v = SPEED * (1.0 + np.array([0.0, off, 0.0])) / units[2]
         motion = Motion(CLOSED[None], v[None], np.zeros((1, 3)), None, None, True, ())
         if refused:
             with pytest.raises(ld.TrajectoryError, match="the velocity violates the constraints"):
-                refuse_open_rows(model, rows, motion)
+                closed(model, rows, motion)
         else:
-            refuse_open_rows(model, rows, motion)
+            closed(model, rows, motion)
 
 
 @every_unit

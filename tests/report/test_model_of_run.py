@@ -69,6 +69,62 @@ def test_a_run_is_read_with_the_model_that_moved(folder, change):
         assert robot_of(again)[1] == ()                            # a file beside the run names the model, too
 
 
+@pytest.mark.parametrize("change", [tree_of, heavier, otherwise, without_file])
+def test_a_trajectory_of_arrays_is_read_with_its_model(folder, change):
+    """The CSV named the unchanged robot file: commands computed with other masses, without a message."""
+    model = change(ld.load("two.yaml"))
+    t = np.linspace(0, 0.1, 21)
+    q = 0.2 * np.outer(np.sin(t), [1.0, -2.0])
+    ld.trajectory_of(model, t, q, *(np.gradient(q, t, axis=0) for _ in range(2))).save("motion.csv")
+    read, notes = robot_of(ld.read_trajectory("motion.csv"))
+    assert notes == () and Path("motion.model.yaml").is_file()
+    for name in ("index", "constants", "loop_index", "loop_constants", "gravity"):
+        assert np.array_equal(getattr(read, name), getattr(model, name)), name
+    if not model.nc:
+        ok("inverse", "motion.csv", "-o", "again.csv")
+        motion = ld.motion_of(model, "again.csv")
+        np.testing.assert_allclose(motion.tau, ld.inverse_dynamics(model, motion.q, motion.v, motion.a), rtol=0, atol=1e-12)
+    Path("there").mkdir()
+    ld.read_trajectory("motion.csv").save("there/motion.csv")                        # names the same model
+    assert robot_of(ld.read_trajectory("there/motion.csv"))[0].constants.tolist() == model.constants.tolist()
+
+
+@pytest.mark.parametrize("other", [{}, {"base": "fixed"}, {"gravity": [0, 0, -1.62]}])
+def test_a_model_that_the_comments_tell_is_not_written(folder, other):
+    """Also of robots whose spanning tree is another one than in the file, and of a loops file."""
+    root = Path(__file__).parents[2] / "robots"
+    for path in ("two.yaml", root / "n_four_bar.yaml", root / "gripper.urdf", root / "delta_guided.loops.yaml"):
+        model = ld.load(path, **other)
+        ld.trajectory_of(model, [0.0], [model.neutral()]).save("motion.csv", force=True)
+        assert not Path("motion.model.yaml").exists(), path
+        assert np.array_equal(robot_of(ld.read_trajectory("motion.csv"))[0].constants, model.constants)
+
+
+def test_the_model_of_a_trajectory_replaces_nothing(folder):
+    (folder / "arm.model.yaml").write_text(TWO)
+    model = ld.load("arm.model.yaml").with_changes(mass={"two": 3.0})
+    made = ld.trajectory_of(model, [0.0], [[0, 0]])
+    with pytest.raises(ld.UsageError, match=r"would replace the robot file arm\.model\.yaml"):
+        made.save("arm.csv", force=True)
+    with pytest.raises(ld.UsageError, match="give the name of a file"):
+        made.save("-")
+    (folder / "other.model.yaml").write_text("mine")
+    with pytest.raises(ld.UsageError, match=r"other\.model\.yaml exists"):
+        made.save("other.csv")
+    assert (folder / "arm.model.yaml").read_text() == TWO and not (folder / "arm.csv").exists() and not Path("other.csv").exists()
+    made.save("other.csv", force=True)
+    (folder / "other.model.yaml").unlink()
+    _, (note,) = robot_of(ld.read_trajectory("other.csv"))
+    assert "other.model.yaml, the model that other.csv was recorded with, is missing" in note
+
+
+def test_a_trajectory_of_a_robot_whose_file_is_gone(folder):
+    model = ld.load("two.yaml")
+    Path("two.yaml").unlink()
+    ld.trajectory_of(model, [0.0], [[0, 0]]).save("motion.csv")
+    assert np.array_equal(robot_of(ld.read_trajectory("motion.csv"))[0].constants, model.constants)
+
+
 def test_a_changed_robot_file_does_not_change_results_of_a_run(folder):
     ok("simulate", "two.yaml", "-S", "duration=0.05", "-o", "run", "--no-plots")
     assert ld.load("run/model.yaml").loop_constants.tolist() == ld.load("two.yaml").loop_constants.tolist()

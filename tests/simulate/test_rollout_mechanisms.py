@@ -100,6 +100,20 @@ def test_a_singular_configuration_is_passed(worst):
     assert worst("rollout: energy through a singularity", np.ptp(energy) / np.abs(energy).max()) < 1e-5
 
 
+@pytest.mark.parametrize("runs", [(), (1,), (3,)])
+def test_a_singular_start_is_in_the_notes(runs):
+    """It was a warning only, which a script that prints the result does not show. Repeated rollouts tell it again."""
+    model = ld.load("robots/n_four_bar.yaml")
+    q = np.broadcast_to(model.neutral(), (*runs, model.nq)).copy()
+    q[(-1,) if runs else ()] = np.pi / 2 * np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
+    for _ in range(2):
+        with pytest.warns(ld.LiedynWarning, match="is singular: the rank") as told:
+            found = ld.rollout(model, q, np.zeros(model.nv), dt=1e-3, steps=5)
+        where = "the configuration of run 2 is" if runs == (3,) else "the configuration is"
+        assert found.notes[0].startswith(where) and len(told) == len(found.notes)
+        assert "note: " + found.notes[0] in str(found)
+
+
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit"])
 def test_a_cost_changes_as_the_adjoint_says(method, worst):
     model, q, v, tau = mechanism("five_bar")

@@ -13,6 +13,7 @@ Python writes it: `\\x20` for a blank at the end of a name, `\\x3d` for the sign
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import os
 import re
@@ -26,9 +27,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import ComputationError, Place, TrajectoryError
+from liedyn.errors import ComputationError, Place, TrajectoryError, UsageError
 from liedyn.immutable import Immutable
-from liedyn.io.output import STDIO, open_output
+from liedyn.io.output import STDIO, check_output, open_output
 from liedyn.io.text_file import number_in_cell, read_whole, too_large
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Trajectory(Immutable):
     units    {name: unit}, empty where the file gives none
     source   the file, `-` for standard input, None where there is no file
     lines    (N,) the line number of each row in the file; of the rows themselves where there is none
+    model    text of the robot YAML that `save` writes next to the file; empty where the comments tell the robot
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Trajectory(Immutable):
     units: dict[str, str]
     source: str | None = None
     lines: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    model: str = ""
 
     @property
     def passive(self) -> bool:
@@ -103,10 +106,25 @@ class Trajectory(Immutable):
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a trajectory file, whole or not at all; `read_trajectory` gives the same numbers back. Paths in the comments
-        `robot`, `loops` and `model` become relative to its folder. Raises UsageError where the file exists and `force` is not
-        given, and ComputationError for a number that is not finite."""
-        write_trajectory(os.fspath(path), self.header | self._paths(os.path.dirname(os.path.abspath(path))), self.t, self._named,
-                         force=force)
+        `robot`, `loops` and `model` become relative to its folder. If the robot differs from its file, its model is written next
+        to it: `motion.model.yaml` for `motion.csv`. Raises UsageError where a file exists and `force` is not given, and
+        ComputationError for a number that is not finite."""
+        path = os.fspath(path)
+        header = self.header | self._paths(os.path.dirname(os.path.abspath(path)))
+        if not self.model:
+            write_trajectory(path, header, self.t, self._named, force=force)
+            return
+        model = Path(path).with_suffix(".model.yaml")
+        if path == STDIO:
+            raise UsageError("the robot of this trajectory differs from its file; its model is written next to the trajectory: "
+                             "give the name of a file")
+        if self.header.get("robot") and os.path.realpath(self._path("robot")) == os.path.realpath(model):
+            raise UsageError(f"the model of the trajectory would replace the robot file {model}: use another name")
+        header |= {"model": model.name, "model_sha256": hashlib.sha256(self.model.encode()).hexdigest()}
+        check_output(path, force=force)
+        with open_output(model, force=force) as file:
+            file.write(self.model)
+            write_trajectory(path, header, self.t, self._named, force=force)
 
     @property
     def _named(self) -> list[tuple[str, str, Array]]:
@@ -114,9 +132,13 @@ class Trajectory(Immutable):
 
     def _paths(self, folder: str) -> dict[str, str]:
         """Comments that name files, relative to another folder."""
-        here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
-        return {key: Path(os.path.relpath(os.path.join(here, self.header[key]), folder)).as_posix()
+        return {key: Path(os.path.relpath(self._path(key), folder)).as_posix()
                 for key in ("robot", "loops", "model") if self.header.get(key)}
+
+    def _path(self, key: str) -> str:
+        """Of the file that a comment names."""
+        here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
+        return os.path.join(here, self.header[key])
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
@@ -388,11 +410,12 @@ def refuse_events(trajectory: Trajectory, what: str) -> None:
                               expected="a file with all columns of q, v and a, or rows between two events")
 
 
-def _check_time(t: np.ndarray, numbers: np.ndarray, source: str, events: bool, told: bool) -> None:
-    back = np.flatnonzero(t[1:] < t[:-1] if events and told else t[1:] <= t[:-1])
+def _check_time(t: np.ndarray, numbers: np.ndarray, source: str, allowed: bool, recorded: bool) -> None:
+    back = np.flatnonzero(t[1:] < t[:-1] if allowed and recorded else t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
-        event = told and t[k] == t[k - 1]
-        hint = "rows before and after an event have one time: read_trajectory(..., events=True)" if event else None
+        twice = recorded and t[k] == t[k - 1]
+        hint = "two rows at an event are read by ld.read_trajectory(file, events=True) only" if twice else None
         raise TrajectoryError("time does not increase", place=Place(source, int(numbers[k]), "t"),
-                              found=f"{float(t[k])!r} after {float(t[k - 1])!r}", expected="strictly increasing times", hint=hint)
+                              found=f"{float(t[k])!r} after {float(t[k - 1])!r}", expected="strictly increasing times",
+                              hint=hint)

@@ -1,6 +1,7 @@
 """Trajectories to and from arrays in the order of a model's coordinates."""
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
 
@@ -8,9 +9,12 @@ from liedyn.analyse.along.recorded_motion import columns_of_motion, motion_of_ar
 from liedyn.analyse.along.recorded_motion import motion_of as completed
 from liedyn.arrays import Array
 from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
-from liedyn.errors import warn
+from liedyn.errors import LiedynError, warn
 from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.loading import load_description, read_model
+from liedyn.model.description import Robot
 from liedyn.model.model import Model
+from liedyn.saving import yaml_of
 from liedyn.simulation.records.motion_columns import header_of
 
 
@@ -78,7 +82,8 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     Parameters
     ----------
     model : Model
-        Its robot file, base and gravity are written as comments.
+        Its robot file, base and gravity are written as comments. If it differs from its robot file in more than that, as after
+        `with_changes`, `save` writes it next to the trajectory; commands use it.
     t : (N,) array
         Times [s], increasing.
     q : (N, nq) array
@@ -103,5 +108,20 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     """
     t, motion = motion_of_arrays(model, t, q, tau, v, a, f_ext, passive, needed=("q",))
     columns = columns_of_motion(model, motion)
-    return Trajectory(header_of(model, passive=passive), t, {name: x for name, _, x in columns},
-                      {name: unit for name, unit, _ in columns})
+    header = header_of(model, passive=passive)
+    return Trajectory(header, t, {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
+                      model="" if _is_of_file(model, header) else yaml_of(model))
+
+
+def _is_of_file(model: Model, header: dict[str, str]) -> bool:
+    """Whether the comments robot, loops, base and gravity give the model."""
+    def known(robot: Robot) -> Robot:
+        return replace(robot, base=model.base, gravity=model.description.gravity)
+    if "robot" not in header:
+        return False
+    expected, of_file = known(model.description), {"base": model.base, "loops": header.get("loops")}
+    try:                                                            # building may change the spanning tree
+        return any(known(robot()) == expected for robot in (lambda: load_description(header["robot"], **of_file),
+                                                            lambda: read_model(header["robot"], **of_file).description))
+    except LiedynError:
+        return False

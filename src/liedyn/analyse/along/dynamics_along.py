@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.analyse.along.derived_error import error_notes
 from liedyn.analyse.along.higher_order_along import higher_order_along
-from liedyn.analyse.along.mechanisms_along import inverse_of_mechanism, motors_of, refuse_open_rows
+from liedyn.analyse.along.mechanisms_along import closed, inverse_of_mechanism, motors_of
 from liedyn.analyse.along.recorded_checks import recorded_limit_notes
 from liedyn.analyse.along.recorded_motion import (
     Along,
@@ -83,7 +83,7 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
     mask = prescribed_of(model, of, prescribed)
     motion = motion_for(model, trajectory, of, mask)
     if model.nc:
-        refuse_open_rows(model, trajectory, motion)
+        motion = closed(model, trajectory, motion)
         if of == "inverse":
             motors, notes = motors_of(model, motion, mask_of(model, actuated))
             motion = replace(motion, notes=(*motion.notes, *notes))

@@ -47,19 +47,37 @@ def obedient(model, motion):
     return motion.a - change, [note] if moved > _MOVED * size else []
 
 
-def refuse_open_rows(model, trajectory, motion) -> None:
+def closed(model, trajectory, motion: Motion) -> Motion:
+    """The motion, derived velocities moved, least, to where they obey the constraints: deriving magnifies rounding of positions.
+
+    Raises TrajectoryError for positions, and for given velocities, that violate the constraints."""
     driven = [one.name for one in model.constraints if one.driven]
     if driven:
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
                          "simulate it, or use the library (drive=…)")
-    for what, x in (("position", constraint_residual(model, motion.q)),
-                    ("velocity", constraint_velocity(model, motion.q, motion.v))):
-        off = np.abs(x) * row_scale(model)
-        scale = _CLOSED * (1.0 if what == "position" else size_of_rates(model, motion.v, 1).max())
-        if off.max(initial=0.0) > scale:
-            k, r = np.unravel_index(np.argmax(off), x.shape)
-            raise TrajectoryError(f"the {what} violates the constraints",
-                                  place=Place(trajectory.source, int(trajectory.lines[k])),
-                                  found=f"a residual of {abs(x[k, r]):.3g} in "
-                                        f"{model.row_names[r]}", expected=f"at most {scale:.1g}",
-                                  hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")
+    _refuse_open(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
+    most = _CLOSED * size_of_rates(model, motion.v, 1).max(initial=0.0)
+    if any(name.startswith("v.") for name in trajectory.columns):
+        _refuse_open(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), most)
+        return motion
+    v, moved = _allowed(model, motion)
+    note = f"derived velocities were moved onto the constraints, by up to {moved:.2g} of {most / _CLOSED:.3g}"
+    variants = tuple(replace(one, v=_allowed(model, one)[0]) for one in motion.variants)
+    return replace(motion, v=v, variants=variants, notes=(*motion.notes, *([note] if moved > most else [])))
+
+
+def _allowed(model, motion: Motion) -> tuple[np.ndarray, float]:
+    """Velocities (N, nv) that the constraints allow, and the largest change, in radians and lengths of the loops."""
+    off = constraint_velocity(model, motion.q, motion.v)
+    change = least_solution(model, constraint_jacobian(model, motion.q), off[..., None])[..., 0]
+    return motion.v - change, float(np.abs(change / column_scale(model)).max(initial=0.0))
+
+
+def _refuse_open(model, trajectory, what: str, x: np.ndarray, most: float) -> None:
+    """x (N, m): residuals."""
+    off = np.abs(x) * row_scale(model)
+    if off.max(initial=0.0) > most:
+        k, r = np.unravel_index(np.argmax(off), x.shape)
+        raise TrajectoryError(f"the {what} violates the constraints", place=Place(trajectory.source, int(trajectory.lines[k])),
+                              found=f"a residual of {abs(x[k, r]):.3g} in {model.row_names[r]}", expected=f"at most {most:.1g}",
+                              hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")

@@ -56,27 +56,46 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
         raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
                               expected="fixed or floating")
     loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
-    base, gravity = base or header.get("base"), _gravity(trajectory)
+    base = base or header.get("base")
     if edits:
-        described = load_description(path, base, loops, edits)
-        model = build(described if gravity is None else replace(described, gravity=gravity))
+        model = build(load_description(path, base, loops, edits))
     else:
-        model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
-    if "armatures" in header:
-        model = _with_rotors(model, trajectory)
+        model = read_model(path, base=base, loops=loops, strict=strict)
+    model, _ = as_recorded(model, trajectory)
     source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
     if source != path and source.is_file():                # shapes and meshes are in the robot file
         model = build(_described_in(model.description, os.fspath(source)))
     if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
         notes.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
                      + ("; the model of the run is used" if recorded else ""))
-    notes += attached_notes(trajectory)
-    unknown = passed_over(model, trajectory)
-    if unknown:
-        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-        notes.append(f"unknown columns of {trajectory.source} are ignored: "
-                     f"{', '.join(unknown[:_NAMED])}{more}")
+    return model, (*notes, *attached_notes(trajectory), *unknown_notes(model, trajectory))
+
+
+def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[str, ...]]:
+    """The model with the gravity and the rotors of motors of the recording, and a message where those of the model differ.
+
+    Raises TrajectoryError for a comment that cannot be used."""
+    name, notes = trajectory.source or "the trajectory", []
+    gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
+    if gravity is not None and gravity != tuple(model.gravity):
+        there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
+        notes.append(f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
+        model = model.with_changes(gravity=gravity)
+    own = {joint.name: joint.figures[0].armature for joint in model.description.joints if joint.name in armatures}
+    other = {joint: x for joint, x in armatures.items() if x != own[joint]}
+    if other:
+        listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
+        notes.append(f"the armatures of {name} are used instead of those of the model: {listing}")
+        model = with_armatures(model, other)
     return model, tuple(notes)
+
+
+def unknown_notes(model: Model, trajectory: Trajectory) -> list[str]:
+    """A message that names columns of nothing that the robot has."""
+    unknown = passed_over(model, trajectory)
+    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    text = f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: {', '.join(unknown[:_NAMED])}{more}"
+    return [text] if unknown else []
 
 
 def attached_notes(trajectory: Trajectory) -> list[str]:
@@ -146,9 +165,11 @@ def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = 
     return path
 
 
-def _with_rotors(model: Model, trajectory: Trajectory) -> Model:
+def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
     """The comment `# armatures: {"elbow": 0.1}`: of joints whose motors a scenario has given rotors."""
-    text = trajectory.header["armatures"]
+    text = trajectory.header.get("armatures")
+    if text is None:
+        return {}
     try:
         given = {str(name): float(x) for name, x in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError):
@@ -157,7 +178,7 @@ def _with_rotors(model: Model, trajectory: Trajectory) -> Model:
     if not all(name in single and 0.0 <= x < math.inf for name, x in given.items()):
         raise TrajectoryError("invalid armatures", place=Place(trajectory.source, key="# armatures"), found=text,
                               expected="numbers of at least 0 by joints of the robot with one coordinate")
-    return with_armatures(model, given)
+    return given
 
 
 def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:

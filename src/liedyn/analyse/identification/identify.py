@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.analyse.along.manifold_spline import noise as noise_of
 from liedyn.analyse.along.recorded_checks import unwrapped
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
-from liedyn.analyse.along.robot_of_file import attached_notes, robot_of
+from liedyn.analyse.along.robot_of_file import as_recorded, attached_notes, robot_of, unknown_notes
 from liedyn.analyse.identification.fit_check import ESTIMABLE, JointFit, joint_fits
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
@@ -40,6 +40,7 @@ _SHARE = 1e-3         # of what tells a parameter: a joint that contributes less
 _NEGATIVE = 4.0       # deviations below zero from which a sum of masses, moments of inertia and losses is negative
 _POSITIVE = ("mass", "Ixx", "Iyy", "Izz", "armature", "damping", "friction")       # of every physical robot
 _ONE_FACTOR = 1.5     # ratio between the largest and the smallest of ratios that count as one factor
+_PASSIVE = ("damping", "friction", "stiffness")
 _FAR = 3.0            # from a factor of 1: a robot file does not differ so much in all values at once
 _SEVERAL = 3          # values that all have another sign than the robot file, if no value is impossible
 _SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
@@ -152,7 +153,8 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     model : Model
         Its geometry is taken as true, and so is what is not estimated: joint parameters without a column, external wrenches.
     t : (N,) array, path or Trajectory
-        Times [s], increasing; or a file that holds t, q, tau and perhaps v, a and external wrenches.
+        Times [s], increasing; or a file that holds t, q, tau and perhaps v, a and external wrenches. Its comments `gravity` and
+        `armatures` replace those of the model; a note reports a difference.
     q : (N, nq) array
         Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
     tau : (N, nv) array
@@ -162,7 +164,8 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
         External wrench [m; f] on each link, in the link frame, about its origin.
     passive : bool, optional
-        Whether springs, damping and friction acted. Default: as the file says, else True.
+        Whether springs, damping and friction acted. Default: as the file says, else True. If they did not, none of them can be
+        estimated.
     joints : sequence of "armature", "damping", "friction", "stiffness", optional
         Joint parameters to estimate; default: those that the model has.
     offset : bool
@@ -181,7 +184,9 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     ------
     TrajectoryError
         Without tau, or with fewer equations than parameters.
-    ShapeError, ConfigurationError, UsageError, ComputationError, NameLookupError
+    UsageError
+        For springs, damping or friction in `joints` if they did not act.
+    ShapeError, ConfigurationError, ComputationError, NameLookupError
 
     Notes
     -----
@@ -213,9 +218,10 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
                                  tolerance))
     if any(x is not None for x in (q, tau, v, a, f_ext)):
         raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+    model, differing = as_recorded(model, source)
     source, jumps = _without_jumps(model, source, smooth)
     motion = given_motion(model, source)
-    motion = replace(motion, notes=(*motion.notes, *attached_notes(source), *jumps))
+    motion = replace(motion, notes=(*motion.notes, *differing, *attached_notes(source), *unknown_notes(model, source), *jumps))
     require(source, motion.tau, "tau", "the joint forces")
     if passive is not None:
         motion = replace(motion, passive=passive)
@@ -256,6 +262,10 @@ def _checked(smooth) -> float | str | None:
 
 def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
     kinds = joint_kinds(model, motion.passive, joints)
+    idle = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
+    if idle:
+        raise UsageError(f"{listed(idle, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
+                         "from the joint parameters, or use passive=True, the comment `# passive: true` of a file")
     chosen = {"passive": motion.passive, "joints": (*kinds, "offset") if offset and "offset" not in kinds else kinds}
     base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
     if motion.v is None:
@@ -292,8 +302,8 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
     else:
         mend = "add what the model lacks first"
     residual, force = (np.sqrt(np.mean(x**2, axis=0)) for x in (left, motion.tau))
-    notes = [*motion.notes, *notes, *_fit_notes(model, tested, residual, force, kinds), *_notes(base, verdicts, misfits, mend),
-             *_unlike_notes(base, values, sizes, verdicts)]
+    notes = [*motion.notes, *notes, *_fit_notes(model, tested, residual, force, kinds, motion.passive),
+             *_notes(base, verdicts, misfits, mend), *_unlike_notes(base, values, sizes, verdicts)]
     return Identification(values, deviations, relative, verdicts, misfits, scale_errors, base, found.condition, tested,
                           residual, force, len(raw), tuple(notes))
 
@@ -412,7 +422,7 @@ def _resembles(joint: JointFit) -> str:
 
 
 def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, force: np.ndarray,
-               estimated: Sequence[str]) -> list[str]:
+               estimated: Sequence[str], passive: bool) -> list[str]:
     misfit = [(joint, f"{left:.3g} of {of:.3g} {'N' if unit == 'm' else 'N m'}")
               for joint, left, of, unit in zip(tested, residual, force, model.v_units, strict=True) if not joint.explained]
     coloured = [joint.joint for joint in tested if not joint.white and joint.material]
@@ -422,7 +432,8 @@ def _fit_notes(model: Model, tested: Sequence[JointFit], residual: np.ndarray, f
         found = dict.fromkeys(ESTIMABLE[joint.candidate] for joint, _ in misfit if joint.candidate in ESTIMABLE)
         more = [kind for kind in found if kind not in estimated]
         kinds = [kind for kind in estimated if kind != "offset"] + more
-        how = f" (joints={kinds}; --with {' --with '.join(kinds)})" if more else ""
+        how = (f" (joints={kinds}; --with {' --with '.join(kinds)}{'' if passive else '; passive=True, # passive: true'})"
+               if more else "")
         notes.append(f"the model does not explain the measured torques ({what}): add what is missing to the robot file or to the "
                      f"estimated parameters{how}, or check the recording")
     if coloured:

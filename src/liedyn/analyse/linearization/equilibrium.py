@@ -18,9 +18,9 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.loops.constraints import project_configuration
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.dynamics.scales import scales_of
-from liedyn.errors import ComputationError, UsageError, warn
+from liedyn.errors import ComputationError, ScenarioError, UsageError, warn
 from liedyn.immutable import Immutable
-from liedyn.io.override import Overrides
+from liedyn.io.override import Overrides, override_texts
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.loading import findings_note
@@ -106,8 +106,8 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     <Equilibrium, neutral: q [0. 0.], tau [0. 0.]; residual ...>
     """
     if isinstance(robot, Model):
-        if overrides or strict or at:
-            raise UsageError("overrides, strict and at are for a scenario; a Model has q, tau and passive")
+        if override_texts(overrides, ScenarioError) or at or strict:
+            raise UsageError("at, overrides and strict are for a file or scenario; use Model.with_changes")
         setup = standing(robot, q, tau, passive)
         t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:

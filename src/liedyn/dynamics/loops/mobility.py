@@ -105,22 +105,28 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
 
 
 def warn_of_singular(model: Model, q, ranks, prescribed=None) -> None:
-    """Warns if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a mechanism
-    with more degrees of freedom.
+    """Warns as `singular_state_notes` says."""
+    warn(singular_state_notes(model, q, ranks, prescribed))
+
+
+def singular_state_notes(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[str]:
+    """A message if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a
+    mechanism with more degrees of freedom.
 
     q (N, nq); ranks (N,): numbers of independent rows in the coordinates that are not prescribed. Not for driven loops.
     """
     k, free = int(np.argmin(ranks)), slice(None) if prescribed is None else ~prescribed
     if model.driven or ranks[k] >= min(model.nc, np.arange(model.nv)[free].size):
-        return
+        return []
     key = GENERIC_RANK if prescribed is None else (*GENERIC_RANK, prescribed.tobytes())
     if key not in model._cache:
         model._cache[key] = _nearby(model, q[k], None, int(ranks[k]), 0, free)[0]
     generic = model._cache[key] = max(model._cache[key], int(ranks.max()))
-    if ranks[k] < generic:
-        where = f" of state {k}" if len(ranks) > 1 else ""
-        warn([f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} near it; "
-              "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"])
+    if ranks[k] >= generic:
+        return []
+    where = f" of {what} {k}" if len(ranks) > 1 else ""
+    return [f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} near it; "
+            "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"]
 
 
 def scaled_jacobian(model, q, drive=None) -> np.ndarray:

@@ -41,7 +41,8 @@ def header_of(model: Model, *, passive: bool = True, folder: str | Path | None =
                  if one.place.file}
         for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
             header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
-        header["robot_sha256"] = hashlib.sha256(Path(model.source).read_bytes()).hexdigest()
+        if os.path.isfile(robot):
+            header["robot_sha256"] = hashlib.sha256(Path(robot).read_bytes()).hexdigest()
     if model.nc:
         header["reaction"] = reaction_comment()
     return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),

@@ -15,7 +15,7 @@ from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.arguments import as_array
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
-from liedyn.dynamics.loops.mobility import warn_of_singular
+from liedyn.dynamics.loops.mobility import singular_state_notes
 from liedyn.dynamics.loops.rank import rank_of, row_scale, size_of_rates
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
@@ -98,7 +98,7 @@ class Given:
         tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
         tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
         if a is not None and prescribed is None:
-            raise UsageError("accelerations `a` are read where coordinates are prescribed, and none are: give `prescribed`, too")
+            raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
         self.masks = _masks(model, prescribed, steps)
         a = np.zeros((1, model.nv)) if a is None else as_array(imported(a), "a", (model.nv,))
         a = a.reshape(1, -1) if a.ndim == 1 else a
@@ -125,6 +125,7 @@ class Given:
         self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         if model.nq > model.nv:
             integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
+        self.notes: list[str] = []                                      # about the initial states
         self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
         self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
         self.singular: dict[int, float] = {}                            # when those passed a singular configuration
@@ -160,7 +161,7 @@ class Given:
                 row = model.row_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED:g} {relative}; use ld.{mend}")
-        warn_of_singular(model, self.q, ranks)
+        self.notes += singular_state_notes(model, self.q, ranks, what="run")
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
             begins.setdefault(mask.tobytes(), (first, mask))

@@ -123,9 +123,10 @@ class Rollout(Immutable):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What is doubtful, one line each: events after the end; a step too long for stiff forces and singular configurations of
-        mechanisms, by the first run; joints that creep because friction is zero at rest; coordinates that leave their
-        position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked for."""
+        """What is doubtful, one line each: events after the end; initial states that are singular; a step too long for stiff
+        forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
+        coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
+        for."""
         return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
 
     @property
@@ -184,7 +185,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         Hybrid dynamics: coordinates whose acceleration is given, in all steps or in each; their joint force is computed
         (`forces`).
     a : (…, S, nv) or (nv,), optional
-        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read.
+        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read; an error without
+        `prescribed`.
     contacts : mapping, optional
         Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
         (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
@@ -265,7 +267,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                      missing, touch, doubts)
     alike = looked_at(runs, problem, dt, method)
     long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
-    notes = result.notes if not alike else state_notes(problem, runs, result.t, q) if long else ()
+    notes = result.notes if not alike else (*runs.notes, *(state_notes(problem, runs, result.t, q) if long else ()))
     warn(not_told(model, notes))
     if not alike and all(map(of_states, notes)):
         looked_at(runs, problem, dt, method, clean=True)

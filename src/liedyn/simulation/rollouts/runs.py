@@ -145,7 +145,7 @@ def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: b
 def notes_of(of_events: tuple[str, ...], problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
     first = np.unravel_index(0, runs.lead)
-    return (*of_events, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
+    return (*of_events, *runs.notes, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
             *singular_notes(problem, runs, t, q[first]), *state_notes(problem, runs, t, q))
 
 
