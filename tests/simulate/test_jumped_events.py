@@ -44,7 +44,12 @@ OFTEN = "3*step(t-.3)-2.5*step(t-.7123)+2*step(t-1.2)"
     (OFTEN, "both", [0.3, 0.7123, 1.2]), (OFTEN, "rising", [0.3, 1.2]), (OFTEN, "falling", [0.7123]),
     ("3*step(t-.3)-2*max(0,t-.5)", "both", [0.3, 1.5]),                               # the second time without a jump
     ("2*t-4*step(t-1)+4*step(t-1.3)", "both", [0.5, 1.0, 1.3]),
-    ("3*step(t-2)", "both", [2.0])])                                                   # where the run ends
+    ("3*step(t-2)", "both", [2.0]),                                                    # where the run ends
+    ("1+10*step(t-.5)*step(1-t)", "falling", [1.0]),                                   # exactly onto the value, here and below
+    ("2-step(t-1)+step(t-1.2)-step(t-1.4)", "falling", [1.0, 1.4]),
+    ("1-5*step(t-.5)*step(1-t)-5*step(t-1.2)*step(1.5-t)", "rising", [1.0, 1.5]),
+    ("2*step(t-.5)-step(t-1)-step(t-1.5)", "falling", [1.0]),
+    ("1+2*abs(t-1)", "both", [1.0]), ("1+2*abs(t-.7)", "falling", [0.7])])             # a kink that reaches it
 def test_each_jump_of_a_signal_is_an_event(times, expression, direction, right, method):
     assert times(torque(expression), "tau(z)", 1.0, method, direction) == pytest.approx(right, abs=1e-9)
 
@@ -59,6 +64,13 @@ def test_a_jump_at_the_time_of_another_event(times, method):
 def test_an_expression_that_jumps_itself(times, method):
     found = times({}, ".1*q(z)+1.5*step(t-.3)-1.2*step(t-.7123)", 1.0, method)
     assert found == pytest.approx([0.3, 0.7123], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("when", ["q(z)*step(1-t)", "v(z)*step(1-t)", "step(1-t)+0*q(z)"])
+def test_an_expression_that_jumps_onto_its_value_happens_once(times, when, method):
+    moving = {"initial": {"q": {"z": 0.1}, "v": {"z": 1.0}}}
+    assert times(moving, when, 0.0, method) == pytest.approx([1.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("held", [{"joints": {"z": {"prescribe": {"position": 0}}}}, {}], ids=["prescribed", "locked"])
@@ -185,3 +197,26 @@ def test_a_force_that_chatters(times, method):
     watched = {"when": "tau(z)", "value": 1.0, "debounce": 0.1, "do": "record"}
     assert times(sticks | {"events": {"J": watched}}, "", 0.0, method) == pytest.approx([0.603, 0.703, 0.804, 0.905], abs=5e-3)
     assert len(times(sticks | {"events": {"J": watched | {"once": True}}}, "", 0.0, method)) == 1
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau"])
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank"])
+def test_mechanisms_pass_values_in_the_direction_that_is_waited_for(name, method):
+    """Where a step ends at a passing the other way, the projection onto the constraints may put the expression back."""
+    path = ROOT / f"robots/{name}.yaml"
+    model = ld.load(path)
+    q = ld.assemble(model).q
+    v = ld.project_velocity(model, q, 3.0 * np.eye(model.nv)[0])
+    given = {"robot": str(path), "duration": 0.4, "output_step": 1e-4, "integrator": {"method": method},
+             "initial": {kind: dict(zip(model.joint_names, x.tolist(), strict=True)) for kind, x in (("q", q), ("v", v))}}
+    alone = ld.run_scenario(given)
+    joint = model.joint_names[0]
+    for kind, x in (("q", alone.q[:, 0]), ("v", alone.v[:, 0])):
+        for direction, way in (("rising", 1.0), ("falling", -1.0)):
+            for value in np.linspace(x.min(), x.max(), 10)[1:-1]:
+                event = {"when": f"{kind}({joint})", "value": float(value), "direction": direction, "do": "record"}
+                found = [event.t for event in ld.run_scenario(given | {"events": {"J": event}}).events]
+                side = np.sign(x - value)
+                right = alone.t[1:][(side[1:] == way) & (side[:-1] == -way)]
+                assert len(found) == len(right), (kind, value, direction)
+                assert found == pytest.approx(right, abs=2.1e-4)
