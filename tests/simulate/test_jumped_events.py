@@ -220,3 +220,37 @@ def test_mechanisms_pass_values_in_the_direction_that_is_waited_for(name, method
                 right = alone.t[1:][(side[1:] == way) & (side[:-1] == -way)]
                 assert len(found) == len(right), (kind, value, direction)
                 assert found == pytest.approx(right, abs=2.1e-4)
+
+
+MOVING = {"double_pendulum": ({"shoulder": 1.3, "elbow": 0.4},
+                              ("v(elbow)*q(shoulder)", "vx(lower)", "z(lower, 0, 0, -.2)", "q(elbow)")),
+          "four_bar": ({}, ("q(crank)", "v(knee)", "q(rocker)", "v(rocker)"))}
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "rodas5p", "Radau"])
+@pytest.mark.parametrize("robot", MOVING)
+def test_a_step_of_an_expression_passes_where_the_expression_does(robot, method):
+    """Once each time and in its direction, also where a projection or rounding puts the argument back behind the step."""
+    path, (q, arguments) = ROOT / f"robots/{robot}.yaml", MOVING[robot]
+    if not q:
+        model = ld.load(path)
+        q = dict(zip(model.joint_names, ld.assemble(model, [1.2, -1.4, -1.8], fixed=["crank"]).q.tolist(), strict=True))
+    given = {"robot": str(path), "duration": 1.2, "integrator": {"method": method}, "initial": {"q": q}}
+
+    def happened(when, value, direction):
+        event = {"when": when, "value": value, "direction": direction, "do": "record"}
+        return [event.t for event in ld.run_scenario(given | {"events": {"J": event}}).events]
+    for k, argument in enumerate(arguments):
+        value = [0.31, -0.47, 1.13][k % 3]
+        for direction in ("both", "rising", "falling"):
+            right = happened(argument, value, direction)
+            assert happened(f"step({argument}-({value}))", 0.5, direction) == pytest.approx(right, abs=1e-5)
+            assert happened(f".7*sign({argument}-({value}))", 0.3, direction) == pytest.approx(right, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", (*METHODS, "LSODA"))
+@pytest.mark.parametrize(("speed", "right"), [(0.0, [0.993459, 1.986918]), (0.5, [1.416549, 1.986918])])
+@pytest.mark.parametrize("law", ["sign(v(z)-{})", "step(v(z)-{})-.5"])
+def test_a_start_at_a_switch(times, speed, right, law, method):
+    swings = torque("-10*q") | {"initial": {"q": {"z": 0.2}, "v": {"z": speed}}}
+    assert times(swings, law.format(speed), 0.0, method) == pytest.approx(right, abs=2e-5)

@@ -221,6 +221,7 @@ class Start:
     signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
                            known), whether reaching zero counts, and their rounding; see `zero_crossings`. None: not known
     jumped                 of those that have just been, whose expressions have jumped over zero: they are not near it
+    sides                  of the other switches, where nothing has changed since; NaN: not known
     """
 
     t: float
@@ -234,6 +235,7 @@ class Start:
     armed: np.ndarray | None = None
     bounds: np.ndarray | None = None
     jumped: tuple[int, ...] = ()
+    sides: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

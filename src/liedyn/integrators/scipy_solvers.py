@@ -49,7 +49,8 @@ def solve_by_scipy(problem, start, times, options, progress, controller=None, ke
                             loop_figures(run.ties), (*run.switches.notes.values(), *warned))
     record = kept_rows(run.record, int(run.state.count[0]))
     end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
-                0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jumped)
+                0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jumped,
+                run.switches.sides())
     return Stretch(record, statistics, end)
 
 
@@ -184,8 +185,9 @@ class _Run(Underway):
 
         if not len(self.switches) or not t < wall:
             return False
+        begins = self.switches.start is not None
         self.switches.begin(glance)
-        return self.jump(self.switches.fired(), t, t)
+        return not begins and self.jump(self.switches.fired(), t, t)
 
     def jump(self, fired: tuple[int, ...], t: float, now: float) -> bool:
         """Whether there are such events, which end the run at t; their row is evaluated at `now`."""

@@ -100,7 +100,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
                             loop_figures(sides.ties), tuple(run.switches.notes.values()))
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
                 float(state.clock[1]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)),
-                cuts.jumped if cuts else ())
+                cuts.jumped if cuts else (), run.switches.sides())
     return Stretch(record, statistics, end)
 
 

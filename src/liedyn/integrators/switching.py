@@ -93,8 +93,8 @@ class Switches:
         """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
         here."""
         self._arm()                                            # by the readings before the break
-        known = self._known_events()
-        self.side[:], self.reading[:], self.loose[:] = np.nan, 0.0, 0.0
+        begins, known = self.start is not None, self._known_sides()
+        self.side[:], self.reading[:], self.loose[:] = np.where(self.event >= 0, np.nan, known), 0.0, 0.0
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
         free = self.inside == 0
@@ -110,17 +110,29 @@ class Switches:
         self.armed[guards] = (~near | comes)[guards]           # what leaves a stop passes it beyond rounding only
         self.armed[even & (self.event >= 0)] = False           # as does what leaves the ground
         self._hold(np.where(free, np.where(np.isnan(known), side, known), self.inside))
+        if even[self.event < 0].any():                         # what events read depends on those sides
+            glance(0.0)
+            here = self.reading.copy()
+            turned = begins & free & (self.event >= 0) & (self.side * here < -self.bound)
+            self.side[turned], self.armed[turned] = np.sign(here[turned]), True
         self.reading[:] = here
         self.reading[self.armed & (self.event >= 0) & (np.abs(here) <= self.bound)] = 0.0         # reached, be it at a kink
 
-    def _known_events(self) -> np.ndarray:
-        """Sides of events at the beginning of a segment, or before a break of it; NaN: not known, and of other switches."""
+    def _known_sides(self) -> np.ndarray:
+        """Sides of events at the beginning of a segment, or before a break of it; NaN: not known. Of other switches where a
+        segment goes on from the same state: that may be beyond them by rounding, or by a projection."""
         known, start, self.start = np.where(self.event >= 0, self.side, np.nan), self.start, None
         if start is not None and start.signs is not None:
             watched = np.flatnonzero((self.event >= 0) & (self.event < len(start.signs)))
             e = self.event[watched]
             known[watched], self.armed[watched], self.bound[watched] = start.signs[e], start.armed[e], start.bounds[e]
+        if start is not None and start.sides is not None and len(start.sides) == len(self):
+            known = np.where(self.event >= 0, known, start.sides)
         return known
+
+    def sides(self) -> np.ndarray:
+        """Of switches that are no events; NaN: of others, and of those that are loose."""
+        return np.where((self.event >= 0) | (self.loose > 0), np.nan, self.side)
 
     def _hold(self, side: np.ndarray) -> None:
         """Sides that are 0 stay free: an argument that stays 0."""
@@ -178,13 +190,13 @@ class Switches:
     def change(self, t: float, step: float, look) -> tuple[int, ...]:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
         The readings are those at the cut; look() renews them. Returns events that have jumped with them, as `fired`: it ends
-        there. An event that is passed the other way has not jumped if a projection onto constraints puts it back."""
+        there. What was passed and is put back by a projection onto constraints stays on its new side."""
         crossed = np.zeros(len(self), dtype=bool)
         for _ in range(len(self)):
-            passed, fired = self._passed(), self.fired(~crossed)
+            passed, fired = self._passed() & ~crossed, self.fired(~crossed)
             if fired or not passed.any():
                 return fired
-            crossed |= passed & (self.event >= 0)
+            crossed |= passed
             self._cross(passed)
             for i in np.flatnonzero(passed & (self.event < 0)):
                 self._note_cut(i, t, step)

@@ -148,6 +148,8 @@ class Timeline:
                 due = _due(timed, now.t + slack)
                 timed = timed[len(due):]
                 now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
+                same = self.modes.problem is problem and all(map(np.array_equal, (now.q, now.v), (stretch.end.q, stretch.end.v)))
+                now = now if same else replace(now, sides=None)
             silent = (bool(now.fired) or now.t in self._deaf.values()) and len(self.occurrences) == known      # no second row
         if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
@@ -201,7 +203,8 @@ class Timeline:
             was_armed = now.armed is None or now.armed[e]
             passed = fired or (was_armed and carried[e] * motion.value <= 0.0)           # another event waits for its other side
             if not fired and not zero:
-                signs[e] = np.sign(motion.value)
+                back = e in now.jumped and now.sides is not None          # to the former side, by a projection
+                signs[e] = -carried[e] if back else np.sign(motion.value)
             elif passed or np.isnan(carried[e]):
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), after)
