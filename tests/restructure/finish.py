@@ -107,8 +107,6 @@ change('''CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
 ''','''CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tools", "lie", "kernels", "codegen"},
 ''')
-change('"import liedyn.model.build",', '"import liedyn.model.model",')
-change('"import liedyn.loading"', '"import liedyn.robot_files"')
 p.write_text(s)
 sub("tests/spatial_series.py", '''With dtype=np.longdouble it is right to
 about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit first.
@@ -140,3 +138,59 @@ sub("src/liedyn/arrays.py", '''__all__ = ["Array", "ArrayLike", "ComplexArray", 
 ''', '''__all__ = ["Actuated", "Array", "ArrayLike", "Base", "BaseFrame", "ComplexArray", "Controller", "Coriolis", "Criterion", "Frame",
            "Integers", "Mask", "Matrices", "Method", "OnError", "Pfaffian", "Wrenches", "short"]
 ''')
+
+# names in f-strings, texts and documents
+sub("src/liedyn/codegen/rhs.py", '"kernels.loops.parts.parts"', '"kernels.constraints.stages.parts"')
+sub("src/liedyn/analysis/trajectory_derivatives.py", "      # io.csv would not read it", "  # `read_trajectory` refuses it")
+sub("src/liedyn/model/link_tree.py", "# io.robots.element_place knows the line of each part", "# io.robots.robot_yaml knows the line of each part")
+sub("src/liedyn/model/__init__.py", "`model.build`", "`build`")
+sub("src/liedyn/simulation/event_actions.py", "within the parts of a run (`parts.Part`).", "within the parts of a run (`Part`).")
+sub("tests/codegen/test_derivatives.py", 'f"kernels.derivatives.{which}_derivatives"', 'f"kernels.{which}_dynamics_derivatives"')
+sub("tests/kernels/test_varied_models.py", "see joints.tree", "see joints.joint_model")
+sub("tests/test_code_cache.py", '"kernels.recursions.manifold-"', '"kernels.manifold-"')
+sub("tests/test_code_cache.py", "Path(compile_cache.__file__).parent,", "Path(compile_cache.__file__).parents[1],")
+sub("tests/test_code_cache.py", """    done = subprocess.run([sys.executable, "-c", f"from liedyn.numba_tools.compile_cache import root\\n{code}"], env=env, capture_output=True,
+                          text=True, timeout=600, check=True)
+""", """    done = subprocess.run([sys.executable, "-c", f"from liedyn.numba_tools.compile_cache import root\\n{code}"], env=env,
+                          capture_output=True, text=True, timeout=600, check=True)
+""")
+sub("tests/seam/test_fallbacks.py", """    done = subprocess.run([sys.executable, "-c", "import liedyn.numba_tools.numba_internals"], env=os.environ | {"LIEDYN_SEAM": "plan"},
+                          capture_output=True, text=True, timeout=100, check=False)
+""", """    done = subprocess.run([sys.executable, "-c", "import liedyn.numba_tools.numba_internals"],
+                          env=os.environ | {"LIEDYN_SEAM": "plan"}, capture_output=True, text=True, timeout=100, check=False)
+""")
+sub("tests/test_jit.py", """    assert {f"kernels.recursions.{name}" for name in (
+        "newton_euler.inverse_batch", "hybrid.hybrid_batch", "composite.mass_matrices")} <= set(ENTRIES)
+""", """    assert {f"kernels.{name}" for name in (
+        "newton_euler.inverse_batch", "hybrid_dynamics.hybrid_batch", "mass_matrix.mass_matrices")} <= set(ENTRIES)
+""")
+sub("tests/mutations/targets.py", '"kernels/loops": (', '"kernels/constraints": (')
+sub("tests/mutations/targets.py", """                      ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py", "identities/test_constrained.py",
+                       "identities/test_constrained_derivatives.py", "integrators/test_constrained.py", "codegen/test_parts.py",
+                       "oracles/test_constrained.py")),
+""", """                            ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py",
+                             "identities/test_constrained.py", "identities/test_constrained_derivatives.py",
+                             "integrators/test_constrained.py", "codegen/test_parts.py", "oracles/test_constrained.py")),
+""")
+sub("tests/mutations/targets.py", """    "dynamics/loops": (("dynamics", "identities", "joints", "model", "integrators", "simulate"),
+                       ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py", "dynamics/test_assembly.py",
+                        "identities/test_constrained.py")),
+""", """    "dynamics/constraints": (("dynamics", "identities", "joints", "model", "integrators", "simulate"),
+                             ("dynamics/test_constrained.py", "dynamics/test_degenerate_mechanisms.py",
+                              "dynamics/test_assembly.py", "identities/test_constrained.py")),
+""")
+sub("tests/mutations/test_mutations.py", """packages(["kernels/loops", "batch"], ["kernels/constraints/driver.py", "batch/along"])
+    assert not {"by_parts", "along"} &""", """packages(["kernels/constraints", "batch"], ["kernels/constraints/driver.py", "batch/trajectory"])
+    assert not {"driver", "trajectory_jobs"} &""")
+sub("docs/design.md", "| `adjoint.py`, `steps/adjoint_step.py` |", "| `trace_derivatives.py`, `batch_step.py` |")
+sub("docs/design.md", "`kernels/simulation/joint_limits/stops.py`", "`kernels/simulation/joint_laws.py`")
+sub("docs/design.md", "(`along.py`)", "(`trajectory_jobs.py`)")
+sub("docs/design.md", "(`rates.py`)", "(`sensitivities.py`)")
+sub("docs/design.md", "`simulations.py` and `along.py`", "`simulations.py` and `trajectory_jobs.py`")
+sub("docs/proof.md", "`constrained._CLOSED`", "`constrained_dynamics._CLOSED`")
+sub("docs/running.md", "`numba_tools.decorators.primitive` or `numba_tools.decorators.callee`", "`decorators.primitive` or `decorators.callee`")
+sub("docs/design.md", "`signal_schema.py`, `signal_schema.py`, `event_schema.py`, `control_schema.py`, `control_schema.py`",
+    "`signal_schema.py`, `event_schema.py`, `control_schema.py`")
+sub("docs/design.md", "two problems of a scenario (`sampled_control.py`):", "two problems of a scenario:")
+sub("docs/design.md", "`impacts.py` and `impacts.py` compute", "`impacts.py` computes")
+sub("docs/design.md", "(`io/schema_export.py`), templates (`io/schema_export.py`) and", "and templates (`io/schema_export.py`) and")

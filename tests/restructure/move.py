@@ -344,8 +344,14 @@ def edits_for(text, tree, home, aliases_forbidden, defs_of=None, rename_of_impor
             for mod, names in groups.items():
                 lines.append(f"from {mod} import " + ", ".join(n + (f" as {a}" if a else "") for n, a in names))
         elif isinstance(node, ast.Import) and any(a.name.startswith("liedyn.") for a in node.names):
-            LOG.append(f"IMPORT of module at {home}:{node.lineno}: {ast.unparse(node)}")
-            lines = [ast.unparse(node)]
+            for al in node.names:
+                old = al.name.removeprefix("liedyn.")
+                if old not in NEW or not al.asname:
+                    LOG.append(f"IMPORT of module at {home}:{node.lineno}: {ast.unparse(node)}")
+                    lines.append(f"import {al.name}" + (f" as {al.asname}" if al.asname else ""))
+                    continue
+                bound[id(scope) if scope else None, al.asname] = ("module", al.asname, old)
+                lines.append(f"import liedyn.{NEW[old]} as {al.asname}")
         else:
             if not top:
                 continue
@@ -399,6 +405,15 @@ def edits_for(text, tree, home, aliases_forbidden, defs_of=None, rename_of_impor
                 edits.append((s, e, attr if kind == "self" else f"{want}.{attr}"))
                 if kind == "self":
                     check_shadow(home, attr, scopes, None, node)
+            elif name_beside(parent, node) is not None:         # setattr(module, "name", …)
+                said = name_beside(parent, node)
+                if new_name(old, said.value) != said.value:
+                    edits.append((at(said.lineno, said.col_offset), at(said.end_lineno, said.end_col_offset),
+                                  json.dumps(new_name(old, said.value))))
+                if kind == "self":
+                    LOG.append(f"MODULE OBJECT {home}: {node.lineno} {node.id}")
+                else:
+                    edits.append((s, e, want))
             else:
                 if kind == "self":
                     LOG.append(f"MODULE OBJECT {home}: {node.lineno} {node.id}")
@@ -409,6 +424,15 @@ def edits_for(text, tree, home, aliases_forbidden, defs_of=None, rename_of_impor
             edits.append((s, e, want))
             check_shadow(home, want, scopes, None, node)
     return edits, head_imports, raw
+
+
+def name_beside(call, node):
+    """The string after a module in the arguments of a call."""
+    if isinstance(call, ast.Call) and node in call.args:
+        after = call.args[call.args.index(node) + 1:][:1]
+        if after and isinstance(after[0], ast.Constant) and isinstance(after[0].value, str):
+            return after[0]
+    return None
 
 
 def check_shadow(home, want, scopes, o, node):
@@ -627,6 +651,62 @@ def prose_of_python(text):
     return text
 
 
+def tracked():
+    """Files of the tree outside of this folder."""
+    found = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
+    return [p for p in map(pathlib.Path, found) if p.exists() and not p.resolve().is_relative_to(HERE.resolve())]
+
+
+def said_programs(text):
+    """Programs in strings, which tests write or run: their imports, and names of modules that they import."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line.encode()) + 1)
+    raw, edits, inner = text.encode(), [], set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.JoinedStr):
+            inner |= {id(x) for x in ast.walk(node)} - {id(node)}
+        if id(node) in inner or not isinstance(node, ast.JoinedStr | ast.Constant):
+            continue
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+            continue
+        a, b = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+        before = raw[a:b].decode()
+        after = said_program(before)
+        if after != before:
+            edits.append((a, b, after))
+    return apply(raw, edits) if edits else text
+
+
+def said_program(text):
+    modules = {}
+
+    def taken(m):
+        pairs = {}
+        for name in m[2].split(", "):
+            r = resolve(m[1], name)
+            if r is None:
+                mod, got = m[1], name
+            elif r[1]:
+                mod, got = f"liedyn.{r[0]}", r[1]
+                if got != name:
+                    LOG.append(f"IN A STRING {m[0]}: {name} is {got}")
+            else:
+                mod, got = ".".join(["liedyn", *r[0].split(".")[:-1]]), r[0].split(".")[-1]
+                modules[name] = got, r[2]
+            pairs.setdefault(mod, {})[got] = None
+        if len(pairs) > 1:
+            LOG.append(f"IN A STRING {m[0]}: {pairs}")
+            return m[0]
+        (mod, names), = pairs.items()
+        return f"from {mod} import {', '.join(names)}"
+
+    text = re.sub(r"\bfrom (liedyn(?:\.\w+)*) import (\w+(?:, \w+)*)", taken, text)
+    for name, (got, old) in modules.items():
+        text = re.sub(rf"(?<![\w.]){name}\.(\w+)", lambda m, got=got, old=old: f"{got}.{new_name(old, m[1])}", text)
+    return re.sub(r"\bimport liedyn\.(\w+(?:\.\w+)*)", lambda m: "import liedyn." + NEW.get(m[1], m[1]), text)
+
+
 if "--write" in sys.argv:
     # git mv of the largest member, so that history follows
     for new, olds in MAP.items():
@@ -644,7 +724,7 @@ if "--write" in sys.argv:
             subprocess.run(["git", "rm", "-qf", str(ROOT / o)], check=True)
     # other files: __init__, stub, tests
     others = [p for p in ROOT.rglob("*.py*") if p.suffix in (".py", ".pyi") and str(p.relative_to(ROOT)) not in written]
-    others += [p for d in ("tests", "docs", "tools") for p in pathlib.Path(d).rglob("*.py")]
+    others += [p for p in tracked() if p.suffix == ".py" and not p.is_relative_to(ROOT)]
     for p in others:
         text = p.read_text()
         tree = ast.parse(text)
@@ -655,14 +735,9 @@ if "--write" in sys.argv:
     # strings, paths
     keys = sorted(NEW, key=len, reverse=True)
     changed = {k: NEW[k] for k in keys if NEW[k] != k and "." in k}
-    for p in [
-        *ROOT.rglob("*.py"),
-        *pathlib.Path("tests").rglob("*.py"),
-        *pathlib.Path("docs").rglob("*.md"),
-        pathlib.Path("README.md"),
-        pathlib.Path("Makefile"),
-        pathlib.Path("pyproject.toml"),
-    ]:
+    for p in {*ROOT.rglob("*.py"), *tracked()}:
+        if p.suffix not in (".py", ".pyi", ".md", ".toml", ".json", "") or p.name == "CHANGELOG.md":
+            continue
         text = p.read_text()
         before = text
         if p.suffix == ".py":
@@ -681,7 +756,8 @@ if "--write" in sys.argv:
                         continue
                     if w in NEW and ("." in w or pre) and NEW[w] != w:
                         hit = pre + NEW[w]
-                    elif "." in w and w.rsplit(".", 1)[0] in NEW and pre:
+                    elif "." in w and (mod := w.rsplit(".", 1)[0]) in NEW and (
+                            pre or ("." in mod and w.rsplit(".", 1)[1] in MEMBERS[mod].defs)):
                         mod, attr = w.rsplit(".", 1)
                         hit = pre + NEW[mod] + "." + new_name(mod, attr)
                     if hit and hit != v:
@@ -706,6 +782,8 @@ if "--write" in sys.argv:
                 return m[1] + (NEW[UNIQUE[m[2]]].split(".")[-1] if m[2] in UNIQUE else m[2]) + ".py" + m[3]
             text = re.sub(r"([`\[])([a-z_0-9]+)\.py([`\]])", tail, text)
         elif p.suffix == ".py":
+            if not p.is_relative_to(ROOT):
+                text = said_programs(text)
             text = prose_of_python(text)
         if text != before:
             p.write_text(text)
