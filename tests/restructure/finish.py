@@ -194,3 +194,11 @@ sub("docs/design.md", "`signal_schema.py`, `signal_schema.py`, `event_schema.py`
 sub("docs/design.md", "two problems of a scenario (`sampled_control.py`):", "two problems of a scenario:")
 sub("docs/design.md", "`impacts.py` and `impacts.py` compute", "`impacts.py` computes")
 sub("docs/design.md", "(`io/schema_export.py`), templates (`io/schema_export.py`) and", "and templates (`io/schema_export.py`) and")
+p = pathlib.Path("docs/design.md"); s = p.read_text()
+a = s.index("`arrays` types of arrays · `errors`"); b = s.index("\n", s.index("`rollouts`. `kernels`: `recursions`", a))
+p.write_text(s[:a] + """`arrays` types of arrays · `errors` · `immutable` base of results · `public_calls` wrong arguments · `model` description and builder · `numba_tools` compiled code on disk, decorators, what leans on internals of Numba, with fallbacks · `lie` algebra ·
+`joints` motion by joint types · `kernels` one algorithm per file · `codegen` straight-line code · `dynamics` public functions · `io` files · `robot_files` load, save · `integrators` · `simulation` scenarios · `rollouts` many runs from Python ·
+`interop` other libraries · `analysis` recorded motions, linearization, identification · `batch` sweeps · `report` text and pictures · `cli`
+
+Large layers have folders by subject. `kernels`: `constraints` (loops and couplings), `simulation`. `dynamics`: `batching` (arguments, threads), `constraints`. `io`: `robots`, `scenarios`. `simulation`: `control` (laws),
+`signals`. `report`: `plots`, `replay`.""" + s[b:])

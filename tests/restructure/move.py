@@ -398,18 +398,18 @@ def edits_for(text, tree, home, aliases_forbidden, defs_of=None, rename_of_impor
                 edits.append((s, e, want))
                 check_shadow(home, want, scopes, o, node)
             elif isinstance(parent, ast.Attribute) and parent.value is node:
-                attr = new_name(old, parent.attr)
+                attr = imported_there(old, parent.attr) or new_name(old, parent.attr)
                 s, e = at(parent.lineno, parent.col_offset), at(parent.end_lineno, parent.end_col_offset)
-                if (old, parent.attr) not in DEFNAMES:
+                if (old, parent.attr) not in DEFNAMES and not imported_there(old, parent.attr):
                     LOG.append(f"ATTRIBUTE {home}: {ast.unparse(parent)} is not defined in {old}")
                 edits.append((s, e, attr if kind == "self" else f"{want}.{attr}"))
                 if kind == "self":
                     check_shadow(home, attr, scopes, None, node)
             elif name_beside(parent, node) is not None:         # setattr(module, "name", …)
                 said = name_beside(parent, node)
-                if new_name(old, said.value) != said.value:
-                    edits.append((at(said.lineno, said.col_offset), at(said.end_lineno, said.end_col_offset),
-                                  json.dumps(new_name(old, said.value))))
+                now = imported_there(old, said.value) or new_name(old, said.value)
+                if now != said.value:
+                    edits.append((at(said.lineno, said.col_offset), at(said.end_lineno, said.end_col_offset), json.dumps(now)))
                 if kind == "self":
                     LOG.append(f"MODULE OBJECT {home}: {node.lineno} {node.id}")
                 else:
@@ -424,6 +424,19 @@ def edits_for(text, tree, home, aliases_forbidden, defs_of=None, rename_of_impor
             edits.append((s, e, want))
             check_shadow(home, want, scopes, None, node)
     return edits, head_imports, raw
+
+
+def imported_there(module, name):
+    """The present name of what a former module imports from others under a name; None for what it does not import."""
+    if (module, name) in DEFNAMES:
+        return None
+    for node in MEMBERS[module].tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("liedyn"):
+            for al in node.names:
+                if (al.asname or al.name) == name:
+                    r = resolve(node.module, al.name)
+                    return None if r is None else al.asname or r[1] or r[0].split(".")[-1]
+    return None
 
 
 def name_beside(call, node):
