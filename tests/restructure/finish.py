@@ -202,3 +202,58 @@ p.write_text(s[:a] + """`arrays` types of arrays · `errors` · `immutable` base
 
 Large layers have folders by subject. `kernels`: `constraints` (loops and couplings), `simulation`. `dynamics`: `batching` (arguments, threads), `constraints`. `io`: `robots`, `scenarios`. `simulation`: `control` (laws),
 `signals`. `report`: `plots`, `replay`.""" + s[b:])
+# commands, several to a module
+sub("tests/test_documents.py", '''        command = getattr(importlib.import_module(f"liedyn.cli.{name}"), name)
+''', '''        command = getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name)
+''')
+sub("tests/test_documents.py", '''from document_pages import PAGES, ROOT, anchors, commands, name_of
+''', '''from document_pages import PAGES, ROOT, anchors, commands, name_of
+from liedyn.cli.app import _COMMANDS
+''')
+sub("tests/papers/test_page.py", '''        parameters = getattr(importlib.import_module(f"liedyn.cli.{name}"), name).params
+''', '''        parameters = getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name).params
+''')
+sub("tests/papers/test_page.py", '''    out = {}
+    for module, path in files.items():
+        found = out.setdefault(module, set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in files:
+                found |= {node.module, *(f"{node.module}.{x.name}" for x in node.names)} & set(files)
+    return out
+
+
+def reached(start: str) -> set[str]:
+    seen, waiting = set(), [start]
+''', '''    return {module: imported(ast.parse(path.read_text(encoding="utf-8")), set(files)) for module, path in files.items()}
+
+
+def imported(tree: ast.AST, modules: set[str]) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            found |= {node.module, *(f"{node.module}.{x.name}" for x in node.names)} & modules
+    return found
+
+
+def imported_by(command: str) -> set[str]:
+    """Modules that a command's function imports, or what it names of its own module."""
+    tree = ast.parse((ROOT / f"src/liedyn/cli/{_COMMANDS[command]}.py").read_text(encoding="utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    seen, waiting, found = set(), [command], set()
+    while waiting:
+        name = waiting.pop()
+        if name in functions and name not in seen:
+            seen.add(name)
+            found |= imported(functions[name], set(imports()))
+            waiting += [node.id for node in ast.walk(functions[name]) if isinstance(node, ast.Name)]
+    return found
+
+
+def reached(start: set[str]) -> set[str]:
+    seen, waiting = set(), list(start)
+''')
+sub("tests/papers/test_page.py", '''    """The file of a command imports, through others, at least one of the functions' modules for each item."""
+    reach = {command: reached(f"liedyn.cli.{command}") for command in _COMMANDS}
+''', '''    """A command imports, through others, at least one of the functions' modules for each item."""
+    reach = {command: reached(imported_by(command)) for command in _COMMANDS}
+''')
