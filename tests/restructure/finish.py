@@ -86,7 +86,7 @@ first = next(n for n in tree.body if isinstance(n, ast.ImportFrom)); last = [n f
 lines = s.split("\n")
 text = []
 for module in sorted(groups):
-    names = [f"{x} as {x}" for x in sorted(groups[module], key=str.lower)]
+    names = [f"{x} as {x}" for x in sorted(groups[module], key=lambda x: (x.lower(), x))]
     one = f"from {module} import {', '.join(names)}"
     text += [one] if len(one) <= 130 else [f"from {module} import (", *(f"    {x}," for x in names), ")"]
 p.write_text("\n".join([*lines[:first.lineno - 1], *text, *lines[last.end_lineno:]]))
@@ -238,14 +238,15 @@ def imported(tree: ast.AST, modules: set[str]) -> set[str]:
 def imported_by(command: str) -> set[str]:
     """Modules that a command's function imports, or what it names of its own module."""
     tree = ast.parse((ROOT / f"src/liedyn/cli/{_COMMANDS[command]}.py").read_text(encoding="utf-8"))
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    parts = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    parts |= {name.asname or name.name: node for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
     seen, waiting, found = set(), [command], set()
     while waiting:
         name = waiting.pop()
-        if name in functions and name not in seen:
+        if name in parts and name not in seen:
             seen.add(name)
-            found |= imported(functions[name], set(imports()))
-            waiting += [node.id for node in ast.walk(functions[name]) if isinstance(node, ast.Name)]
+            found |= imported(parts[name], set(imports()))
+            waiting += [node.id for node in ast.walk(parts[name]) if isinstance(node, ast.Name)]
     return found
 
 
@@ -257,3 +258,24 @@ sub("tests/papers/test_page.py", '''    """The file of a command imports, throug
 ''', '''    """A command imports, through others, at least one of the functions' modules for each item."""
     reach = {command: reached(imported_by(command)) for command in _COMMANDS}
 ''')
+
+sub("docs/make_papers.py", '''short name and the numbers as printed: `K1 (24)-(27), Table 2; PBP (21)`. A test names what it checks in the same form after the
+word `Checks:` in its docstring.
+''', '''short name and the numbers as printed: `K1 (24)-(27), Table 2; PBP (21)`; so does the comment at the head of a section. A test
+names what it checks in the same form after the word `Checks:` in its docstring.
+''')
+sub("docs/make_papers.py", '''    \"""(name, docstring) of the module, its functions, classes and their methods; none of a file in which no paper is named.\"""
+''', '''    \"""(name, docstring) of the module with the heads of its sections, its functions, classes and their methods; none of a file in
+    which no paper is named.\"""
+''')
+sub("docs/make_papers.py", '''    return [(path.name, ast.get_docstring(tree, clean=False) or ""), *below(tree, "")]
+''', '''    heads = (re.sub(r"^# ?|-{3,}$", "", head, flags=re.MULTILINE) for head in _SECTION.findall(text))
+    return [(path.name, "\\n\\n".join([ast.get_docstring(tree, clean=False) or "", *heads])), *below(tree, "")]
+''')
+sub("docs/make_papers.py", '''
+
+class Place(NamedTuple):''', '''
+_SECTION = re.compile(r"^# .+ -{3,}\\n(?:\\n?(?:#.*\\n)+)?", re.MULTILINE)
+
+
+class Place(NamedTuple):''')
