@@ -283,9 +283,3 @@ sub("tests/mutations/test_mutations.py", '''"tests/simulate/test_motors.py" in n
     '''"tests/simulate/test_rollout_events.py" in names("io/scenarios/event_schema.py")[:3]''')
 sub("tests/test_jit.py", '''if "jit" in imports_of(''', '''if "numba_tools.decorators" in imports_of(''')
 sub("tests/test_jit.py", "What `jit` finds by", "What the cache finds by")
-sub("tests/test_jit.py", '''for package in ("lie", "joints", "kernels", "integrators", "simulation")
-''', '''for package in ("lie", "joints", "kernels", "integrators", "simulation", "rollouts")
-''')
-sub("tests/test_jit.py", '''== {"lie", "joints", "kernels", "integrators", "simulation"}
-''', '''== {"lie", "joints", "kernels", "integrators", "simulation", "rollouts"}
-''')

@@ -591,10 +591,10 @@ for new, olds in MAP.items():
     future = [h for h in heads if h.startswith("from __future__")]
     heads = [h for h in dict.fromkeys(heads) if not h.startswith("from __future__")]
     heads = merged(heads)
-    doc0 = bodies[0][1]
-    override = HERE / "docs.json"
-    docs = json.loads(override.read_text()) if override.exists() else {}
-    doc = docs.get(new, doc0)
+    chief = dotted(olds[0]) if MEMBERS[dotted(olds[0])].lines[0].startswith('"""') else names[0]     # its docstring is the module's
+    doc = next(d for n, d, _ in bodies if n == chief)
+    if chief != names[0]:
+        LOG.append(f"docstring {new}: of {chief}, which is not the first")
     out = []
     if doc is not None:
         out.append(f'"""{doc}"""')
@@ -605,7 +605,10 @@ for new, olds in MAP.items():
     for k, (n, d, b) in enumerate(bodies):
         if not b.strip():
             continue
-        if len(bodies) > 1 and (k or doc is not doc0):
+        if n == chief and k:
+            title = n.split(".")[-1].replace("_", " ")
+            text += f"\n\n# {title} " + "-" * max(3, 119 - len(title)) + "\n\n" + b + "\n"
+        elif n != chief:
             title = section(d, n.split(".")[-1].replace("_", " ")).rstrip(".")
             title = title if len(title) <= 118 else title[: title.rfind(" ", 0, 116)] + " …"
             rest = "\n\n".join((d or "").strip().split("\n\n")[1:])
