@@ -5,10 +5,17 @@ def sub(path, old, new, n=1):
     p = pathlib.Path(path); s = p.read_text()
     if s.count(old) != n: print("NOT", path, s.count(old), old[:60]); return
     p.write_text(s.replace(old, new))
-sub("src/liedyn/cli/app.py", '''    "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands", "info": "robot_commands",
-''', '''    "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
-    "info": "robot_commands",
-''')
+sub("src/liedyn/cli/app.py", """_COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "convert", "plot",
+             "replay", "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
+""", """_COMMANDS = {            # the module of each, in the order of `--help`
+    "simulate": "simulate", "batch": "batch", "linearize": "result_commands", "inverse": "trajectory_commands",
+    "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
+    "info": "robot_commands", "check": "robot_commands", "convert": "robot_commands", "plot": "result_commands",
+    "replay": "result_commands", "parameters": "trajectory_commands", "derivatives": "trajectory_commands",
+    "assemble": "robot_commands", "export": "robot_commands", "template": "robot_commands", "schema": "robot_commands",
+    "warmup": "robot_commands"}
+""")
+sub("src/liedyn/cli/app.py", 'importlib.import_module(f"liedyn.cli.{name}")', 'importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}")')
 sub("src/liedyn/dynamics/dynamics.py", '''    return computed(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": f_ext},
                     (model.nv,), options''', '''    return computed(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory,
                     {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options''')
