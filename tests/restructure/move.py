@@ -591,7 +591,7 @@ for new, olds in MAP.items():
     future = [h for h in heads if h.startswith("from __future__")]
     heads = [h for h in dict.fromkeys(heads) if not h.startswith("from __future__")]
     heads = merged(heads)
-    chief = dotted(olds[0]) if MEMBERS[dotted(olds[0])].lines[0].startswith('"""') else names[0]     # its docstring is the module's
+    chief = dotted(olds[0]) if MEMBERS[dotted(olds[0])].lines[0].startswith('"""') else names[0]  # the module's docstring
     doc = next(d for n, d, _ in bodies if n == chief)
     if chief != names[0]:
         LOG.append(f"docstring {new}: of {chief}, which is not the first")

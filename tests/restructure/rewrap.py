@@ -21,6 +21,11 @@ for path, rows in places.items():
             lines[r:last + 1] = textwrap.wrap(text, 130, initial_indent=head, subsequent_indent=head, break_long_words=False, break_on_hyphens=False)
         else:
             stripped = lines[r].strip()
+            if r < next((k for k, x in enumerate(lines) if k and x.endswith('"""')), 0):       # the module's docstring
+                last = r
+                while lines[last + 1].strip() and '"""' not in lines[last + 1]: last += 1
+                lines[r:last + 1] = textwrap.wrap(" ".join(lines[r:last + 1]), 130, break_long_words=False, break_on_hyphens=False)
+                continue
             if stripped.startswith('"""') and not stripped.endswith('"""'):
                 last = r
                 while '"""' not in lines[last][len(head) + 3:] and lines[last + 1].strip() and lines[last+1].startswith(head) and not lines[last+1].startswith(head + " "): last += 1
