@@ -64,10 +64,6 @@ for old, new in (('''    for field, values in of_links.items():
     if s.count(old) != 1: print("NOT model.py")
     s = s.replace(old, new)
 p.write_text(s)
-sub("src/liedyn/simulation/control/elastic_joint_control.py", '''that of the spring, with its stiffness. See `kernels.simulation.elastic_joint_law`.
-"""''', '''that of the spring, with its stiffness. See
-`kernels.simulation.elastic_joint_law`.
-"""''')
 sub("src/liedyn/simulation/run.py", "what happened, in order (`simulation.hybrid_simulation.Occurrence`); the rows", "what happened, in order (`hybrid_simulation.Occurrence`); the rows")
 sub("tests/analyse/test_derivatives_along.py", '''    monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
 ''', '''    monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives",
@@ -80,9 +76,6 @@ sub("tests/cli/test_paper_script.py", '''    q, twists = bind_columns(model, giv
 ''')
 p = pathlib.Path("tests/lie/test_vec3.py"); s = p.read_text()
 s = s.replace("@probe\ndef vectors(x, y)", "@probe\ndef of_vectors(x, y)").replace("evaluate(vectors, rows", "evaluate(of_vectors, rows"); p.write_text(s)
-sub("tests/spatial_series.py", '''With dtype=np.longdouble it is right to about
-1e-18 of what''', '''With dtype=np.longdouble it is right to
-about 1e-18 of what''')
 import ast
 p = pathlib.Path("src/liedyn/__init__.pyi"); s = p.read_text(); tree = ast.parse(s)
 groups = {}
@@ -115,12 +108,6 @@ change('''CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "
 ''','''CONFINED = {"numba": {"numba_tools", "lie", "kernels"}, "llvmlite": {"numba_tools", "lie", "kernels", "codegen"},
 ''')
 p.write_text(s)
-sub("tests/spatial_series.py", '''With dtype=np.longdouble it is right to
-about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit first.
-''', '''With dtype=np.longdouble it is right to
-about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit
-first.
-''')
 sub("src/liedyn/io/scenarios/contact_schema.py", '''instead of `stiffness`: depth at "
              "which a stop carries''', '''instead of `stiffness`: depth "
              "at which a stop carries''')
