@@ -54,6 +54,33 @@ def test_each_jump_of_a_signal_is_an_event(times, expression, direction, right, 
     assert times(torque(expression), "tau(z)", 1.0, method, direction) == pytest.approx(right, abs=1e-9)
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+@pytest.mark.parametrize("direction", ["both", "rising", "falling"])
+def test_a_passing_right_after_a_jump_the_other_way(times, direction, method):
+    """The force falls through 1 at 0.3 s, jumps to 1.002 at 0.5 s, and falls through 1 again at 0.502 s."""
+    right = {"both": [0.3, 0.5, 0.502], "rising": [0.5], "falling": [0.3, 0.502]}[direction]
+    assert times(torque("1.3-t+.202*step(t-.5)"), "tau(z)", 1.0, method, direction) == pytest.approx(right, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_levels(times, seed, method):
+    """Of a force that jumps between -1, 0 and 1: reaching 0 is a passing, and leaving it to the side it came from is another."""
+    rng = np.random.default_rng(seed)
+    moments, levels = np.sort(rng.choice(np.arange(1, 20), 9, replace=False)) / 10.0, rng.integers(-1, 2, 10).tolist()
+    jumps = list(zip(moments.tolist(), levels, levels[1:], strict=False))
+    law = "+".join([str(levels[0]), *(f"({level - before})*step(t-{t})" for t, before, level in jumps)])
+    right, side = {1: [], -1: []}, levels[0]
+    for t, before, level in jumps:
+        way = level or -side
+        if level != before and side and way != side:
+            right[way].append(t)
+        side = way if level != before else side
+    for direction, moments in (("rising", right[1]), ("falling", right[-1]), ("both", sorted(right[1] + right[-1]))):
+        assert times(torque(law), "tau(z)", 0.0, method, direction) == pytest.approx(moments, abs=1e-9)
+        assert times({}, f"{law}+0*q(z)", 0.0, method, direction) == pytest.approx(moments, abs=1e-9)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_jump_at_the_time_of_another_event(times, method):
     others = {"T": {"at": [0.3, 1.2], "do": "record"}}

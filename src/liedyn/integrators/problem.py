@@ -36,6 +36,7 @@ from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedu
 from liedyn.kernels.simulation.stops import Stops
 
 NEVER = 2             # a direction of `Problem.directions`
+UNSURE = 2.0          # times a sign of `Start.signs`: that of an expression which stays at zero
 LOST = 1e12           # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
 
 
@@ -219,7 +220,8 @@ class Start:
     one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero.
 
     signs, armed, bounds   of the expressions of events that schedule.watch looks for: the side of zero that each is on (NaN: not
-                           known), whether reaching zero counts, and their rounding; see `zero_crossings`. None: not known
+                           known; UNSURE times it: unless it goes to the other), whether reaching zero counts, and their
+                           rounding; see `zero_crossings`. None: not known
     jumped                 of those that have just been, whose expressions have jumped over zero: they are not near it
     sides                  of the other switches, where nothing has changed since; NaN: not known
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.integrators.dips import far, first_beyond
-from liedyn.integrators.problem import NEVER
+from liedyn.integrators.problem import NEVER, UNSURE
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.kernels.simulation.signals import ABS, EVENT, FLOOR, KIND, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
@@ -44,7 +44,7 @@ class Switches:
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor, self.jumps = operation == FLOOR, np.isin(operation, (SIGN, STEP, FLOOR))
         self.event = _events(problem, self.owner)
-        self.inside, self.over = _guarded(problem, self.event), _over(problem, self.event)
+        self.inside, self.direction = _guarded(problem, self.event), np.append(problem.directions, 0)[self.event]
         self.events = np.flatnonzero(self.event >= 0)
         held[KIND::SWITCH] = np.where(self.event >= 0, EVENT, np.where(self.floor, FLOOR, 0))
 
@@ -86,7 +86,7 @@ class Switches:
 
     @property
     def _kept(self) -> np.ndarray:
-        return (self.loose == 0) & np.isfinite(self.side) & ~self.over
+        return (self.loose == 0) & np.isfinite(self.side) & (self.direction != NEVER)
 
     @np.errstate(invalid="ignore")                             # readings of what has never happened are infinite
     def begin(self, glance) -> None:
@@ -94,6 +94,8 @@ class Switches:
         here."""
         self._arm()                                            # by the readings before the break
         begins, known = self.start is not None, self._known_sides()
+        still = np.where((self.event >= 0) & (np.abs(known) == UNSURE), known / UNSURE, np.nan)
+        known[np.isfinite(still)] = np.nan
         self.side[:], self.reading[:], self.loose[:] = np.where(self.event >= 0, np.nan, known), 0.0, 0.0
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
@@ -106,6 +108,8 @@ class Switches:
         if even.any() or near.any():
             glance(_GLANCE)
             side[even] = _side(self.reading, self.floor)[even]
+            stays = even & np.isfinite(still) & (np.abs(self.reading) <= self.bound)
+            side[stays] = still[stays]
         comes = (self.inside * here > 0.0) & (self.inside * (self.reading - here) < 0.0)
         self.armed[guards] = (~near | comes)[guards]           # what leaves a stop passes it beyond rounding only
         self.armed[even & (self.event >= 0)] = False           # as does what leaves the ground
@@ -117,6 +121,8 @@ class Switches:
             self.side[turned], self.armed[turned] = np.sign(here[turned]), True
         self.reading[:] = here
         self.reading[self.armed & (self.event >= 0) & (np.abs(here) <= self.bound)] = 0.0         # reached, be it at a kink
+        unheard = self._passed() & (self.event >= 0) & ~self._waits()
+        self.side[unheard], self.armed[unheard] = -self.side[unheard], (np.abs(here) > self.bound)[unheard]
 
     def _known_sides(self) -> np.ndarray:
         """Sides of events at the beginning of a segment, or before a break of it; NaN: not known. Of other switches where a
@@ -183,9 +189,11 @@ class Switches:
 
     def fired(self, among=True) -> tuple[int, ...]:
         """Events that are passed at the cut, whose readings these are, in the direction that they wait for."""
-        passed, directions = self._passed() & (self.event >= 0) & among, self.problem.directions
-        return tuple(sorted(int(e) for e, way in zip(self.event[passed], -self.side[passed], strict=True)
-                            if directions[e] in (0, way)))
+        return tuple(np.sort(self.event[self._passed() & self._waits() & among]).tolist())
+
+    def _waits(self) -> np.ndarray:
+        """Events that happen where they pass to the other side."""
+        return (self.event >= 0) & ((self.direction == 0) | (self.direction == -self.side))
 
     def change(self, t: float, step: float, look) -> tuple[int, ...]:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
@@ -213,7 +221,7 @@ class Switches:
         """After a step in which none is passed: those that were even take the side that they have left for; events that are over,
         the side where they are."""
         self._arm()
-        free = (np.isnan(self.side) | self.over) & (self.reading != 0)
+        free = (np.isnan(self.side) | (self.direction == NEVER)) & (self.reading != 0)
         self.side[free] = _side(self.reading, self.floor)[free]
 
     def turn_loose(self) -> bool:
@@ -273,11 +281,6 @@ def _guarded(problem, event) -> np.ndarray:
     directions = np.asarray(problem.directions, dtype=float)
     of_event = np.where(np.arange(len(directions)) < len(directions) - len(problem.guards), 0.0, -directions)
     return np.append(of_event, 0.0)[event]
-
-
-def _over(problem, event) -> np.ndarray:
-    """Which switches are of events that do not happen."""
-    return np.append([way == NEVER for way in problem.directions], False)[event].astype(bool)
 
 
 def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:

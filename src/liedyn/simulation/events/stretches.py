@@ -23,6 +23,7 @@ from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import (
     MULTISTEP,
     NEVER,
+    UNSURE,
     LoopFigures,
     Options,
     Problem,
@@ -210,7 +211,7 @@ class Timeline:
                 motion = self._expression(int(k), after)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
                 if np.isnan(motion.rate):                      # of forces: the integrator looks ahead
-                    sign = np.nan
+                    sign = UNSURE * -carried[e]
                 elif sign == 0.0:                              # it stays at zero
                     sign = self._side_of_rest(e, carried[e], -carried[e] if passed else np.nan)
                 signs[e], armed[e] = sign, False
