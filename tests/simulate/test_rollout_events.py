@@ -247,6 +247,17 @@ def test_events_at_one_time_are_in_the_order_of_the_file(ball):
     assert first.stopped_at == pytest.approx(np.full(40, 0.1), rel=1e-13) and set(first.events.name) == {"turn"}
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_impacts_that_accumulate_on_a_velocity_end_the_run(ball, sign):
+    """Each takes three quarters of the velocity, the next one follows after 0.75 s/m of it: they accumulate at 0.3 s."""
+    events = {"hit": {"when": "v(z)+t" if sign > 0 else "t-v(z)", "value": 0.3, "direction": "rising",
+                      "do": {"impact": {"joint": "z", "restitution": 0.5}}}}
+    found = ld.rollout(ball.with_changes(gravity=[0, 0, 0]), [[0.0]], [[0.0]], [sign], dt=DT, steps=500, events=events)
+    assert "impacts come to an end" in found.reasons[0] and found.ended_at[0] == pytest.approx(0.3, abs=1.1 * DT)
+    first = 0.15 + 0.75 * 0.15 * np.cumsum([0.0, 1.0, 0.25, 0.0625])
+    assert found.events.t[:4] == pytest.approx(first, rel=1e-10) and len(found.events) > 15
+
+
 def test_debounce_directions_and_once(pendulum):
     """A pendulum that swings through 0 six times."""
     start = {"dt": DT, "steps": 4000, "every": 4000}

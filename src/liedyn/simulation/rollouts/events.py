@@ -37,6 +37,7 @@ _AROUND = 0.1            # of a step: readings at half and whole of it before an
 _SHORTEST = 100          # steps: the search for a moment ends at 1e-13 of a step, which is the rounding of a run of so many
 _ROUNDS, _FINEST = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
 _CLOSE = 1e3             # of that share: what has gone further beyond zero has jumped there
+_NOTICED = 16.0          # the share of the rounding of a reading that the projection of a mechanism does not move it by
 _ON_STEPS = 1e-9         # of a step: times that are one
 
 
@@ -424,7 +425,10 @@ class _MidStep:
         still = (rate * curvature >= 0.0) & hidden(rate, curvature, bounds)
         turned = (came * rate >= 0.0) | (sides == came) | still
         duration = max(self.runs.steps, _SHORTEST) * self.handler.step
-        ends = fired & self.impacts & zero & turned & (still | ~resolvable(rate, curvature, bounds, duration))
+        short = turned & (still | ~resolvable(rate, curvature, bounds, duration))
+        # an impact that changes its own reading, by no more than rounding, although it goes on towards zero
+        small = ~turned & (came * (value - found_at) > bounds / _NOTICED)
+        ends = fired & self.impacts & zero & (short | small)
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = AGAIN
 
