@@ -258,6 +258,26 @@ def test_impacts_that_accumulate_on_a_velocity_end_the_run(ball, sign):
     assert found.events.t[:4] == pytest.approx(first, rel=1e-10) and len(found.events) > 15
 
 
+@pytest.mark.parametrize("when", [{"at": [0.0]}, {"at": [0.1]}, {"when": "q(z)", "value": 0.5}], ids=["start", "time", "reading"])
+def test_a_body_that_is_set_at_rest_onto_its_stop_does_not_fall_through(ball, when):
+    """Nothing holds it in a rollout, as at the start; where a force lifts it, it goes on."""
+    events = {"put": when | {"do": {"set": {"q": {"z": 0.2}, "v": {"z": 0.0}}}},
+              "floor": BOUNCE["bounce"] | {"value": 0.2}}
+    found = ld.rollout(ball, [[0.6]], [[0.0]], dt=DT, steps=300, events=events)
+    assert found.events.name.tolist() == ["put", "floor"] and "impacts come to an end" in found.reasons[0]
+    assert not (found.q < 0.2).any()
+    lifted = ld.rollout(ball, [[0.6]], [[0.0]], lambda t, q, v: np.where(q < 0.3, 2 * G, 0.0), dt=DT, steps=300, events=events)
+    if "at" in when:                                            # else the force of the step is held until its end
+        assert lifted.complete.all() and lifted.events.name.tolist() == ["put"]
+
+
+def test_a_set_at_the_start_decides_on_the_side(ball):
+    """What starts at the value has come from neither side."""
+    events = {"back": {"at": [0.0], "do": {"set": {"v": {"z": -1.0}}}}, "watch": {"when": "q(z)", "value": 0.2, "do": "record"}}
+    found = ld.rollout(ball, [[0.2]], [[1.0], [-1.0], [0.0]], dt=DT, steps=100, events=events)
+    assert found.events.name.tolist() == ["back"] * 3
+
+
 def test_debounce_directions_and_once(pendulum):
     """A pendulum that swings through 0 six times."""
     start = {"dt": DT, "steps": 4000, "every": 4000}

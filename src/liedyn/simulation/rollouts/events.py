@@ -215,7 +215,7 @@ class EventHandler:
             reached = within.almost(np.arange(len(who)), readings)
         elif readings.size:
             within.take_sides(np.arange(len(who)))
-            self.begun, reached = True, within.pressed_at_start()
+            self.begun, reached = True, within.pressed_at_rest(np.arange(len(who)))
         else:
             reached = np.zeros(readings.shape, dtype=bool)
         fired = within.in_order(self.events.timed.get(step, ()), reached)
@@ -228,7 +228,9 @@ class EventHandler:
         within, k, step, fired, readings = self._changed
         if len(k) and readings.size:
             within.values = _numbers_of(values, driven, within.who)
-            within.take_sides(k, fired[k], readings[k])
+            if step == 0:                                       # what starts at zero has come from neither side
+                within.sides[~self.armed[within.who] & ~fired] = 0.0
+            within.leave(k, fired[k], readings[k])
             within.hand_back(moving, np.full(len(within.who), step))
 
     def finish(self, step: int, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> None:
@@ -375,7 +377,7 @@ class _MidStep:
         self.work[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
         passed |= self.almost(k, readings)                      # equal but for rounding: in the order of the file
-        self.take_sides(k, self.in_turn(k, passed), readings)
+        self.leave(k, self.in_turn(k, passed), readings)
 
     def almost(self, k, readings) -> np.ndarray:
         """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
@@ -432,9 +434,19 @@ class _MidStep:
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = AGAIN
 
-    def pressed_at_start(self) -> np.ndarray:
-        """(n, events): impacts whose readings are zero at the start and go the way that they wait for. They happen at once."""
-        return ~self.handler.armed[self.who] & self.impacts & (self.directions == self.sides) & (self.directions != 0)
+    def pressed_at_rest(self, k) -> np.ndarray:
+        """(n, events): impacts whose readings are zero without having come there by the motion, as at the start and after `set`,
+        and go the way that they wait for. They happen at once."""
+        return ~self.handler.armed[self.who[k]] & self.impacts & (self.directions == self.sides[k]) & (self.directions != 0)
+
+    def leave(self, k, fired, found_at) -> None:
+        """`take_sides` after events, and what bodies do that these have put onto their stops."""
+        self.take_sides(k, fired, found_at)
+        pressed = self.pressed_at_rest(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
+        rows = np.flatnonzero(pressed.any(axis=1))
+        if len(rows):
+            readings = self.after(k[rows], 0.0 * self.length[k[rows]])[3]
+            self.take_sides(k[rows], self.in_turn(k[rows], pressed[rows]), readings)
 
     def readings(self) -> np.ndarray:
         """(n, events): what events read now."""
