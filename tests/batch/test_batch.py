@@ -112,6 +112,20 @@ def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
     assert rows["last"][4] == pytest.approx(outputs_alone(found, 4)[0][0], rel=1e-12)
 
 
+@pytest.mark.parametrize(("lists", "status"), [
+    ("vary: [{key: joints.shoulder.torque.pd.kd, list: [1.0e+5, 2.0e+5]}, {key: robot.mass.lower, list: [1, 2]}]", "diverged"),
+    ("vary: [{key: robot.friction.shoulder, list: [0, 0.2, 0.1]}, {key: external_forces.0.wrench.3, list: [1, 2, 3]}]\n"
+     "combine: zip", "complete")])
+def test_outputs_of_links_where_no_run_of_a_chunk_is_vectorized(tmp_path, lists, status):
+    forces = "external_forces: [{link: lower, wrench: [0, 0.2, 0, 1, 0, sin(5*t)], from: 0.1, until: 0.4}]\n"
+    found = batch(tmp_path, f"{lists}\noutputs: {{high: max(z(tip)), fast: max(abs(vz(tip)))}}\n", scenario=SCENARIO + forces)
+    rows = found.bench.chunk(0, 3)
+    assert rows.status == [status] * len(rows.status)
+    if status == "complete":
+        for k in range(3):
+            assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-10)
+
+
 def test_trajectories_are_those_of_the_runs(tmp_path):
     from pyarrow import parquet
     for text, name in (("", "rk4"), (ADAPTIVE, "dopri5")):

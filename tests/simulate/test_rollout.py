@@ -229,6 +229,33 @@ def test_runs_of_different_length(pendulum):
     assert np.array_equal(found.q[1, :4], found.q[0, :4])
 
 
+@pytest.mark.parametrize("code", ["line", "loops"])
+def test_forces_of_runs_of_different_length(pendulum, code, monkeypatch, worst):
+    """The last row has the forces of the last step, as of the run alone; also where a mask changes there, and of a policy."""
+    rng, last = np.random.default_rng(5), np.array([STEPS, 3, 6, 1])
+    q, tau, a = rng.standard_normal((4, 2)), rng.standard_normal((4, STEPS, 2)), rng.standard_normal((4, STEPS, 2))
+    masks = np.zeros((STEPS, 2), dtype=bool)
+    masks[3:5, 0] = True
+    def policy(t, q, v): return -3.0 * q - v
+    ways = [{"tau": tau}]
+    if code == "loops":
+        monkeypatch.setenv("LIEDYN_CODE", "loops")
+    else:
+        ways += [{"tau": tau, "a": a, "prescribed": masks}, {"tau": policy}]
+    for every in (1, 3):
+        for way in ways:
+            options = {"dt": DT, "every": every, "forces": True}
+            found = ld.rollout(pendulum, q, np.ones(2), steps=STEPS, last=last, **way, **options)
+            for k, n in enumerate(last):
+                cut = {key: x if callable(x) else x[:n] if key == "prescribed" else x[k, :n] for key, x in way.items()}
+                alone = ld.rollout(pendulum, q[k], np.ones(2), steps=int(n), **cut, **options)
+                shown = np.isin(alone.t, found.t)              # every run alone has a row at its end
+                rows = np.isin(found.t, alone.t)
+                for what in ("q", "v", "a", "tau"):
+                    off = np.abs(getattr(found, what)[k, rows] - getattr(alone, what)[shown]).max()
+                    assert worst("rollout: forces of runs of different length", off, what) < 1e-12
+
+
 def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     class Tensor:
         def __init__(self, x): self.x = x

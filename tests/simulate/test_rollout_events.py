@@ -138,6 +138,146 @@ def test_events_of_known_times(ball, worst):
     np.testing.assert_allclose(found.q[:, -1, 0], 5.0 + v * 0.15 - G * 0.15**2 / 2, rtol=1e-13)
 
 
+ENDS = {"impact": {"impact": {"joint": "z", "restitution": 0.5}}, "set": {"set": {"v": {"z": -9.0}}}, "stop": "stop"}
+
+
+@pytest.mark.parametrize("action", ENDS)
+def test_the_last_row_is_after_an_event_at_the_final_time(ball, action):
+    """Of sliders that reach the value at the final time but for rounding; also where each run has its own end."""
+    model, n, step = ball.with_changes(gravity=[0, 0, 0]), 37, 0.01
+    v = np.random.default_rng(0).uniform(0.5, 3.0, 3 * TOGETHER)[:, None]
+    q, last = 1.0 - v * n * step, np.where(np.arange(len(v)) % 3 == 2, n + 20, n)
+    events = {"end": {"when": "q(z)", "value": 1.0, "do": ENDS[action]}, "mark": {"at": [n * step], "do": "record"}}
+    expected = {"impact": -0.5 * v[:, 0], "set": -9.0, "stop": np.nan}[action]
+    for marked in (False, True):
+        asked = events if marked else {"end": events["end"]}
+        for options in ({"steps": n}, {"steps": n, "every": 10}, {"steps": n + 20, "last": np.full(len(v), n)},
+                        {"steps": n + 20, "last": last}):
+            found = ld.rollout(model, q, v, dt=step, events=asked, **options)
+            row = np.flatnonzero(np.abs(found.t - n * step) < 1e-9)[0]
+            at_end = slice(None) if options.get("last") is not last else last == n      # others may be a rounding before it
+            np.testing.assert_allclose(found.v[at_end, row, 0], np.broadcast_to(expected, len(v))[at_end], rtol=1e-14)
+            assert np.bincount(found.events.run[found.events.name == "end"], minlength=len(v)).tolist() == [1] * len(v)
+            assert np.isfinite(found.stopped_at).all() == (action == "stop") and found.complete.all()
+    if action != "stop":
+        for k in range(3):
+            run = ld.simulate(model, duration=n * step, q0=q[k], v0=v[k], events=asked,
+                              integrator={"method": "rk4", "step": step})
+            end = ld.rollout(model, q[k], v[k], dt=step, steps=n, events=asked)
+            np.testing.assert_allclose([end.q[-1], end.v[-1]], [run.q[-1], run.v[-1]], rtol=1e-13)
+            onward = ld.rollout(model, end.q[-1], end.v[-1], dt=step, steps=n, events={"end": events["end"]})
+            assert len(onward.events) == 0
+
+
+def test_forces_of_the_last_row_beside_an_event_at_the_final_time(pendulum, worst):
+    """Those of the last step: of a series, a policy, and a feedback about a motion."""
+    rng = np.random.default_rng(3)
+    q, tau = rng.uniform(-1.0, 0.2, (3, 2)), rng.standard_normal((3, 40, 2))
+    law = ld.Feedback(rng.uniform(0.0, 3.0, (2, 4)), rng.standard_normal((1, 40, 2)))
+    options = {"dt": 0.01, "steps": 40, "every": 8, "forces": True}
+    for driving in ({"tau": tau}, {"tau": lambda t, q, v: -q}, {"tau": tau, "feedback": law}):
+        plain = ld.rollout(pendulum, q, [0.0, 0.0], **driving, **options)
+        for when in ({"at": [0.4]}, {"every": 0.2}):
+            found = ld.rollout(pendulum, q, [0.0, 0.0], **driving, events={"mark": when | {"do": "record"}}, **options)
+            assert len(found.events) == 3 * (1 + ("every" in when))
+            for what in ("q", "v", "a", "tau"):
+                off = np.abs(getattr(found, what) - getattr(plain, what)).max()
+                assert worst("rollout: last row beside an event", off, what) < 1e-12
+
+
+@pytest.mark.parametrize("at", [[0.0], [0.1, 0.2], [0.0, 0.13]])
+def test_a_policy_sees_the_state_after_events_of_its_time(ball, at, worst):
+    """As that of `ld.simulate`. A second call at the start only where an event changes the state there."""
+    model, step, calls = ball.with_changes(gravity=[0, 0, 0]), 0.01, []
+
+    def policy(t, q, v):
+        calls.append(t)
+        return -50.0 * q - 3.0 * v
+    events = {"back": {"at": at, "do": {"set": {"q": {"z": 1.0}, "v": {"z": 0.0}}}}, "mark": {"at": at, "do": "record"}}
+    found = ld.rollout(model, [[0.5]], [[0.0]], policy, dt=step, steps=40, events=events, forces=True)
+    assert [found.tau[0, round(t / step), 0] for t in at] == pytest.approx([-50.0] * len(at), rel=1e-14)
+    assert len(calls) == 40 + (at[0] == 0.0)
+    run = ld.simulate(model, duration=0.4, q0=[0.5], tau=lambda t, q, v: -50.0 * q - 3.0 * v, rate=1 / step, events=events,
+                      integrator={"method": "rk4", "step": step})
+    for what in "qv":
+        off = np.abs(getattr(found, what)[0, -1] - getattr(run, what)[-1]).max()
+        assert worst("rollout: a policy and events of known times", off, what) < 1e-13
+
+
+def test_a_policy_sees_the_state_after_impacts_at_the_start(ball):
+    seen = []
+
+    def policy(t, q, v):
+        seen.append(v[0, 0])
+        return 2.0 * v
+    found = ld.rollout(ball, [[0.0]], [[-1.0]], policy, dt=DT, steps=3, events=BOUNCE, forces=True)
+    assert seen[:2] == [-1.0, 0.8] and found.tau[0, 0, 0] == 1.6 and len(seen) == 4
+
+
+@pytest.mark.parametrize("direction", ["both", "rising", "falling"])
+def test_sides_at_the_start_are_those_of_the_joint_forces(ball, direction):
+    """A body at rest at the value is lifted by a policy, by a force, or by the row of a series that acts from a `set` on."""
+    def lift(t, q, v): return np.full(v.shape, 2 * G)
+    series, step = np.zeros((1, 300, 1)), {"dt": DT, "steps": 300}
+    series[:, 100:] = 2 * G
+    watch = {"watch": {"when": "q(z)", "value": 0.2, "direction": direction, "do": "record"}}
+    there = {"there": {"at": [0.1], "do": {"set": {"q": {"z": 0.2}, "v": {"z": 0.0}}}}}
+    stop = {"watch": watch["watch"] | {"do": "stop"}}
+    for tau in (lift, [[2 * G]]):
+        for events in (watch, stop):
+            found = ld.rollout(ball, [[0.2]], [[0.0]], tau, events=events, **step)
+            assert len(found.events) == 0 and found.q[0, -1, 0] == pytest.approx(0.2 + 0.5 * G * 0.09, rel=1e-12)
+    for tau in (series, lambda t, q, v: np.full(v.shape, 2 * G * (t > 0.0995))):
+        found = ld.rollout(ball, [[0.6]], [[0.0]], tau, events=watch | there, **step)
+        assert found.events.name.tolist() == ["there"] and found.q[0, -1, 0] == pytest.approx(0.2 + 0.5 * G * 0.04, rel=1e-12)
+    if direction == "falling":
+        hit = {"watch": watch["watch"] | {"do": {"impact": {"joint": "z", "restitution": 0.5}}}}
+        found = ld.rollout(ball, [[0.2]], [[0.0]], lift, events=hit, **step)
+        assert found.complete.all() and len(found.events) == 0
+
+
+def test_events_at_one_time_are_in_the_order_of_the_file(ball):
+    """A velocity that passes zero at the end of a step but for rounding, and a timed event there."""
+    model = ball.with_changes(gravity=[0, 0, 0])
+    watched = {"turn": {"when": "v(z)", "direction": "rising", "do": "stop"}}
+    timed = {"push": {"at": [0.1], "do": {"set": {"v": {"z": -1.0}}}}}
+    v = -np.random.default_rng(0).uniform(0.1, 3.0, 40)[:, None]
+    options = {"dt": 0.01, "steps": 20}
+    first = ld.rollout(model, np.zeros((40, 1)), v, -10.0 * v[:, None], events=watched | timed, **options)
+    assert first.stopped_at == pytest.approx(np.full(40, 0.1), rel=1e-13) and set(first.events.name) == {"turn"}
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_impacts_that_accumulate_on_a_velocity_end_the_run(ball, sign):
+    """Each takes three quarters of the velocity, the next one follows after 0.75 s/m of it: they accumulate at 0.3 s."""
+    events = {"hit": {"when": "v(z)+t" if sign > 0 else "t-v(z)", "value": 0.3, "direction": "rising",
+                      "do": {"impact": {"joint": "z", "restitution": 0.5}}}}
+    found = ld.rollout(ball.with_changes(gravity=[0, 0, 0]), [[0.0]], [[0.0]], [sign], dt=DT, steps=500, events=events)
+    assert "impacts come to an end" in found.reasons[0] and found.ended_at[0] == pytest.approx(0.3, abs=1.1 * DT)
+    first = 0.15 + 0.75 * 0.15 * np.cumsum([0.0, 1.0, 0.25, 0.0625])
+    assert found.events.t[:4] == pytest.approx(first, rel=1e-10) and len(found.events) > 15
+
+
+@pytest.mark.parametrize("when", [{"at": [0.0]}, {"at": [0.1]}, {"when": "q(z)", "value": 0.5}], ids=["start", "time", "reading"])
+def test_a_body_that_is_set_at_rest_onto_its_stop_does_not_fall_through(ball, when):
+    """Nothing holds it in a rollout, as at the start; where a force lifts it, it goes on."""
+    events = {"put": when | {"do": {"set": {"q": {"z": 0.2}, "v": {"z": 0.0}}}},
+              "floor": BOUNCE["bounce"] | {"value": 0.2}}
+    found = ld.rollout(ball, [[0.6]], [[0.0]], dt=DT, steps=300, events=events)
+    assert found.events.name.tolist() == ["put", "floor"] and "impacts come to an end" in found.reasons[0]
+    assert not (found.q < 0.2).any()
+    lifted = ld.rollout(ball, [[0.6]], [[0.0]], lambda t, q, v: np.where(q < 0.3, 2 * G, 0.0), dt=DT, steps=300, events=events)
+    if "at" in when:                                            # else the force of the step is held until its end
+        assert lifted.complete.all() and lifted.events.name.tolist() == ["put"]
+
+
+def test_a_set_at_the_start_decides_on_the_side(ball):
+    """What starts at the value has come from neither side."""
+    events = {"back": {"at": [0.0], "do": {"set": {"v": {"z": -1.0}}}}, "watch": {"when": "q(z)", "value": 0.2, "do": "record"}}
+    found = ld.rollout(ball, [[0.2]], [[1.0], [-1.0], [0.0]], dt=DT, steps=100, events=events)
+    assert found.events.name.tolist() == ["back"] * 3
+
+
 def test_debounce_directions_and_once(pendulum):
     """A pendulum that swings through 0 six times."""
     start = {"dt": DT, "steps": 4000, "every": 4000}

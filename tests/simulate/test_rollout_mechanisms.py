@@ -136,6 +136,24 @@ def test_a_cost_changes_as_the_adjoint_says(method, worst):
     assert worst("adjoint of a mechanism", np.abs(rate - expected).max() / np.abs(expected).max(), method) < 1e-9
 
 
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit"])
+@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+def test_the_adjoint_of_runs_of_different_length_is_that_of_each(name, method, worst):
+    """Also next to a run that ends early."""
+    model, q, v, tau = mechanism(name, 4)
+    tau[3, 4] = 1e300
+    last = np.array([STEPS, 7, 1, STEPS])
+    d_q, d_v = np.random.default_rng(1).standard_normal((2, 4, STEPS + 1, model.nv))
+    found = ld.rollout(model, q, v, tau, dt=DT, steps=STEPS, last=last, method=method).adjoint(d_q, d_v)
+    assert np.isnan(found.q0[3]).all()
+    for k, n in enumerate(last[:3]):
+        alone = ld.rollout(model, q[k], v[k], tau[k, :n], dt=DT, steps=int(n), method=method).adjoint(
+            d_q[k, :n + 1], d_v[k, :n + 1])
+        for what, x, y in (("q0", found.q0[k], alone.q0), ("v0", found.v0[k], alone.v0), ("tau", found.tau[k, :n], alone.tau)):
+            assert worst("adjoint of runs of different length", np.abs(x - y).max() / np.abs(y).max(), what) < 1e-12
+        assert not found.tau[k, n:].any()
+
+
 def test_policies_see_mechanisms():
     model, q, v, _ = mechanism("four_bar")
     seen = []

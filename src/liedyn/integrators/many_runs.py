@@ -141,9 +141,10 @@ class SideBySide:
                 threads: int | None = None) -> None:
         """All runs over the steps of the grid, on all cores. values (N, k): those of each run."""
         line, model, n = self.line, self.problem.model, len(runs.q)
-        assert len(self.varying) == len(values) == n               # compiled code reads a row of each run
         if driven is None:
             driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
+        # compiled code reads a row of each run, and of some step
+        assert len(self.varying) == len(values) == n and (driven.series.shape[1] or not n)
         curves = curves_at(self.problem.signals, line.curves, grid.clocks)
         kept = bool(out.more.shape[2]) or (self.problem.schedule.level != TORQUE).any()
         rest, more = np.zeros(runs.q.shape[1]), self.more if kept else 0

@@ -44,7 +44,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 def chunks(count: int, bodies: int) -> list[int]:
     """Borders of the parts that threads take; each but the last a multiple of eight."""
     parts = max(1, min(cores(), getattr(_own, "most", None) or cores(), count * bodies // _WORTH_A_THREAD))
-    step = -(-count // (8 * parts)) * 8
+    step = max(1, -(-count // (8 * parts))) * 8
     return [*range(0, count, step), count]
 
 

@@ -199,6 +199,9 @@ def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying,
                         by_values[j, c] += by_X[o + wide * c]
                     for c in range(l):
                         by_varying[j, c] += by_P[p + wide * c]
+                else:                                          # a mechanism may be singular where it waits
+                    take(by_q, j, by_Q, i, wide)
+                    take(by_v, j, by_V, i, wide)
         for i in range(n):
             add(d_q[at + i], 0, by_Q, i, wide)
             add(d_v[at + i], 0, by_V, i, wide)

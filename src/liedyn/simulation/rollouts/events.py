@@ -37,6 +37,7 @@ _AROUND = 0.1            # of a step: readings at half and whole of it before an
 _SHORTEST = 100          # steps: the search for a moment ends at 1e-13 of a step, which is the rounding of a run of so many
 _ROUNDS, _FINEST = 200, 1e-13           # of the search for a moment: at most, and the share of a step at which it ends
 _CLOSE = 1e3             # of that share: what has gone further beyond zero has jumped there
+_NOTICED = 16.0          # the share of the rounding of a reading that the projection of a mechanism does not move it by
 _ON_STEPS = 1e-9         # of a step: times that are one
 
 
@@ -166,6 +167,18 @@ def without_held_switches(signals: Signals) -> Signals:
     return signals._replace(code=code, held=np.zeros(0))
 
 
+def _rows_of(series: np.ndarray, who) -> np.ndarray:
+    """Of runs `who`, of a series (1 or N, …)."""
+    return series[np.minimum(who, len(series) - 1)]
+
+
+def _numbers_of(values: np.ndarray, driven: Driven, who, steps=0) -> np.ndarray:
+    """Numbers of runs `who` in their steps `steps` of what drives them."""
+    own, series = values[who], _rows_of(driven.series, who)
+    own[:, driven.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
+    return own
+
+
 class EventHandler:
     """What the events of a rollout do to its runs.
 
@@ -191,37 +204,45 @@ class EventHandler:
         order = np.argsort(columns[1], kind="stable")
         return RolloutEvents(*(x[order] for x in columns))
 
-    def begin(self, engine: SideBySide, moving: Runs, clock, values) -> None:
-        """The side that each run is on."""
-        self.step = float(clock[0])
-        who = np.arange(self.runs.count)
-        if len(who) and self.events.watched:
-            within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
-            within.take_sides(who)
-            self.begun = True
-            within.begin_pressed()
-            within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
+    def happen_at(self, step: int, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> None:
+        """Events of this time, to the runs that go on; at the start, the side that each is on. `take_sides` must follow."""
+        who = np.flatnonzero((moving.ended < 0) & (self.runs.last > step))
+        if step == 0:
+            self.step = float(clock[0])
+        within = self._at(who, engine, moving, clock, values, driven)
+        readings = within.readings()
+        if step > 0:
+            reached = within.almost(np.arange(len(who)), readings)
+        elif readings.size:
+            within.take_sides(np.arange(len(who)))
+            self.begun, reached = True, within.pressed_at_rest(np.arange(len(who)))
+        else:
+            reached = np.zeros(readings.shape, dtype=bool)
+        fired = within.in_order(self.events.timed.get(step, ()), reached)
+        changed = (within.q != moving.q[who]).any(axis=1) | (within.v != moving.v[who]).any(axis=1) | fired.any(axis=1)
+        within.hand_back(moving, np.full(len(who), step))
+        self._changed = within, np.flatnonzero(changed), step, fired, readings
 
-    def happen_at(self, step: int, engine: SideBySide, moving: Runs, clock, values) -> None:
-        """Events of this time."""
-        who = np.flatnonzero((moving.ended < 0) & (self.runs.last >= step))
-        if len(who):
-            within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
-            k = np.arange(len(who))
-            driven = np.zeros((len(who), len(self.events.watched)), dtype=bool)
-            for i in self.events.timed[step]:
-                driven |= within.drive(i, k, self.is_heard(i, who, within.t))
-            if self.events.watched:
-                within.take_sides(k, within.in_turn(k, driven), within.after(k, 0.0 * within.t)[3])
-            within.hand_back(moving, np.zeros(len(who), dtype=np.int64))
+    def take_sides(self, moving: Runs, values, driven: Driven) -> None:
+        """Those of the runs that have changed in `happen_at`, with the joint forces of the next step."""
+        within, k, step, fired, readings = self._changed
+        if len(k) and readings.size:
+            within.values = _numbers_of(values, driven, within.who)
+            if step == 0:                                       # what starts at zero has come from neither side
+                within.sides[~self.armed[within.who] & ~fired] = 0.0
+            within.leave(k, fired[k], readings[k])
+            within.hand_back(moving, np.full(len(within.who), step))
 
-    def finish(self, engine: SideBySide, moving: Runs, clock, values) -> None:
-        """Events whose readings are zero, but for rounding, at the last moment."""
-        who = np.flatnonzero((moving.ended < 0) & (self.runs.last >= self.runs.steps))
-        if len(who) and self.events.watched:
-            within = _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), values)
-            reached = within.almost(np.arange(len(who)), within.after(np.arange(len(who)), 0.0 * within.t)[3])
-            within.in_turn(np.arange(len(who)), reached)
+    def finish(self, step: int, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> None:
+        """Events at the end of runs: those of this time, and those whose readings are zero but for rounding."""
+        who = np.flatnonzero((moving.ended < 0) & (self.runs.last == step))
+        within = self._at(who, engine, moving, clock, values, driven)
+        within.in_order(self.events.timed.get(step, ()), within.almost(np.arange(len(who)), within.readings()))
+        within.hand_back(moving, np.full(len(who), step))
+
+    def _at(self, who, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> _MidStep:
+        """Runs at the beginning of a step."""
+        return _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), _numbers_of(values, driven, who))
 
     def follow(self, engine: SideBySide, moving: Runs, grid: Grid, found: Outputs, values, driven: Driven) -> None:
         """Runs that stay before a step for an event go on to the end of the grid."""
@@ -229,9 +250,8 @@ class EventHandler:
             who = np.flatnonzero((moving.ended >= 0) & (moving.codes == EVENT))
             if not len(who):
                 return
-            steps, own = moving.ended[who], values[who]
-            series = driven.series[np.minimum(who, len(driven.series) - 1)]
-            own[:, driven.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
+            steps = moving.ended[who]
+            own = _numbers_of(values, driven, who, steps)
             moving.ended[who], moving.codes[who] = -1, RUNNING
             within = _MidStep(self, engine, moving, who, grid.clocks[steps], own)
             within.go_on()
@@ -242,7 +262,7 @@ class EventHandler:
                         *(x[who] for x in (moving.last, moving.ended, moving.codes)))
             out = Outputs(*(x[who] for x in (found.q, found.v, found.more, found.work)))
             SideBySide(engine.problem, engine.line, engine.varying[who]).advance(
-                some, grid, out, values[who], Driven(driven.places, series[on]))
+                some, grid, out, values[who], Driven(driven.places, _rows_of(driven.series, who)))
             for x, y in ((moving, some), (found, out)):
                 for name in vars(y):
                     getattr(x, name)[who] = getattr(y, name)
@@ -357,7 +377,7 @@ class _MidStep:
         self.work[k, 1:1 + len(self.directions)] = came
         self.codes[k] = codes
         passed |= self.almost(k, readings)                      # equal but for rounding: in the order of the file
-        self.take_sides(k, self.in_turn(k, passed), readings)
+        self.leave(k, self.in_turn(k, passed), readings)
 
     def almost(self, k, readings) -> np.ndarray:
         """(n, events): those whose readings are zero but for rounding, and on the way that they wait for."""
@@ -407,16 +427,30 @@ class _MidStep:
         still = (rate * curvature >= 0.0) & hidden(rate, curvature, bounds)
         turned = (came * rate >= 0.0) | (sides == came) | still
         duration = max(self.runs.steps, _SHORTEST) * self.handler.step
-        ends = fired & self.impacts & zero & turned & (still | ~resolvable(rate, curvature, bounds, duration))
+        short = turned & (still | ~resolvable(rate, curvature, bounds, duration))
+        # an impact that changes its own reading, by no more than rounding, although it goes on towards zero
+        small = ~turned & (came * (value - found_at) > bounds / _NOTICED)
+        ends = fired & self.impacts & zero & (short | small)
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = AGAIN
 
-    def begin_pressed(self) -> None:
-        """Impacts whose readings are zero at the beginning and go the way that they wait for happen at once."""
-        pressed = ~self.handler.armed[self.who] & self.impacts & (self.directions == self.sides) & (self.directions != 0)
-        k = np.flatnonzero(pressed.any(axis=1))
-        if len(k):
-            self.take_sides(k, self.in_turn(k, pressed[k]), self.after(k, 0.0 * self.length[k])[3])
+    def pressed_at_rest(self, k) -> np.ndarray:
+        """(n, events): impacts whose readings are zero without having come there by the motion, as at the start and after `set`,
+        and go the way that they wait for. They happen at once."""
+        return ~self.handler.armed[self.who[k]] & self.impacts & (self.directions == self.sides[k]) & (self.directions != 0)
+
+    def leave(self, k, fired, found_at) -> None:
+        """`take_sides` after events, and what bodies do that these have put onto their stops."""
+        self.take_sides(k, fired, found_at)
+        pressed = self.pressed_at_rest(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
+        rows = np.flatnonzero(pressed.any(axis=1))
+        if len(rows):
+            readings = self.after(k[rows], 0.0 * self.length[k[rows]])[3]
+            self.take_sides(k[rows], self.in_turn(k[rows], pressed[rows]), readings)
+
+    def readings(self) -> np.ndarray:
+        """(n, events): what events read now."""
+        return self.after(np.arange(len(self.who)), 0.0 * self.length)[3] if self.sides.size else np.zeros(self.sides.shape)
 
     def _left_beyond(self, who) -> np.ndarray:
         """(n, events): how far beyond zero those were found that have not exceeded their rounding since."""
@@ -478,6 +512,15 @@ class _MidStep:
                 found[rows] |= driven
         self.codes[k[waiting.any(axis=1)]] = AGAIN
         return found
+
+    def in_order(self, timed, reached) -> np.ndarray:
+        """Events of known times, and those that runs have reached (n, events), in the order of the file. Returns as `in_turn`."""
+        k, waiting, found = np.arange(len(self.who)), reached.copy(), np.zeros(reached.shape, dtype=bool)
+        for i in timed:
+            before = waiting & (self.numbers < i)
+            found |= self.in_turn(k, before)
+            waiting = waiting & ~before | self.drive(i, k, self.handler.is_heard(i, self.who, self.t))
+        return found | self.in_turn(k, waiting)
 
     def drive(self, i: int, k, heard) -> np.ndarray:
         """Event i to those of the runs k that have heard it. Returns (n, events): the impacts of bodies that it drives into their

@@ -60,7 +60,8 @@ class Rollout(Immutable):
 
     t          (R,) [s] output times: every `every` steps, and the end
     q, v       (…, R, nq), (…, R, nv); NaN after the end of a run
-    a, tau     (…, R, nv) at the output times, if `forces` was asked for; else None
+    a, tau     (…, R, nv) at the output times, if `forces` was asked for, else None; in the last row of a run with the forces of
+               its last step
     ended_at   (…,) [s] where a run ended early, NaN where it is complete
     reasons    of those that ended early, by their index among the runs (flattened)
     events     what has happened; None without `events`
@@ -167,7 +168,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     tau : array or callable, optional
         Joint forces [N m | N], held during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
         Or a policy, called once a step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and returns
-        (…, nv). It sees runs that have ended early at rest in the neutral configuration.
+        (…, nv). It sees the state after events of that time; if events change the state at t = 0, it is called twice there.
+        Runs that have ended early are at rest in the neutral configuration.
     dt : float
         Step [s].
     steps : int

@@ -76,28 +76,43 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
     row[rows] = np.arange(len(rows))
     clocks = clocks_of(steps, dt)
     timed = handler.events.timed if handler else {}
+    # the last row of each run shows the state after the events of its time, and the forces of its last step
+    closes = handler is not None or bool(found.more.shape[2] and (runs.last < steps).any())
+    cuts, tau = sorted({*timed, *(runs.last.tolist() if closes else ())}), None
     for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
         # a policy is asked before each step
-        borders = range(first, until) if runs.policy else [first, *sorted(s for s in timed if first < s < until)]
-        ends = [steps] if until == steps and steps in timed else []          # a step of no length: events of the last moment
-        for s, end in pairwise([*borders, until, *ends]):
-            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy and s < steps else None
-            grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
-            if end < steps or (ends and s < end):
-                grid.row[-1] = -1                                      # what the next call begins with
-            before = moving.ended.copy()
-            moving.last[:] = runs.last - s                             # of this call
+        borders = range(first, until) if runs.policy else [first, *(s for s in cuts if first < s < until)]
+        for s, end in pairwise([*borders, until]):
+            if runs.policy and (s == 0 or s not in timed):
+                tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None]
             driven = runs.driven(s, end, tau)
-            if handler and s == 0:
-                handler.begin(engine, moving, clocks[0], values)
-            if s in timed:
-                handler.happen_at(s, engine, moving, clocks[s], values)
+            if handler and (s == 0 or s in timed):
+                before = moving.q.copy(), moving.v.copy()
+                handler.happen_at(s, engine, moving, clocks[s], values, driven)
+                changed = not all(map(np.array_equal, before, (moving.q, moving.v)))
+                if runs.policy and (s > 0 or changed):                 # it sees the states after the events
+                    tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None]
+                    driven = runs.driven(s, end, tau)
+                handler.take_sides(moving, values, driven)
+            grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
+            if end < steps or closes:
+                grid.row[-1] = -1                                      # it follows: with the next call, or as the last row
+            moving.last[:] = runs.last - s                             # of this call
+            if closes:
+                moving.last[runs.last == s] = -1
+            before = moving.ended.copy()
             engine.advance(moving, grid, found, values, driven)
             if handler:
                 handler.follow(engine, moving, grid, found, values, driven)
-            if handler and end == steps:
-                handler.finish(engine, moving, clocks[end], values)
             moving.ended[(moving.ended >= 0) & (before < 0)] += s
+            over = runs.last == end
+            if closes and over.any():
+                driven = runs.driven(end - 1, end, tau)
+                if handler:
+                    handler.finish(end, engine, moving, clocks[end], values, driven)
+                moving.last[:], before = np.where(over, 0, -1), moving.ended.copy()
+                engine.advance(moving, Grid(clocks[end:end + 1], row[end:end + 1]), found, values, driven)
+                moving.ended[(moving.ended >= 0) & (before < 0)] += end
 
 
 def robot_of(runs: Given, k: int):
