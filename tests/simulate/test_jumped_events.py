@@ -94,6 +94,36 @@ def test_an_expression_that_jumps_itself(times, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("signal", "right"), [
+    ("3*abs(sin(5*t))", np.arange(1, 4) * np.pi / 5), ("abs(t-.5)*abs(t-1.5)", [0.5, 1.5]),
+    ("2*abs(t-.3)*abs(t-1)*abs(t-1.7)", [0.3, 1.0, 1.7]), ("max(0,t-.5)*max(0,1.5-t)", [1.5])])
+def test_each_kink_that_reaches_the_value(times, signal, right, method):
+    assert times(torque(signal), "tau(z)", 0.0, method) == pytest.approx(list(right), abs=1e-9)
+    assert times({}, f"{signal}+0*q(z)", 0.0, method) == pytest.approx(list(right), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("curve", "rising", "falling"), [
+    ({"quintic": [[0, 0], [1, 1]]}, [], [1.0]), ({"quintic": [[0, 0], [1, 1], [1.5, 1], [2, 0]]}, [2.0], [1.0]),
+    ({"quintic": [[0, 0], [0.3, 2], [0.6, 0], [0.9, 2.5], [1.2, 0.5]]}, [0.6, 1.2], [0.3, 0.9])])
+def test_rests_of_a_curve_are_reached_once(times, curve, rising, falling, method):
+    """v and its rate are zero there, but for the rounding of polynomials."""
+    moved = {"joints": {"z": {"prescribe": {"position": curve}}}, "duration": 2.3}
+    for direction, right in (("rising", rising), ("falling", falling), ("both", sorted(rising + falling))):
+        assert times(moved, "v(z)", 0.0, method, direction) == pytest.approx(right, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "dop853", "Radau"])
+@pytest.mark.parametrize("frequency", [12.751, 19.602, 14.451, 10.909])
+def test_a_passing_at_the_time_of_a_timed_event_happens_once(times, frequency, method):
+    """Times that are equal but for rounding, of a position that is prescribed."""
+    turns = np.arange(1, int(2.0 * frequency / np.pi)) * np.pi / frequency
+    moved = {"joints": {"z": {"prescribe": {"position": f"sin({frequency}*t)"}}}}
+    found = times(moved, "q(z)", 0.0, method, others={"a": {"at": turns.tolist(), "do": "record"}})
+    assert [t for t in found if 0 < t < turns[-1] + 0.1] == pytest.approx(turns, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("when", ["q(z)*step(1-t)", "v(z)*step(1-t)", "step(1-t)+0*q(z)"])
 def test_an_expression_that_jumps_onto_its_value_happens_once(times, when, method):
     moving = {"initial": {"q": {"z": 0.1}, "v": {"z": 1.0}}}
@@ -247,6 +277,52 @@ def test_mechanisms_pass_values_in_the_direction_that_is_waited_for(name, method
                 right = alone.t[1:][(side[1:] == way) & (side[:-1] == -way)]
                 assert len(found) == len(right), (kind, value, direction)
                 assert found == pytest.approx(right, abs=2.1e-4)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 9])
+def test_feedback_of_one_coordinate(tmp_path, runs):
+    (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
+    model = ld.load(tmp_path / "slider.yaml")
+    found = ld.rollout(model, np.ones((runs, 1)), np.zeros((runs, 1)), dt=1e-3, steps=500,
+                       feedback=ld.Feedback.pd([40.0], [0.0], [0.0]))
+    assert np.abs(found.q[..., 0] - np.cos(OMEGA * found.t)).max() < 1e-9
+
+
+@pytest.mark.parametrize("first", ["at", "every"])
+@pytest.mark.parametrize("method", ["rk4", "Radau"])
+def test_known_times_that_are_equal_follow_the_file(scenario, first, method):
+    """3 * 0.1 is 0.30000000000000004."""
+    given = {"at": {"at": 0.3, "do": {"set": {"q": {"z": 2.0}}}}, "every": {"every": 0.1, "do": {"set": {"q": {"z": 1.0}}}}}
+    events = {name: given[name] for name in (first, *({*given} - {first}))}
+    run = ld.run_scenario(scenario(json.dumps(SLIDER), duration=0.35, gravity=[0, 0, 0], events=events,
+                                   integrator={"method": method}))
+    assert [event.name for event in run.events] == ["every", "every", *events]
+    assert run.q[-1, 0] == {"at": 1.0, "every": 2.0}[first]
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize(("speed", "direction"), [(-0.2, "rising"), (-0.2, "both"), (0.3, "rising"), (0.3, "both")])
+def test_a_sample_sees_the_velocity_that_is_set(tmp_path, speed, direction, method):
+    """The force turns to 1 N as `set` puts z beyond 0.5: v leaves its value upwards, which is no event."""
+    (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
+    events = {"S": {"at": 0.3, "do": {"set": {"q": {"z": 1.0}, "v": {"z": speed}}}},
+              "P": {"when": "v(z)", "value": speed, "direction": direction, "do": "record"}}
+    run = ld.simulate(tmp_path / "slider.yaml", duration=0.6, tau=lambda t, q, v: np.where(q < 0.5, -1.0, 1.0), rate=100,
+                      events=events, method=method)
+    before = direction == "both" and speed < 0
+    assert [event.name for event in run.events] == (["P", "S"] if before else ["S"])
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+@pytest.mark.parametrize(("direction", "right"), [("both", [2.20710678]), ("rising", []), ("falling", [2.20710678])])
+def test_a_sample_at_a_start_from_the_value(tmp_path, direction, right, method):
+    """`set` puts z at rest onto the value at 0.5 s, when the force turns to 1 N until 1 s: z is back at 1.5 + sqrt(0.5)."""
+    (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
+    rows = np.repeat([-1.0, 1.0, -1.0], [500, 500, 1500])[:, None]
+    events = {"s": {"at": 0.5, "do": {"set": {"q": {"z": 0.2}, "v": {"z": 0.0}}}},
+              "J": {"when": "q(z)", "value": 0.2, "direction": direction, "do": "record"}}
+    run = ld.simulate(tmp_path / "slider.yaml", duration=2.5, q0=[0.5], tau=rows, rate=1000, events=events, method=method)
+    assert [event.t for event in run.events if event.name == "J"] == pytest.approx(right, abs=1e-8)
 
 
 MOVING = {"double_pendulum": ({"shoulder": 1.3, "elbow": 0.4},

@@ -56,6 +56,8 @@ class CutSteps:
         return bool(fired)
 
     def _begin(self) -> None:
+        for reading in self.stages.K[:len(self.method.b), len(self.stages.end):]:          # in the last step
+            self.switches.arm(reading[:len(self.switches)])
         self.switches.begin(self._glance)
         self.state.count[5] = 0                                # rates are to be computed with the new sides
         self._limit()

@@ -64,9 +64,9 @@ class Switches:
             out = np.where(self.armed, np.where((out == 0.0) & (self.event >= 0), _LEAST, out), out - self.bound)
         return float(np.max(np.where(out == 0.0, -_LEAST, out)[self._kept], initial=-np.inf))
 
-    def _arm(self) -> None:
+    def arm(self, reading) -> None:
         """Events whose readings exceed their rounding happen from now on where zero is reached."""
-        self.armed |= self.side * self.reading > self.bound
+        self.armed |= self.side * reading > self.bound
 
     def _passed(self) -> np.ndarray:
         """Switches that are beyond their sides at the readings now."""
@@ -78,8 +78,12 @@ class Switches:
         readings = []
         for share in (0.0, 0.5, 1.0):
             excess_after(share)
-            readings.append(self._within())
-        return bool(far(np.array(readings)).all())
+            readings.append(self.reading.copy())
+        if not far(np.array(readings)[:, self.events] * self.side[self.events]).all():
+            return False
+        for reading in readings:
+            self.arm(reading)
+        return True
 
     def _within(self) -> np.ndarray:
         return self.side[self.events] * self.reading[self.events]
@@ -92,7 +96,6 @@ class Switches:
     def begin(self, glance) -> None:
         """Choose sides at the start or after a break. Events keep theirs. glance(share) looks that share of a step ahead: 0 is
         here."""
-        self._arm()                                            # by the readings before the break
         begins, known = self.start is not None, self._known_sides()
         still = np.where((self.event >= 0) & (np.abs(known) == UNSURE), known / UNSURE, np.nan)
         known[np.isfinite(still)] = np.nan
@@ -160,7 +163,7 @@ class Switches:
         from scipy.optimize import brentq
         if len(self.events):
             excess_after(0.0)
-            self._arm()
+            self.arm(self.reading)
         end = first_beyond(excess_after, self._within, _LOOKS)
         height = excess_after(1.0 if end is None else end)
         if end is None:
@@ -220,7 +223,7 @@ class Switches:
     def settle_free(self) -> None:
         """After a step in which none is passed: those that were even take the side that they have left for; events that are over,
         the side where they are."""
-        self._arm()
+        self.arm(self.reading)
         free = (np.isnan(self.side) | (self.direction == NEVER)) & (self.reading != 0)
         self.side[free] = _side(self.reading, self.floor)[free]
 

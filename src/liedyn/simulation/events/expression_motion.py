@@ -11,7 +11,22 @@ from liedyn.dynamics.scales import scales_of
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.link_points import NUMBERS
-from liedyn.kernels.simulation.signals import ABS, FLOOR, LITERAL, MAX, MEASURED, MIN, OF_STATE, RATE, SIGN, STATE_V, STEP
+from liedyn.kernels.simulation.signals import (
+    ABS,
+    FLOOR,
+    LITERAL,
+    MAX,
+    MEASURED,
+    MIN,
+    OF_STATE,
+    ORDER,
+    POLYNOMIAL,
+    POSITION,
+    RATE,
+    SIGN,
+    STATE_V,
+    STEP,
+)
 from liedyn.simulation.control_laws.signal_slopes import jet_along, number_of_state
 from liedyn.simulation.measured import measured_at
 
@@ -46,7 +61,8 @@ def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> Expr
         slope = jet_along(signals, words, values, e, 0.0, t)[1]
         if np.isfinite(slope):
             terms = _terms(model, signals, word, values[word], q)
-            size, was = size + abs(slope) * terms, was + abs(slope) * max(terms, _characteristic(model, word))
+            least = max(_characteristic(model, word), _of_curve(problem, word))
+            size, was = size + abs(slope) * terms, was + abs(slope) * max(terms, least)
     bound = float(rounding_bound(was))
     if a is None:
         value, _, _ = jet_along(signals, words, values, np.zeros(len(read)), 0.0, t)
@@ -120,6 +136,27 @@ def _terms(model, signals, word: int, value: float, q) -> float:
         return abs(value)
     j = (i - model.nv) // NUMBERS
     return abs(value) + np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
+
+
+def _of_curve(problem, word: int) -> float:
+    """The largest terms of the polynomials that prescribe a number of the state; 0: none do."""
+    operation, i, schedule, signals = word & 255, word >> 8, problem.schedule, problem.signals
+    if operation == MEASURED:
+        return 0.0
+    at = [i] if operation == STATE_V else np.flatnonzero(schedule.q_of_v == i % RATE).tolist()
+    order = int(operation == STATE_V)
+    if not at or schedule.level[at[0]] != POSITION or signals.kind[schedule.signal[at[0]]] != POLYNOMIAL:
+        return 0.0
+    key = f"terms of signal {schedule.signal[at[0]]}, derivative {order}"
+    if key not in problem.__dict__:
+        first, count = (int(x[schedule.signal[at[0]]]) for x in (signals.first, signals.count))
+        lengths = np.diff(signals.breaks[first:first + count]) if count > 1 else np.ones(1)
+        lengths = np.append(lengths, lengths[-1]) if count > 1 else lengths
+        c = np.abs(signals.coefficients[ORDER * first:ORDER * (first + count)].reshape(count, ORDER))
+        for _ in range(order):
+            c = c[:, 1:] * np.arange(1, c.shape[1])
+        problem.__dict__[key] = float((c * lengths[:, None]**np.arange(c.shape[1])).sum(axis=1).max())
+    return problem.__dict__[key]
 
 
 def _characteristic(model, word: int) -> float:

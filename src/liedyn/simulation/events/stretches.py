@@ -148,7 +148,7 @@ class Timeline:
                 now = self._meet_limits(now, problem)
                 due = _due(timed, now.t + slack)
                 timed = timed[len(due):]
-                now = self._happen(now, sorted([*due, *(self.watched[k] for k in now.fired)], key=self.scenario.events.index))
+                now = self._happen(now, [*due, *(self.watched[k] for k in now.fired)])
                 same = self.modes.problem is problem and all(map(np.array_equal, (now.q, now.v), (stretch.end.q, stretch.end.v)))
                 now = now if same else replace(now, sides=None)
             silent = (bool(now.fired) or now.t in self._deaf.values()) and len(self.occurrences) == known      # no second row
@@ -184,6 +184,7 @@ class Timeline:
             return replace(now, signs=None, armed=None, bounds=None)
         carried = np.full(count, np.nan) if now.signs is None else now.signs[:count]
         signs, armed, bounds = carried.copy(), np.ones(count, dtype=bool), np.zeros(count)
+        renewed = self.controller is not None and self.controller.due <= now.t + SAME_TIME * self.scenario.duration
         for e, k in enumerate(problem.schedule.watch[:count]):
             fired = e in now.fired
             if k < 0:                                          # a contact: it has begun or ended
@@ -210,8 +211,10 @@ class Timeline:
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), after)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
-                if np.isnan(motion.rate):                      # of forces: the integrator looks ahead
-                    sign = UNSURE * -carried[e]
+                still = motion.rate == 0.0 or turns_at_once(motion.rate, motion.curvature, motion.bound)
+                unknown = np.isnan(motion.curvature) or (renewed and still)          # or by the forces of the next sample
+                if np.isnan(motion.rate) or (unknown and not self.watched[e].has_impact):          # the integrator looks ahead
+                    sign = UNSURE * (-carried[e] if e in now.fired else np.nan)
                 elif sign == 0.0:                              # it stays at zero
                     sign = self._side_of_rest(e, carried[e], -carried[e] if passed else np.nan)
                 signs[e], armed[e] = sign, False
@@ -220,8 +223,9 @@ class Timeline:
         return replace(now, signs=signs, armed=armed, bounds=bounds)
 
     def _left_beyond(self, e: int, now: Start) -> float:
-        """How far beyond zero an event was found that has not exceeded its rounding since."""
-        return 0.0 if now.bounds is None or now.armed[e] else float(now.bounds[e])
+        """How far beyond zero an event was found that has not exceeded its rounding since; and the rounding of one that has
+        reached zero at a break, where its terms may be as small."""
+        return 0.0 if now.bounds is None or (now.armed[e] and e not in now.jumped) else float(now.bounds[e])
 
     def _side_of_rest(self, e: int, came: float, otherwise: float) -> float:
         """The side of an expression that stays at zero: of an impact, that from which it comes."""
@@ -243,9 +247,9 @@ class Timeline:
                 found.add(e)
                 jumped.add(e)
             elif e not in found and waits and abs(motion.value) <= bound:
-                motion = self._expression(int(k), now)
-                comes = motion.rate * known[e] < 0.0 if armed[e] else comes_back(motion.rate, known[e], motion.bound, elapsed)
-                if comes and not turns_at_once(motion.rate, motion.curvature, motion.bound):
+                way = self._expression(int(k), now)
+                comes = way.rate * known[e] < 0.0 if armed[e] else comes_back(way.rate, known[e], way.bound, elapsed)
+                if comes and not turns_at_once(way.rate, way.curvature, way.bound):
                     found.add(e)
             if e in found and (e not in jumped or abs(motion.value) <= bound):
                 self._at_zero[e] = motion.value
@@ -346,8 +350,8 @@ class Timeline:
 
     # events -------------------------------------------------------------------------------------------------------------
     def _happen(self, now: Start, events: list[Event]) -> Start:
-        """These, and those whose forces jump over their value by what others do."""
-        waiting, first = deque(events), len(self.occurrences)
+        """These, in the order of the file, and those whose forces jump over their value by what others do."""
+        waiting, first = deque(sorted(events, key=self.scenario.events.index)), len(self.occurrences)
         while waiting and not self.actions.stopped:
             event = waiting.popleft()
             last = self.modes.last.get(event.name, -math.inf)
@@ -512,7 +516,7 @@ def _arrays(plain: dict) -> dict:
 
 def _due(timed, until: float) -> list[Event]:
     """The first of those that are known, up to this time."""
-    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
+    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]          # in the order of time
 
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:

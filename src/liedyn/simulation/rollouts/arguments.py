@@ -252,7 +252,8 @@ class Given:
         if self.contacts is not None:
             bound = self.contacts.bound
             parts.append(bound.material * material_scale(bound, self.weights[self.robot]))
-        return np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1)
+        # of one column each, they are joined by columns
+        return np.ascontiguousarray(np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1))
 
 
 def _within(x: np.ndarray, first: int, until: int) -> np.ndarray:
