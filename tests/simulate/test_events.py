@@ -135,7 +135,7 @@ def test_known_times_and_periods_come_in_order(simulate):
         "tick": {"every": 0.3, "do": {"set": {"v": {"z": 1.0}}}}, "first": {"at": 0.0, "do": {"set": {"v": {"z": 2.0}}}},
         "twice": {"at": [0.6, 0.2], "do": {"set": {"v": {"z": 0.0}}}}})
     assert [(one.name, round(one.t, 12)) for one in run.events] == [
-        ("first", 0.0), ("twice", 0.2), ("tick", 0.3), ("twice", 0.6), ("tick", 0.6), ("tick", 0.9)]
+        ("first", 0.0), ("twice", 0.2), ("tick", 0.3), ("tick", 0.6), ("twice", 0.6), ("tick", 0.9)]
     assert run.v[0, 0] == 2.0 and run.check["energy_balance_relative"] < 1e-9
 
 

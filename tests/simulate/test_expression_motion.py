@@ -1,9 +1,12 @@
 """Derivatives of an event's expression along the flow: each operand, each kind of joint, against differences along the motion."""
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import liedyn as ld
 from liedyn.io.scenarios.scenario import Expression
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.events.expression_motion import expression_motion
 from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.signals.signal_table import SignalTable, Use
@@ -17,6 +20,7 @@ class Problem:
         table = SignalTable(model, 1.0, coordinates(model))
         self.k = table.put(table.lower(Expression(text), Use("test", forces=True)), Use("test"))
         self.model, self.signals = model, table.arrays(np.zeros(0), np.zeros(0))
+        self.schedule = SimpleNamespace(level=np.full(model.nv, TORQUE), q_of_v=np.full(model.nv, -1))
 
 
 def path(model, q, v, a, s, steps=40):

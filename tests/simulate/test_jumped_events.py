@@ -357,3 +357,25 @@ def test_a_step_of_an_expression_passes_where_the_expression_does(robot, method)
 def test_a_start_at_a_switch(times, speed, right, law, method):
     swings = torque("-10*q") | {"initial": {"q": {"z": 0.2}, "v": {"z": speed}}}
     assert times(swings, law.format(speed), 0.0, method) == pytest.approx(right, abs=2e-5)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "Radau"])
+@pytest.mark.parametrize("when", ["q(z)-0.2", "v(z)"])
+@pytest.mark.parametrize("held", [False, True])
+def test_the_first_sample_acts_from_the_start(tmp_path, when, held, method):
+    """A slider that is lifted from rest at the value, which is no event; also as it is unlocked."""
+    (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER | {"gravity": [-10, 0, 0]}))
+    events = {"P": {"when": when, "do": "stop"}}
+    if held:
+        events |= {"L": {"at": 0, "do": {"lock": "z"}}, "U": {"at": 0.1, "do": {"unlock": "z"}}}
+    run = ld.simulate(tmp_path / "slider.yaml", duration=0.3, q0=[0.2], tau=lambda t, q, v: 20.0 + 0.0 * v, rate=100,
+                      events=events, method=method)
+    assert not {"P"} & {event.name for event in run.events}
+    assert run.q[-1, 0] == pytest.approx(0.2 + 5.0 * (0.2 if held else 0.3)**2, abs=1e-9)
+
+
+def test_a_sampled_function_whose_joints_are_all_held(tmp_path):
+    (tmp_path / "slider.yaml").write_text(json.dumps(SLIDER))
+    run = ld.simulate(tmp_path / "slider.yaml", duration=0.3, tau=lambda t, q, v: 2.0 + 0.0 * v, rate=100,
+                      events={"L": {"at": 0.1, "do": {"lock": "z"}}})
+    assert run.q[-1, 0] == pytest.approx(0.01, abs=1e-9)

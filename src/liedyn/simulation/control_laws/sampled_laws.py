@@ -80,7 +80,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
         other = compile_schedule(of_law, model, rules | added, initial=False).problem
         law = replace(other, q=law.q, v=law.v)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
-    if not (held.any() or control or any(isinstance(rule.value, Pd) for rule in everywhere)):
+    if not (held.any() or control or sampling.function or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,
                             expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
     limit = np.full(model.nv, np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()

@@ -170,12 +170,21 @@ class Timeline:
                 and not (happened and any(isinstance(action, Stop) for action in event.actions))]
 
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
-        problem, now = self.modes.problem, self._with_signs(now)
+        problem = self.modes.problem
+        self._take_sample(problem, now)
+        now = self._with_signs(now)
         self.entered.append(self.modes.mode)
         rows.begin(problem)
         stretch = solve_stretch(self._heard_only(problem, now), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
+
+    def _take_sample(self, problem: Problem, now: Start) -> None:
+        """If one is due: the sides of expressions follow from its torque, and the stretch begins with it."""
+        if self.controller is not None:
+            y, nv = np.zeros(problem.size), len(now.v)
+            y[nv:2 * nv], y[-1] = now.v, now.work
+            self.controller.act(problem, now.t, now.q, y)
 
     def _with_signs(self, now: Start) -> Start:
         """With the sign of each event's expression from here on, see `zero_crossings`."""
@@ -184,15 +193,12 @@ class Timeline:
             return replace(now, signs=None, armed=None, bounds=None)
         carried = np.full(count, np.nan) if now.signs is None else now.signs[:count]
         signs, armed, bounds = carried.copy(), np.ones(count, dtype=bool), np.zeros(count)
-        renewed = self.controller is not None and self.controller.due <= now.t + SAME_TIME * self.scenario.duration
         for e, k in enumerate(problem.schedule.watch[:count]):
             fired = e in now.fired
             if k < 0:                                          # a contact: it has begun or ended
                 signs[e], armed[e] = -carried[e] if fired else carried[e], not fired
                 bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
-            if now.signs is None and self.controller is not None and reads_forces(problem, int(k)):
-                continue                                       # the first torques are not computed yet
             after = replace(now, t=float(np.nextafter(now.t, np.inf))) if e in now.jumped else now      # beyond the jump
             motion = self._expression(int(k), after, derivatives=False)
             bounds[e] = max(motion.bound, self._left_beyond(e, now))
@@ -211,9 +217,8 @@ class Timeline:
                 bounds[e] = max(bounds[e], 2.0 * abs(motion.value))          # as far beyond as it was found
                 motion = self._expression(int(k), after)
                 sign = sign_after(0.0, motion.rate, motion.curvature, bounds[e] if fired else motion.bound)
-                still = motion.rate == 0.0 or turns_at_once(motion.rate, motion.curvature, motion.bound)
-                unknown = np.isnan(motion.curvature) or (renewed and still)          # or by the forces of the next sample
-                if np.isnan(motion.rate) or (unknown and not self.watched[e].has_impact):          # the integrator looks ahead
+                unknown = np.isnan(motion.curvature) and not self.watched[e].has_impact
+                if unknown or np.isnan(motion.rate):           # the integrator looks ahead
                     sign = UNSURE * (-carried[e] if e in now.fired else np.nan)
                 elif sign == 0.0:                              # it stays at zero
                     sign = self._side_of_rest(e, carried[e], -carried[e] if passed else np.nan)
