@@ -37,9 +37,8 @@ class CutSteps:
                 return EVENT
             if share is None:
                 self.switches.settle_free()
-            else:
-                if self._jump(self.switches.change(t + share * h, h, self._look)):
-                    return EVENT
+            elif self._jump(self.switches.change(t + share * h, h, self._look)):
+                return EVENT
             self._limit()
             if clock[0] != clock[4]:
                 return RUNNING

@@ -39,10 +39,9 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     tau : array, dict or callable, optional
         Joint forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`; the last one to the end. A dict by
         joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
-        prescribes or gives a torque. A function ``tau(t, q, v)``,
-        called `rate` times a second: it returns (nv,) or a dict by joint, which is held until the next call. Rows and functions
-        add to torques of `joints`, whose laws (`pd`, `pid`, `control`) are then sampled at `rate`, too. Arrays and functions
-        do nothing to prescribed joints.
+        prescribes or gives a torque. A function ``tau(t, q, v)``, called `rate` times a second: it returns (nv,) or a dict by
+        joint, which is held until the next call. Rows and functions add to torques of `joints`, whose laws (`pd`, `pid`,
+        `control`) are then sampled at `rate`, too. Arrays and functions do nothing to prescribed joints.
     rate : float
         [1/s] of rows or calls of `tau`.
     method : str, optional
@@ -111,7 +110,8 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
         return given, None
     held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
     if held and rate is None:
-        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other")
+        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other: the "
+                         "argument rate")
     if not held and rate is not None:
         raise UsageError("rate applies only to a function or to rows of torques")
     if held:
@@ -120,7 +120,7 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
         return given, tau
     if held:
         if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
-                                     and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given)):
+                                     and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given).values()):
             warn(["the laws in `joints` and `control` are sampled at the rate of the rows of tau, too"])
         rows = as_array(tau, "tau", (model.nv,))
         if not len(rows):
@@ -149,20 +149,19 @@ def _of_free_joints(model, tau: dict, given: dict) -> dict:
 def _sampled(given: dict, rate) -> dict:
     sampling = given.get("sampling", {})
     if not isinstance(sampling, Mapping) or {"rate", "period"} & {*sampling}:
-        raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: give one of them")
+        raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: leave it out of `sampling`")
     return {**sampling, "rate": rate}
 
 
-def _rules(given: dict):
-    rules = given.get("joints")
-    return rules.values() if isinstance(rules, Mapping) else ()
+def _rules(given: dict) -> Mapping:
+    """What is said of joints; nothing, where it is no mapping, for the reader of scenarios to refuse."""
+    rules = given.get("joints", {})
+    return rules if isinstance(rules, Mapping) else {}
 
 
 def _rule_of(name: str, given: dict, model) -> Mapping | None:
     """What `joints` says of a joint, by its name or a pattern."""
-    rules = given.get("joints")
-    if not isinstance(rules, Mapping):
-        return None
+    rules = _rules(given)
     own = [rules[name]] if name in rules else [
         rule for pattern, rule in rules.items() if isinstance(pattern, str) and name in matching(pattern, model.joint_names)]
     return next((rule for rule in own if isinstance(rule, Mapping)), None)

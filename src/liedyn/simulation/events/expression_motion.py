@@ -144,14 +144,16 @@ def _of_curve(problem, word: int) -> float:
     if operation == MEASURED:
         return 0.0
     at = [i] if operation == STATE_V else np.flatnonzero(schedule.q_of_v == i % RATE).tolist()
-    order = int(operation == STATE_V)
-    if not at or schedule.level[at[0]] != POSITION or signals.kind[schedule.signal[at[0]]] != POLYNOMIAL:
+    if not at or schedule.level[at[0]] != POSITION:
         return 0.0
-    key = f"terms of signal {schedule.signal[at[0]]}, derivative {order}"
+    k, order = int(schedule.signal[at[0]]), int(operation == STATE_V)
+    if signals.kind[k] != POLYNOMIAL:
+        return 0.0
+    key = f"terms of signal {k}, derivative {order}"
     if key not in problem.__dict__:
-        first, count = (int(x[schedule.signal[at[0]]]) for x in (signals.first, signals.count))
-        lengths = np.diff(signals.breaks[first:first + count]) if count > 1 else np.ones(1)
-        lengths = np.append(lengths, lengths[-1]) if count > 1 else lengths
+        first, count = int(signals.first[k]), int(signals.count[k])
+        lengths = np.diff(signals.breaks[first:first + count])
+        lengths = np.append(lengths, lengths[-1:] if count > 1 else 1.0)          # the last piece has no end
         c = np.abs(signals.coefficients[ORDER * first:ORDER * (first + count)].reshape(count, ORDER))
         for _ in range(order):
             c = c[:, 1:] * np.arange(1, c.shape[1])

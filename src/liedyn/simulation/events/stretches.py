@@ -421,8 +421,9 @@ class Timeline:
         e = self._number_of(event)
         turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
-        moment, made = self._settled(replace(moment, impulse=np.zeros(len(now.v)), work=0.0, lost=0.0), now.t,
-                                     (*staying, *closed), speed=np.abs(before.v).max(initial=0.0)), moment
+        made = moment                                          # by the event itself; then, from nothing, at limits
+        moment = self._settled(replace(made, impulse=np.zeros(len(now.v)), work=0.0, lost=0.0), now.t, (*staying, *closed),
+                               speed=np.abs(before.v).max(initial=0.0))
         struck = [stop for stop in self._pushed_by(moment) if stop not in rested]
         self._turned_back = bool(turned and e in self._pressed_in(replace(now, q=moment.q, v=moment.v)))
         self.actions.count_short(event, since, before)
@@ -521,7 +522,7 @@ def _arrays(plain: dict) -> dict:
 
 def _due(timed, until: float) -> list[Event]:
     """The first of those that are known, up to this time."""
-    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]          # in the order of time
+    return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
 
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:
