@@ -242,6 +242,18 @@ def test_a_speed_into_its_hard_stop_that_is_set_rebounds(run):
 
 
 @METHODS
+@pytest.mark.parametrize("first", ["hit", "kick"])
+def test_a_speed_into_its_event_stop_that_is_set_rebounds(run, first, method):
+    """As at a hard stop: the speed was lost."""
+    events = {"hit": impact("a", 0.5, "rising", 0.5), "kick": {"at": 1, "do": {"set": {"v": {"a": 0.1}}}}}
+    result = run("slider", duration=2, initial={"q": {"a": 0.5}}, joints={"a": {"torque": PUSH}}, output_step=0.01,
+                 events=dict(reversed(events.items())) if first == "kick" else events, integrator={"method": method})
+    assert [one.name for one in result.events][:2] == ["kick", "hit"]
+    assert result.v[result.t > 1.0][0, 0] == pytest.approx(-0.05 + 0.01 * PUSH)
+    assert result.q.min() == pytest.approx(0.5 - 0.05**2 / (2 * PUSH), abs=1e-4) and result.q.max() < 0.5 + 1e-9
+
+
+@METHODS
 @pytest.mark.parametrize("beyond", [1e-14, -1e-14, 3e-14, 1e-13])
 @pytest.mark.parametrize("turns", [False, True])
 def test_a_run_begins_at_rest_where_impacts_of_another_have_left_it(run, beyond, turns, method):

@@ -36,7 +36,7 @@ from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.zero_crossings import STARTS, comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_keys import late_notes
-from liedyn.io.scenarios.events import Event, Impact, Stop
+from liedyn.io.scenarios.events import Event, Impact, Set, Stop
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.events.actions import Actions
@@ -420,7 +420,9 @@ class Timeline:
         closed = self.actions.take_closed()
         e = self._number_of(event)
         turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))
-        staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q])
+        aimed = self._struck_next(event, now, moment)
+        staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q] and (
+            stop in self._hard.stops or stop.name not in aimed))
         made = moment                                          # by the event itself; then, from nothing, at limits
         moment = self._settled(replace(made, impulse=np.zeros(len(now.v)), work=0.0, lost=0.0), now.t, (*staying, *closed),
                                speed=np.abs(before.v).max(initial=0.0))
@@ -436,6 +438,14 @@ class Timeline:
             return self._happened(impact_name(struck), self._happened(event.name, now, before, made), made, moment)
         return self._happened(event.name, now, before, replace(
             moment, impulse=made.impulse + moment.impulse, work=made.work + moment.work, lost=made.lost + moment.lost))
+
+    def _struck_next(self, event: Event, now: Start, moment: Moment) -> set[str]:
+        """Coordinates that this event has set into the stop of another, which has an impact then."""
+        if not any(isinstance(action, Set) for action in event.actions):
+            return set()
+        pressed = self._pressed_in(replace(now, q=moment.q, v=moment.v))
+        return {action.coordinate for e, speed in pressed.items() if speed and self.watched[e] is not event
+                for action in self.watched[e].actions if isinstance(action, Impact)}
 
     def _also(self, now: Start, events) -> Start:
         return replace(now, fired=tuple(sorted({*now.fired, *events})))
