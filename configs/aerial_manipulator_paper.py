@@ -37,12 +37,12 @@ import numpy as np  # noqa: E402
 
 import liedyn as ld  # noqa: E402
 from benchmarks import higher_order, measure  # noqa: E402
-from liedyn.cli.progress import Progress  # noqa: E402
+from liedyn.cli.console import Progress  # noqa: E402
 from liedyn.errors import LiedynError  # noqa: E402
-from liedyn.io.csv import write_trajectory  # noqa: E402
-from liedyn.io.output import open_folder  # noqa: E402
-from liedyn.report.pictures import style  # noqa: E402
-from liedyn.simulation.records.motion_columns import columns_of, header_of, rate_of  # noqa: E402
+from liedyn.io.atomic_output import open_folder  # noqa: E402
+from liedyn.io.trajectory_csv import write_trajectory  # noqa: E402
+from liedyn.report.plots import style  # noqa: E402
+from liedyn.simulation.trajectory_columns import columns_of, header_of, rate_of  # noqa: E402
 
 ROBOT = HERE.parent / "robots" / "hexarotor_arms.yaml"
 MARK = "summary.json"                               # what tells such a folder from others

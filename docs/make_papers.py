@@ -4,8 +4,8 @@ commands that use it.
     python docs/make_papers.py
 
 docs/papers.toml says what the papers number. What computes an item names it in its docstring, in src/ or configs/, by the paper's
-short name and the numbers as printed: `K1 (24)-(27), Table 2; PBP (21)`. A test names what it checks in the same form after the
-word `Checks:` in its docstring.
+short name and the numbers as printed: `K1 (24)-(27), Table 2; PBP (21)`; so does the comment at the head of a section. A test
+names what it checks in the same form after the word `Checks:` in its docstring.
 """
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ _LIST = rf"{_ITEM}(?:(?:, and |, | and ){_ITEM})*"
 _NAMED = re.compile(rf"\b(?:{'|'.join(PAPERS)})\b|Checks:|Source:|Kim|Ploen|Franchi")
 _CITATION = re.compile(rf"\b({'|'.join(PAPERS)})\s+({_LIST})")
 
+_SECTION = re.compile(r"^# .+ -{3,}\n(?:\n?(?:#.*\n)+)?", re.MULTILINE)
+
 
 class Place(NamedTuple):
     """A function, class, method, module or test, and its file."""
@@ -68,7 +70,8 @@ def citations(text: str) -> set[tuple[str, str]]:
 
 @cache
 def docstrings(path: Path) -> list[tuple[str, str]]:
-    """(name, docstring) of the module, its functions, classes and their methods; none of a file in which no paper is named."""
+    """(name, docstring) of the module with the heads of its sections, its functions, classes and their methods; none of a file in
+    which no paper is named."""
     def below(node, prefix):
         for child in node.body:
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
@@ -79,7 +82,8 @@ def docstrings(path: Path) -> list[tuple[str, str]]:
     if not _NAMED.search(text):
         return []
     tree = ast.parse(text)
-    return [(path.name, ast.get_docstring(tree, clean=False) or ""), *below(tree, "")]
+    heads = (re.sub(r"^# ?|-{3,}$", "", head, flags=re.MULTILINE) for head in _SECTION.findall(text))
+    return [(path.name, "\n\n".join([ast.get_docstring(tree, clean=False) or "", *heads])), *below(tree, "")]
 
 
 def places(folders: tuple[str, ...], after: str = "") -> dict[tuple[str, str], list[Place]]:

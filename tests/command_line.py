@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from liedyn.cli import main
+from liedyn.cli.app import main
 
 # click 8.1 mixes the streams unless it is told not to; later versions keep them apart and do not know the option
 _APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}

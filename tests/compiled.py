@@ -1,7 +1,7 @@
 """Runs a piece of compiled algebra on both kinds of number."""
 import numpy as np
 
-from liedyn.jit import kernel
+from liedyn.numba_tools.decorators import kernel
 
 probe = kernel                 # to be called by tests; the next run of the suite loads it
 KINDS = ("float64", "Lanes")

@@ -8,7 +8,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from joint_forces import coordinates
-from liedyn.joints.kinds import FRICTION_SPEED
+from liedyn.model.description import FRICTION_SPEED
 
 H = 1e-30
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")

@@ -3,7 +3,7 @@ imaginary part of what comes out is its exact derivative along the change of the
 import numpy as np
 
 from complex_step import H, adjoint, inverse
-from liedyn.integrators.touch import materials
+from liedyn.integrators.contact_forces import materials
 from liedyn.kernels.simulation.contact import GROUND, SPHERE
 
 _SOFT = 0.5              # width of the smooth form of 1 + c d'

@@ -12,8 +12,8 @@ from mpmath import mp, mpf
 
 import liedyn as ld
 from exact import exact
-from liedyn.joints.kinds import BALL, NQ, NV, SCREW
-from liedyn.joints.tree import tree_of
+from liedyn.joints.joint_model import tree_of
+from liedyn.model.description import BALL, NQ, NV, SCREW
 
 DIGITS, STEP = 100, mpf(10)**-5
 precisely = mp.workdps(DIGITS)

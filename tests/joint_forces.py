@@ -1,8 +1,7 @@
 """Passive joint forces by their formulas, from the description."""
 import numpy as np
 
-from liedyn.joints.kinds import BALL, FREE, FRICTION_SPEED
-from liedyn.model.description import Coordinate
+from liedyn.model.description import BALL, FREE, FRICTION_SPEED, Coordinate
 
 
 def coordinates(model) -> list[Coordinate]:

@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import liedyn.simulation.records.rows as rows
-from liedyn.cli import main
-from liedyn.io.output import is_unfinished
+import liedyn.simulation.run_recorder as rows
+from liedyn.cli.app import main
+from liedyn.io.atomic_output import is_unfinished
 
 _FILES = "trajectory.csv", "events.csv"
 

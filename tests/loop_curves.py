@@ -2,7 +2,7 @@
 import numpy as np
 
 import liedyn as ld
-from liedyn.simulation.extrapolation import surest_slope
+from liedyn.simulation.finite_differences import surest_slope
 
 STEPS = (0.02, 2e-3)
 

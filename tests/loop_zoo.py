@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
-from liedyn.joints.kinds import BALL, FREE, LOOP_KINDS
-from liedyn.model.description import LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Pose, Robot
+from liedyn.model.description import BALL, FREE, LOOP_KINDS, LOOP_TYPES, WORLD, Coordinate, Coupling, Joint, Loop, Pose, Robot
 from loop_reference import turn_of
 from matrices import exp, inverse, pose
 from zoo import MOVING, ROBOTS, SIMPLE, floats, random_link, random_pose, random_robot, unit

@@ -1,10 +1,10 @@
 """Smooth motions of any robot, known with all their derivatives, and the trajectory files that a recorder would make of them."""
 import numpy as np
 
-from liedyn.analyse.along.manifold_spline import body_velocities
-from liedyn.io.csv import write_trajectory
-from liedyn.joints.kinds import SCREW
-from liedyn.simulation.records.motion_columns import columns_of, header_of, rate_of
+from liedyn.analysis.numerical_differentiation import body_velocities
+from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.model.description import SCREW
+from liedyn.simulation.trajectory_columns import columns_of, header_of, rate_of
 
 
 def motion(model, t, highest: int, speed=2.0, seed=0):

@@ -14,8 +14,9 @@ and C(k, j) are binomials:
 S_i has one column a coordinate, so ball and free joints need nothing of their own: the columns of J turn with the body and
 v_i^(k) are the rates of the body twist's components. For a base in spatial coordinates J is the identity and stays so.
 
-It reads the model's arrays (`joints.tree`) itself and uses nothing of the kernels. With dtype=np.longdouble it is right to about
-1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit first.
+It reads the model's arrays (`joints.joint_model`) itself and uses nothing of the kernels. With dtype=np.longdouble it is right to
+about 1e-18 of what it sums. Rotations and quaternions, which doubles hold to 1e-16 only, are made orthogonal to the last digit
+first.
 """
 from math import comb
 from typing import NamedTuple
@@ -23,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from mpmath import mp, mpf
 
-from liedyn.joints.kinds import BALL, FREE, FRICTION_SPEED, NQ, NV, SCREW
-from liedyn.joints.tree import HEADER
+from liedyn.joints.joint_model import HEADER
+from liedyn.model.description import BALL, FREE, FRICTION_SPEED, NQ, NV, SCREW
 
 
 class Arrays(NamedTuple):

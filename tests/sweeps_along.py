@@ -3,9 +3,9 @@ import numpy as np
 
 import liedyn as ld
 from liedyn.batch.run_batch import Batch
-from liedyn.io.csv import write_trajectory
 from liedyn.io.sweep_file import read_sweep
-from liedyn.simulation.records.motion_columns import columns_of
+from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.simulation.trajectory_columns import columns_of
 from sweeps import ROBOT
 
 VARY = """\

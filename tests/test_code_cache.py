@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from liedyn import code_cache, jit
-from liedyn.code_cache import CodeCache
+from liedyn.numba_tools import compile_cache, decorators
+from liedyn.numba_tools.compile_cache import CodeCache
 
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of files")
 
@@ -27,15 +27,15 @@ def _cubed(x):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """An empty cache, and nothing said yet."""
-    monkeypatch.setattr(code_cache, "root", lambda: tmp_path)
-    code_cache._tell.cache_clear()
+    monkeypatch.setattr(compile_cache, "root", lambda: tmp_path)
+    compile_cache._tell.cache_clear()
     yield tmp_path
-    code_cache._tell.cache_clear()
+    compile_cache._tell.cache_clear()
 
 
 def call() -> str:
     """What a new process does with the cache, in this one: 'loaded' or 'compiled'."""
-    kernel = jit.kernel(_cubed)
+    kernel = decorators.kernel(_cubed)
     assert kernel(2.0) == 8.0
     return "loaded" if sum(kernel.stats.cache_hits.values()) else "compiled"
 
@@ -80,7 +80,7 @@ def test_a_file_of_another_function_is_not_used(cache):
     """Whole, but under a wrong name."""
     call()
     (kept,) = files(cache)
-    other = jit.kernel(_cubed)
+    other = decorators.kernel(_cubed)
     assert other(2) == 8
     (integers,) = set(files(cache)) - {kept}
     integers.replace(kept)
@@ -136,7 +136,7 @@ def test_a_disk_that_fills_while_a_file_is_written(cache, caplog, monkeypatch):
     def full(path, mode, **options):
         return (Full if mode == "xb" else lambda file: file)(open(path, mode, **options))
 
-    monkeypatch.setattr(code_cache, "open", full, raising=False)
+    monkeypatch.setattr(compile_cache, "open", full, raising=False)
     assert call() == "compiled"
     assert not files(cache) and len(caplog.records) == 1
 
@@ -156,19 +156,19 @@ def test_a_complete_cache_that_cannot_be_written_is_read(cache, caplog, monkeypa
     assert not caplog.records
 
 
-@pytest.mark.skipif(code_cache.fcntl is None, reason="locks of files")
+@pytest.mark.skipif(compile_cache.fcntl is None, reason="locks of files")
 def test_another_process_that_compiles_is_waited_for_but_not_for_ever(cache, monkeypatch):
-    monkeypatch.setattr(code_cache, "PATIENCE", 0.0)
-    monkeypatch.setattr(code_cache, "_locked", lambda descriptor: False)
+    monkeypatch.setattr(compile_cache, "PATIENCE", 0.0)
+    monkeypatch.setattr(compile_cache, "_locked", lambda descriptor: False)
     assert [call(), call()] == ["compiled", "loaded"]
-    assert len(files(cache)) == 1 and not code_cache._held                      # no lock is left
+    assert len(files(cache)) == 1 and not compile_cache._held                      # no lock is left
 
 
 def test_a_file_system_without_locks(cache, monkeypatch):
     def fail(*args):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(code_cache.fcntl, "flock", fail)
+    monkeypatch.setattr(compile_cache.fcntl, "flock", fail)
     assert [call(), call()] == ["compiled", "loaded"]
 
 
@@ -204,10 +204,10 @@ def test_whose_folder_is_used(monkeypatch, owner, mode, refused):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = os.stat_result((mode, 1, 1, 1, owner, 1000, 0, 0, 0, 0))
     if refused is None:
-        code_cache._check_owner(found)
+        compile_cache._check_owner(found)
     else:
-        with pytest.raises(code_cache._Refused, match=refused):
-            code_cache._check_owner(found)
+        with pytest.raises(compile_cache._Refused, match=refused):
+            compile_cache._check_owner(found)
 
 
 # Where it is
@@ -215,8 +215,8 @@ def test_whose_folder_is_used(monkeypatch, owner, mode, refused):
 def place(code="print(root())", **environment):
     """The cache's root in a fresh interpreter, and what is said about it."""
     env = {key: value for key, value in os.environ.items() if key not in ("LIEDYN_CACHE_DIR", "XDG_CACHE_HOME")} | environment
-    done = subprocess.run([sys.executable, "-c", f"from liedyn.code_cache import root\n{code}"], env=env, capture_output=True,
-                          text=True, timeout=600, check=True)
+    done = subprocess.run([sys.executable, "-c", f"from liedyn.numba_tools.compile_cache import root\n{code}"], env=env,
+                          capture_output=True, text=True, timeout=600, check=True)
     return Path(done.stdout.strip()), done.stderr
 
 
@@ -294,16 +294,16 @@ def small_package(tmp_path, monkeypatch):
         path = tmp_path / "package" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(code_cache, "_PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(compile_cache, "_PACKAGE", tmp_path / "package")
     yield tmp_path / "package"
     forget()
 
 
 def forget():
-    code_cache.source_of.cache_clear()
-    code_cache._source.cache_clear()
-    code_cache._imports.cache_clear()
-    code_cache._folder_name.cache_clear()
+    compile_cache.source_of.cache_clear()
+    compile_cache._source.cache_clear()
+    compile_cache._imports.cache_clear()
+    compile_cache._folder_name.cache_clear()
 
 
 def folder(package):
@@ -311,7 +311,7 @@ def folder(package):
     space = {}
     path = package / "kernels/algorithm.py"
     exec(compile(path.read_text(encoding="utf-8").replace("from liedyn", "#"), path, "exec"), space)
-    return code_cache.folder_name(space["g"])
+    return compile_cache.folder_name(space["g"])
 
 
 def test_the_cache_moves_when_an_imported_source_changes(small_package):
@@ -351,7 +351,7 @@ def test_every_form_of_import_counts(small_package, statement):
 
     def key():
         forget()
-        return code_cache._folder_name(path)
+        return compile_cache._folder_name(path)
 
     first = key()
     (small_package / "lie/algebra.py").write_text("x = 2\n", encoding="utf-8")
@@ -361,8 +361,8 @@ def test_every_form_of_import_counts(small_package, statement):
 def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):
     """The cache is warm when one sign of the cross product changes, which `ad` uses."""
     copy = tmp_path / "liedyn"
-    shutil.copytree(Path(code_cache.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "probe.py").write_text("from liedyn.jit import kernel\nfrom liedyn.lie.se3 import ad\n\n\n"
+    shutil.copytree(Path(compile_cache.__file__).parents[1], copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "probe.py").write_text("from liedyn.numba_tools.decorators import kernel\nfrom liedyn.lie.se3 import ad\n\n\n"
                                    "@kernel\ndef bracket(V, W): return ad(V, W)\n", encoding="utf-8")
     program = ("from liedyn.probe import bracket\nx, y = ((1., 2., 3.), (4., 5., 6.)), ((7., 8., 10.), (1., 2., 4.))\n"
                "print(bracket(x, y), sum(bracket.stats.cache_hits.values()))")
@@ -373,7 +373,7 @@ def test_a_changed_source_two_imports_away_changes_the_result(tmp_path):
 
     assert result() == "((-4.0, 11.0, -6.0), (4.0, 1.0, -3.0)) 0\n"
     assert result() == "((-4.0, 11.0, -6.0), (4.0, 1.0, -3.0)) 1\n"
-    source = copy / "lie/vec3.py"
+    source = copy / "lie/vectors.py"
     text = source.read_text(encoding="utf-8")
     changed = text.replace("cross(x, y): return (x[1] * y[2] - x[2] * y[1],", "cross(x, y): return (x[1] * y[2] + x[2] * y[1],")
     assert changed != text
@@ -388,28 +388,28 @@ def test_another_copy_of_the_sources_finds_the_same_code(small_package, monkeypa
     small_package.rename(copy)
     for path in copy.rglob("*.py"):
         os.utime(path, (0, 0))
-    monkeypatch.setattr(code_cache, "_PACKAGE", copy)
+    monkeypatch.setattr(compile_cache, "_PACKAGE", copy)
     assert folder(copy) == first
 
 
 def test_a_function_without_a_source_is_compiled_and_not_kept(cache):
     space = {}
     exec("def twice(x): return 2 * x", space)
-    assert jit.kernel(space["twice"])(2.0) == 4.0
+    assert decorators.kernel(space["twice"])(2.0) == 4.0
     assert not files(cache)
 
 
 def test_a_function_of_values_around_it_is_compiled_and_not_kept(cache):
     """The values are not in the source: two functions of one place would share a file."""
     def times(c):
-        return jit.kernel(lambda x: c * x)
+        return decorators.kernel(lambda x: c * x)
 
     assert times(2.0)(3.0) == 6.0 and times(5.0)(3.0) == 15.0
     assert not files(cache)
 
 
 def test_old_generations_are_removed_and_recent_ones_kept(cache):
-    old, kept = time.time() - 30 * 86400, code_cache._KEPT_GENERATIONS
+    old, kept = time.time() - 30 * 86400, compile_cache._KEPT_GENERATIONS
     for k in range(kept + 20):
         path = cache / f"kernels.algorithm-{k:016d}"
         path.mkdir()
@@ -425,8 +425,8 @@ def test_old_generations_are_removed_and_recent_ones_kept(cache):
 
 CODE = """
 import sys
-from liedyn.jit import prepare
-from liedyn.kernels.recursions.manifold import retractions
+from liedyn.numba_tools.decorators import prepare
+from liedyn.kernels.manifold import retractions
 assert not retractions.signatures
 for which in range(len(retractions.liedyn_signatures)):
     assert prepare(retractions, which) and not prepare(retractions, which)
@@ -451,26 +451,26 @@ def test_two_first_runs_at_once_and_another_processor(tmp_path):
     both = [start(tmp_path), start(tmp_path)]
     both = [[int(x) for x in end(each).split()] for each in both]
     assert [hits + misses for hits, misses in both] == [1, 1]
-    assert sum(misses for _, misses in both) == (1 if code_cache.fcntl else 2)       # one waits for the other
+    assert sum(misses for _, misses in both) == (1 if compile_cache.fcntl else 2)       # one waits for the other
     assert end(start(tmp_path)) == "1 0\n"
     assert end(start(tmp_path, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")) == "0 1\n"
     assert end(start(tmp_path)) == "1 0\n"
     assert len(files(tmp_path)) == 2 and all(
-        path.parent.name.startswith("kernels.recursions.manifold-") for path in files(tmp_path))
+        path.parent.name.startswith("kernels.manifold-") for path in files(tmp_path))
 
 
 # What is said about compilation
 
 @pytest.fixture
 def notice(monkeypatch):
-    monkeypatch.setattr(code_cache, "DELAY", 0.0)
-    monkeypatch.setattr(code_cache, "_notice", code_cache._Notice())
+    monkeypatch.setattr(compile_cache, "DELAY", 0.0)
+    monkeypatch.setattr(compile_cache, "_notice", compile_cache._Notice())
 
 
 def _slowly(caplog):
     """A compilation that ends when something was said."""
-    with code_cache.compiling():
-        assert jit.kernel(_cubed)(2.0) == 8.0
+    with compile_cache.compiling():
+        assert decorators.kernel(_cubed)(2.0) == 8.0
         end = time.monotonic() + 60
         while not caplog.records and time.monotonic() < end:
             time.sleep(0.001)
@@ -486,10 +486,10 @@ def test_a_long_compilation_is_told_once(cache, caplog, notice):
 
 
 def test_a_short_compilation_is_not_told(cache, caplog, notice, monkeypatch):
-    monkeypatch.setattr(code_cache, "DELAY", 3600.0)
+    monkeypatch.setattr(compile_cache, "DELAY", 3600.0)
     before = threading.active_count()
     assert call() == "compiled"
-    assert not caplog.records and code_cache._notice._timer is None
+    assert not caplog.records and compile_cache._notice._timer is None
     for _ in range(1000):
         if threading.active_count() == before:
             break
@@ -500,21 +500,21 @@ def test_a_short_compilation_is_not_told(cache, caplog, notice, monkeypatch):
 def test_loading_is_not_told(cache, caplog, notice):
     with caplog.at_level(logging.CRITICAL, "liedyn"):
         call()
-    code_cache._notice._said = False
-    with code_cache.compiling():
+    compile_cache._notice._said = False
+    with compile_cache.compiling():
         assert call() == "loaded"
-        assert code_cache._notice._timer is None
+        assert compile_cache._notice._timer is None
     assert not caplog.records
 
 
 SLOW = """
 import logging, sys, time
-from liedyn import code_cache, jit
-code_cache.DELAY = 0.0
+from liedyn.numba_tools import compile_cache, decorators
+compile_cache.DELAY = 0.0
 {ask}
-with code_cache.compiling():
-    code_cache._notice.start()
-    code_cache._notice._timer.join()
+with compile_cache.compiling():
+    compile_cache._notice.start()
+    compile_cache._notice._timer.join()
 """
 
 
@@ -523,7 +523,7 @@ def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
     done = subprocess.run([sys.executable, "-c", SLOW.format(ask=ask)], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)},
                           capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "" and len(done.stderr.splitlines()) == lines, done.stderr
-    assert all(line.startswith(f"liedyn: {code_cache.FIRST_RUN}: {code_cache.TAKES};")
+    assert all(line.startswith(f"liedyn: {compile_cache.FIRST_RUN}: {compile_cache.TAKES};")
                for line in done.stderr.splitlines())
 
 
@@ -531,8 +531,8 @@ def test_messages_and_documents_say_the_same_of_first_runs():
     from liedyn.simulation.run import LOADING
     root = Path(__file__).parents[1]
     texts = [LOADING, *((root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md"))]
-    assert all(code_cache.TAKES in text for text in texts)
-    assert all(code_cache.FIRST_RUN in text.replace("The first run", "the first run") for text in texts)
+    assert all(compile_cache.TAKES in text for text in texts)
+    assert all(compile_cache.FIRST_RUN in text.replace("The first run", "the first run") for text in texts)
 
 
 # Forks
@@ -541,12 +541,12 @@ FORK = """
 import os, signal, sys, threading, time
 import numpy as np
 import liedyn as ld
-from liedyn import code_cache
+from liedyn.numba_tools import compile_cache
 model = ld.load(sys.argv[1])
 x = np.ones(model.nv)
 thread = threading.Thread(target=ld.integrate, args=(model, x, x))
 thread.start()
-while not code_cache._notice._depth:
+while not compile_cache._notice._depth:
     time.sleep(0.001)
 child = os.fork()
 if child == 0:
@@ -568,12 +568,12 @@ def test_a_child_forked_while_a_thread_compiles_can_compute(tmp_path):
 
 
 def test_compilation_that_fails_opens_the_lock(cache):
-    kernel = jit.kernel(_without_meaning)
+    kernel = decorators.kernel(_without_meaning)
     for _ in range(2):
         with pytest.raises(Exception, match="nothing_of_this_name"):
             kernel(np.ones(3))
-    assert not global_compiler_lock.is_locked() and code_cache._notice._depth == 0
-    assert not files(cache) and not code_cache._held
+    assert not global_compiler_lock.is_locked() and compile_cache._notice._depth == 0
+    assert not files(cache) and not compile_cache._held
 
 
 def _without_meaning(x):
@@ -582,6 +582,6 @@ def _without_meaning(x):
 
 def test_a_numba_that_keeps_nothing_compiles_all_the_same(cache, caplog, monkeypatch):
     """Another version may have other insides."""
-    monkeypatch.delattr(code_cache.CompileResult, "_reduce")
+    monkeypatch.delattr(compile_cache.CompileResult, "_reduce")
     assert [call(), call()] == ["compiled", "compiled"]
     assert len(caplog.records) == 1 and CodeCache(_cubed).cache_path

@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from document_pages import PAGES, ROOT, anchors, commands, name_of
+from liedyn.cli.app import _COMMANDS
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -33,7 +34,7 @@ def test_links_lead_somewhere(page):
 def test_commands_have_the_options_that_are_shown(page):
     for text in commands(page):
         name, *arguments = shlex.split(text, comments=True)
-        command = getattr(importlib.import_module(f"liedyn.cli.{name}"), name)
+        command = getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name)
         known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
         used = {a.partition("=")[0] for a in arguments if re.fullmatch(r"--[a-z].*|-[a-zA-Z]", a)}
         assert used <= known, f"liedyn {text}"

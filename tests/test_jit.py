@@ -10,8 +10,8 @@ from numba.core.errors import NumbaError, TypingError
 
 import liedyn
 from compiled import probe
-from liedyn import jit
-from liedyn.code_cache import _NOT_COMPILED, source_of, sources
+from liedyn.numba_tools import decorators
+from liedyn.numba_tools.compile_cache import _NOT_COMPILED, source_of, sources
 from zoo import model_of, state
 
 PACKAGE = Path(liedyn.__file__).parent
@@ -35,7 +35,7 @@ def imports_of(module: str) -> set[str]:
 # Modules with compiled code: those that import the decorators.
 COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "simulation")
             for path in sorted((PACKAGE / package).rglob("*.py"))
-            if "jit" in imports_of(name := ".".join(path.relative_to(PACKAGE).with_suffix("").parts))]
+            if "numba_tools.decorators" in imports_of(name := ".".join(path.relative_to(PACKAGE).with_suffix("").parts))]
 
 
 def test_an_empty_list_of_cases_fails(pytestconfig):
@@ -46,7 +46,7 @@ def test_an_empty_list_of_cases_fails(pytestconfig):
 
 @pytest.mark.parametrize("module", COMPILED)
 def test_the_cache_knows_every_source(module):
-    """What `jit` finds by looking for import lines is what the syntax tree says: no compiled code from a stale source."""
+    """What the cache finds by looking for import lines is what the syntax tree says: no compiled code from a stale source."""
     expected, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
@@ -71,8 +71,8 @@ ENTRIES = entries()
 
 
 def test_entries_are_found():
-    assert {f"kernels.recursions.{name}" for name in (
-        "newton_euler.inverse_batch", "hybrid.hybrid_batch", "composite.mass_matrices")} <= set(ENTRIES)
+    assert {f"kernels.{name}" for name in (
+        "newton_euler.inverse_batch", "hybrid_dynamics.hybrid_batch", "mass_matrix.mass_matrices")} <= set(ENTRIES)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -96,7 +96,7 @@ def test_an_allocation_in_compiled_code_is_refused():
         allocates(3)
 
 
-@pytest.mark.parametrize("decorator", [jit.primitive, jit.callee])
+@pytest.mark.parametrize("decorator", [decorators.primitive, decorators.callee])
 def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
     """It has no wrapper for them: a call would crash."""
     @decorator
@@ -116,9 +116,9 @@ def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():
     """It used to end in a bare AssertionError."""
-    entry = jit.entry("f8(f8)")(_without_meaning)
+    entry = decorators.entry("f8(f8)")(_without_meaning)
     with pytest.raises(NumbaError, match="nothing_of_this_name"):
-        jit.prepare(entry)
+        decorators.prepare(entry)
     with pytest.raises(TypeError):
         entry(1.0)
 

@@ -6,7 +6,7 @@ import re
 
 import click
 
-from liedyn.cli import main
+from liedyn.cli.app import main
 
 
 def commands_page() -> str:

@@ -52,7 +52,7 @@ def first_motion():
 
 def arm_torques():
     python_of("arm.md", 0, 1)
-    from liedyn.cli import main
+    from liedyn.cli.app import main
 
     main(["inverse", "move.csv", "--robot", "robots/ur5.yaml", "-o", "torques.csv", "-q"], standalone_mode=False)
     names = python_of("arm.md", 1, 3)

@@ -4,9 +4,8 @@ from __future__ import annotations
 import re
 from functools import singledispatch
 
-from liedyn.io.file_kinds import KINDS
-from liedyn.io.keys import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
-from liedyn.io.schema import described
+from liedyn.io.file_schema import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
+from liedyn.io.schema_export import KINDS, described
 
 _PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md"}
 

@@ -1,5 +1,5 @@
 """`python -m liedyn`."""
-from liedyn.cli import main
+from liedyn.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,8 @@
 """Types of arrays in signatures, and arrays in short reprs."""
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +12,26 @@ Mask: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.integer[Any]]
 ComplexArray: TypeAlias = NDArray[np.complex128]
 
-__all__ = ["Array", "ArrayLike", "ComplexArray", "Integers", "Mask", "short"]
+__all__ = ["Actuated", "Array", "ArrayLike", "Base", "BaseFrame", "ComplexArray", "Controller", "Coriolis", "Criterion", "Frame",
+           "Integers", "Mask", "Matrices", "Method", "OnError", "Pfaffian", "Wrenches", "short"]
 
 
 def short(x: Array) -> str:
     """An array in a repr: rounded, only the ends of a long one."""
     return np.array2string(np.round(x, 6) + 0.0, precision=6, threshold=12)
+
+
+# Types of arguments and results that public functions share -------------------------------------------------------------
+
+Wrenches: TypeAlias = ArrayLike | Mapping[str, ArrayLike]                # (..., n_links, 6), or by the names of links
+Pfaffian: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]           # A(q) of further rows A v = 0
+Actuated: TypeAlias = Sequence[str] | Sequence[bool] | Mask     # names of joints, or a mask over v
+Matrices: TypeAlias = Sequence[Array]                                    # for so many results
+Frame: TypeAlias = Literal["local", "local_world_aligned", "world"]
+BaseFrame: TypeAlias = Literal["local", "world"]
+Base: TypeAlias = Literal["fixed", "floating"]
+Criterion: TypeAlias = Literal["unique", "least_constraint_force", "least_torque"]
+Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike | Mapping[str, float]]     # (t, q, v) -> tau
+Coriolis: TypeAlias = Literal["recursive", "christoffel", "factorized"]
+Method: TypeAlias = Literal["rk4", "semi_implicit"]                      # of a rollout
+OnError: TypeAlias = Literal["raise", "nan"] | Callable[[Any, Exception], object]    # of a state's index and its error

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.chains import Chain, derivations, knot_spacings, rows_per_knot
-from liedyn.analyse.along.dynamics_along import dynamics_along
-from liedyn.analyse.along.manifold_spline import Fit, has_rows, one_sided, spline_derivatives
+from liedyn.analysis.numerical_differentiation import Fit, has_rows, one_sided, spline_derivatives
+from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, knot_spacings, rows_per_knot
 from liedyn.errors import TrajectoryError
 
 ROOT = Path(__file__).parents[2]

@@ -7,16 +7,22 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.analyse.along import derivative_columns
-from liedyn.analyse.along import derivatives_along as module
-from liedyn.analyse.along.derivative_columns import question, quotient, unit_of
-from liedyn.analyse.along.derivatives_along import derivatives_along
-from liedyn.analyse.along.recorded_motion import motion_of
-from liedyn.analyse.along.varied import value, varied, with_parameters
-from liedyn.analyse.along.verify_derivatives import differences
+from liedyn.analysis import trajectory_derivatives
+from liedyn.analysis import trajectory_derivatives as module
+from liedyn.analysis.recorded_motion import motion_of_trajectory
+from liedyn.analysis.trajectory_derivatives import (
+    derivatives_along,
+    differences,
+    question,
+    quotient,
+    unit_of,
+    value,
+    varied,
+    with_parameters,
+)
 from liedyn.errors import CheckFailed, UsageError
-from liedyn.io.csv import Trajectory
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.io.trajectory_csv import Trajectory
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 from zoo import ROBOTS, model_of, state
 
 # Differences have an error of their own of 1e-10 where friction bends within 0.01 rad/s, and that of the state's condition.
@@ -43,7 +49,7 @@ def half(model):
 @pytest.mark.parametrize("of", ["inverse", "forward", "hybrid"])
 def test_by_the_state_and_the_inputs(name, of, worst):
     model = model_of(name)
-    motion = motion_of(model, trajectory(model, f_ext=True), derive_a=True)
+    motion = motion_of_trajectory(model, trajectory(model, f_ext=True), derive_a=True)
     asked = question(model, of, half(model) if of == "hybrid" else (), (), ())
     for what, one in differences(model, asked, motion, np.arange(3)).items():
         assert worst(f"along, {of}: {what}", one.off, name) < BOUND
@@ -57,7 +63,7 @@ def test_by_figures_of_the_model(name, of, worst):
     names = ld.parameter_names(model)
     step = max(1, len(names) // 14)
     by = tuple(names[("inverse", "forward", "hybrid").index(of) * step // 3::step])
-    motion = motion_of(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
+    motion = motion_of_trajectory(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
     asked = question(model, of, half(model) if of == "hybrid" else (), by, ())
     assert asked.by == by
     for what, one in differences(model, asked, motion, np.arange(1)).items():
@@ -179,8 +185,9 @@ def test_verify_tells_and_fails(monkeypatch):
     model = model_of("revolute")
     along = derivatives_along(model, trajectory(model), verify=True, by=("q.*", "mass.*"))
     assert "largest relative difference from extrapolated differences, on 3 rows: " in along.notes[-1]
-    right = derivative_columns.inverse_dynamics_derivatives
-    monkeypatch.setattr(derivative_columns, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
+    right = trajectory_derivatives.inverse_dynamics_derivatives
+    monkeypatch.setattr(trajectory_derivatives, "inverse_dynamics_derivatives",
+                        lambda *x, **y: [1.001 * z for z in right(*x, **y)])
     with pytest.raises(CheckFailed, match=r"1.0e-03 \(dtau/dq\); expected at most 1e-06; nothing is written"):
         derivatives_along(model, trajectory(model), verify=True, by=("q.*",))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.derivatives_along import derivatives_along
-from liedyn.analyse.along.derived_error import named_first
-from liedyn.analyse.along.dynamics_along import dynamics_along
-from liedyn.io.csv import read_trajectory
+from liedyn.analysis.recorded_motion import named_first
+from liedyn.analysis.trajectory_derivatives import derivatives_along
+from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.io.trajectory_csv import read_trajectory
 from sampled_motion import motion, noisy, record
 
 ROOT = Path(__file__).parents[2]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.derive import derivatives
-from liedyn.analyse.along.dynamics_along import dynamics_along
-from liedyn.analyse.along.robot_of_file import robot_of
+from liedyn.analysis.numerical_differentiation import derivatives
+from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.errors import LiedynError, TrajectoryError, UsageError
-from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulation.records.motion_columns import columns_of, header_of
 from liedyn.simulation.run import run_scenario
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.linearization.equilibrium import find_equilibrium
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.configurations import find_equilibrium
+from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ComputationError, UsageError
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
 from other_units import in_units

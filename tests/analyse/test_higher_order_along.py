@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.dynamics_along import dynamics_along
+from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
-from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 from sampled_motion import motion, noisy, record, table
 from spatial_series import reference_inverse
 
@@ -278,8 +278,8 @@ def test_robots_with_loops_are_refused(tmp_path):
 
 def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
     """They were once those of the open tree, without a word."""
-    from liedyn.analyse.along.derivatives_along import derivatives_along
-    from liedyn.analyse.identification.identify import parameters_of
+    from liedyn.analysis.identification import parameters_of
+    from liedyn.analysis.trajectory_derivatives import derivatives_along
     model = ld.load(ROOT / "robots/four_bar.yaml")
     file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
     with pytest.raises(UsageError, match=r"the robot four_bar has constraints \(loops, couplings\): derivatives along"):

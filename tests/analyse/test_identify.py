@@ -7,8 +7,8 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.io.csv import Trajectory, read_trajectory, write_trajectory
-from liedyn.simulation.records.motion_columns import bind, columns_of, header_of
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
+from liedyn.simulation.trajectory_columns import bind_columns, columns_of, header_of
 from sampled_motion import motion, record
 from zoo import ROBOTS, model_of
 
@@ -221,7 +221,7 @@ def test_no_forces_or_too_few_rows(ur5):
 # noise of the motion ------------------------------------------------------------------------------------------------
 def arrays_of(file, model):
     """t, q, tau of a recording."""
-    return file.t, bind(model, file, "q"), bind(model, file, "tau")
+    return file.t, bind_columns(model, file, "q"), bind_columns(model, file, "tau")
 
 
 def excited(model, *, rate=100.0, seed=0, noise=1e-4, torque=1e-3, seconds=12.0):
@@ -597,7 +597,7 @@ def test_arrays_of_every_kind_of_joint_with_wrenches():
     file = recorded(model, f_ext=f_ext)
     t, q, tau = arrays_of(file, model)
     for wrenches in (f_ext, {name: f_ext[:, k] for k, name in enumerate(model.link_names)}):
-        fit = ld.identify(model, t, q, tau, v=bind(model, file, "v"), a=bind(model, file, "a"), f_ext=wrenches)
+        fit = ld.identify(model, t, q, tau, v=bind_columns(model, file, "v"), a=bind_columns(model, file, "a"), f_ext=wrenches)
         assert (fit.residual < 1e-9 * fit.force.max()).all()
 
 

@@ -7,11 +7,11 @@ from scipy.interpolate import make_interp_spline
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.analyse.along.kinematics_along import kinematics_along
+from liedyn.analysis.trajectory_kinematics import kinematics_along
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
-from liedyn.io.csv import Trajectory, read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory, write_trajectory
 from liedyn.model.description import Joint, Link, Pose, Robot
-from liedyn.simulation.records.motion_columns import columns_of
+from liedyn.simulation.trajectory_columns import columns_of
 from zoo import model_of, random_robot, state
 
 ROBOTS = ("every kind", "every kind, floating")
@@ -225,7 +225,7 @@ def test_what_is_derived_is_told_of(swinging):
 
 
 def test_too_many_columns_are_refused(monkeypatch):
-    from liedyn.analyse.along import kinematics_along as module
+    from liedyn.analysis import trajectory_kinematics as module
     monkeypatch.setattr(module, "LARGEST", 11)
     model, one = cart(), np.zeros((2, 1))
     with pytest.raises(UsageError, match="would have 12 columns, at most 11 are written"):

@@ -4,7 +4,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.stats import ortho_group
 
-from liedyn.analyse.linearization.linear_system import LinearSystem, modes, reachable
+from liedyn.analysis.linear_system import LinearSystem, modes, reachable
 from liedyn.errors import ComputationError, UsageError
 
 

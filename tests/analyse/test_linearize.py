@@ -7,17 +7,16 @@ import pytest
 
 import liedyn as ld
 import zoo
-from liedyn.analyse.linearization.instant import frozen, instant, prepare, state_at
-from liedyn.analyse.linearization.linearize import linearize, linearize_scenario
-from liedyn.analyse.linearization.system_at import linear_system
-from liedyn.analyse.linearization.verify_linear import differences
-from liedyn.dynamics.tangent_numbers import numbers_of_tangent, tangent_of_numbers
+from liedyn.analysis.linearize import differences, linearize, linearize_scenario
+from liedyn.analysis.operating_point import frozen, instant, prepare, state_at
+from liedyn.analysis.tangent_system import linear_system
+from liedyn.dynamics.kinematics import numbers_of_tangent, tangent_of_numbers
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
-from liedyn.simulation.control_laws.signal_slopes import signal_gradient
-from liedyn.simulation.joint_values import coordinates
+from liedyn.simulation.control.law_derivatives import signal_gradient
+from liedyn.simulation.name_binding import coordinates
 
 ROOT = Path(__file__).parents[2]
 FIXED = """

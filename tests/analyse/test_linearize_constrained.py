@@ -6,10 +6,9 @@ import pytest
 
 import liedyn as ld
 import loop_zoo
-from liedyn.analyse.linearization.equilibrium import find_equilibrium
-from liedyn.analyse.linearization.independent import chart
-from liedyn.analyse.linearization.instant import prepare
-from liedyn.analyse.linearization.linearize import linearize, linearize_scenario
+from liedyn.analysis.configurations import find_equilibrium
+from liedyn.analysis.linearize import linearize, linearize_scenario
+from liedyn.analysis.operating_point import chart, prepare
 from liedyn.errors import ComputationError, UsageError
 
 ROBOTS = Path(__file__).parents[2] / "robots"

@@ -8,9 +8,9 @@ from scipy.linalg import expm
 
 import liedyn as ld
 from controlled_robots import ARM, CART, FINE
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ComputationError, ScenarioError
-from liedyn.report.linear_folder import matrices, summary
+from liedyn.report.linearization_report import matrices, summary
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 M, C, K = 2.0, 0.3, 5.0                                    # of the cart

@@ -9,13 +9,13 @@ import pytest
 from scipy.interpolate import make_lsq_spline
 
 import liedyn as ld
-from liedyn.analyse.along.derive import derivatives
-from liedyn.analyse.along.manifold_spline import (
+from liedyn.analysis.numerical_differentiation import (
     Fit,
     body_velocities,
     check_rows,
     continued,
     degree_for,
+    derivatives,
     errors,
     has_rows,
     low_pass,

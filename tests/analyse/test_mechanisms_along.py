@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.analyse.along.dynamics_along import dynamics_along
-from liedyn.analyse.along.robot_of_file import robot_of
-from liedyn.dynamics.loops.constraints import constraint_velocity
+from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.dynamics.constraints.constraints import constraint_velocity
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
-from liedyn.io.csv import read_trajectory
-from liedyn.loading import load
+from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulation.records.motion_columns import WRENCH
+from liedyn.robot_files import load
 from liedyn.simulation.run import run_scenario
+from liedyn.simulation.trajectory_columns import WRENCH
 
 ROOT = Path(__file__).parents[2]
 

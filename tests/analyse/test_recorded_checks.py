@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.dynamics_along import dynamics_along
+from liedyn.analysis.trajectory_dynamics import dynamics_along
 
 ARM = """
 name: two

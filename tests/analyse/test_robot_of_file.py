@@ -3,9 +3,9 @@ import hashlib
 
 import pytest
 
-from liedyn.analyse.along.robot_of_file import comments_for, robot_of
+from liedyn.analysis.recorded_motion import comments_for, robot_of
 from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
-from liedyn.io.csv import read_trajectory
+from liedyn.io.trajectory_csv import read_trajectory
 
 ROBOT = """
 links: {bar: {mass: 1, inertia: [1, 1, 1]}}

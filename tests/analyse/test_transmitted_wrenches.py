@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.recorded_motion import Motion
-from liedyn.analyse.along.transmitted_wrenches import joint_wrenches_along
+from liedyn.analysis.recorded_motion import Motion
+from liedyn.analysis.trajectory_dynamics import joint_wrenches_along
 from liedyn.model.description import Joint
 from zoo import model_of, random_robot, state
 

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.batch.affine import RunNumbers, origin_of
+from liedyn.batch.vectorized_sweep import RunNumbers, origin_of
 
 VALUES = np.array([0.3, 0.1, 0.7, 1.1, 2.3])
 

@@ -4,12 +4,12 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.analyse.along.varied import with_parameters
-from liedyn.batch.along import along
+from liedyn.analysis.trajectory_derivatives import with_parameters
 from liedyn.batch.run_batch import Batch
+from liedyn.batch.trajectory_jobs import along
 from liedyn.errors import LiedynError
-from liedyn.io.csv import read_trajectory
 from liedyn.io.sweep_file import read_sweep
+from liedyn.io.trajectory_csv import read_trajectory
 from sweeps import ROBOT, table, without_seconds
 from sweeps_along import VARY, batch, recorded
 
@@ -113,7 +113,7 @@ def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
     computed, bad = runs._columns, []
 
     def columns(robots, motion):
-        from liedyn.dynamics.calling.calls import _thread
+        from liedyn.dynamics.batching.calls import _thread
         numbers = _thread.run.__self__.varying[1]
         bad.append(np.any(numbers[:, 0] == whole.values[0][6]))                                  # the mass
         if bad[-1]:

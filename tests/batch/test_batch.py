@@ -7,10 +7,10 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.analyse.along.varied import with_parameters
-from liedyn.batch.chunk import hashes
-from liedyn.batch.motions import motion_of_run
-from liedyn.io.csv import read_trajectory
+from liedyn.analysis.trajectory_derivatives import with_parameters
+from liedyn.batch.evaluator import hashes
+from liedyn.batch.output_expressions import motion_of_run
+from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.simulation.preparation import prepare_with
 from liedyn.simulation.run import Silent, simulate_prepared
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, table, without_seconds, written
@@ -145,7 +145,7 @@ def test_trajectories_are_those_of_the_runs(tmp_path):
 def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
     from pyarrow import parquet
 
-    from liedyn.report.batch_folder import _envelopes
+    from liedyn.report.plots.batch_plots import _envelopes
     text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\ntrajectories: {{columns: ['*.fz']}}\n"
     scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
     found = batch(tmp_path, text, 1, scenario=scenario)                            # a chunk for each run
@@ -312,13 +312,13 @@ combine: zip
 
 def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path):
     """Its constants would be written into straight-line code, for one run."""
-    from liedyn.codegen import lines
+    from liedyn.codegen import specialize
     text = f"{ADAPTIVE}vary: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
     found, seen = batch(tmp_path, text), []
     assert found.bench.lineup is None
-    wanted = lines.wanted
+    wanted = specialize.wanted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("liedyn.codegen.steps.step.wanted", lambda: seen.append(wanted()) or seen[-1])
+        patch.setattr("liedyn.codegen.rhs.wanted", lambda: seen.append(wanted()) or seen[-1])
         rows = found.bench.chunk(0, 2)
     assert seen and False in seen and True in seen and wanted()
     for k in range(2):
@@ -334,7 +334,7 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
-    monkeypatch.setattr("liedyn.batch.binding.LOOKED_AT", 8)
+    monkeypatch.setattr("liedyn.batch.sweep_binding.LOOKED_AT", 8)
     text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine

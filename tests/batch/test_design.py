@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from liedyn.batch.design import Design, quantile
-from liedyn.io.sweep import MOST_RUNS, Distribution, Range, Sweep, Varied
+from liedyn.batch.sweep_binding import Design, quantile
+from liedyn.io.sweep_file import MOST_RUNS, Distribution, Range, Sweep, Varied
 
 ONE, TWO, WORDS = Varied("a", "a", (1.0, 2.0, 3.0)), Varied("b", "b", (4.0, 5.0)), Varied("c", "c", ("x", "y"))
 UNIFORM = Varied("u", "u", None, Distribution("uniform", -1.0, 2.0))

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.batch.expressions import compile_output
-from liedyn.batch.motions import RunsMotion, motion_of_run, robots_of_rows
+from liedyn.batch.output_expressions import RunsMotion, compile_output, motion_of_run, robots_of_rows
 from liedyn.dynamics.variants import Variants
-from liedyn.io.sweep import Output
+from liedyn.io.sweep_file import Output
 from sweeps import ROBOT
 
 

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from liedyn.batch.expressions import _FUNCTIONS, _OF_TWO, _OPERATORS
-from liedyn.batch.rates import NotExact, WithRates
+from liedyn.batch.output_expressions import _FUNCTIONS, _OF_TWO, _OPERATORS
+from liedyn.batch.sensitivities import NotExact, WithRates
 
 X = np.array([[0.3, 0.7, 0.2], [0.9, 0.1, 0.6]])
 DX = np.array([X**2, np.cos(X)])                           # two directions

@@ -4,11 +4,10 @@ import pytest
 
 import liedyn as ld
 import sweeps_along
-from liedyn.analyse.along.varied import with_parameters
-from liedyn.batch.along import along
-from liedyn.batch.rates import NotExact
-from liedyn.batch.sensitivities import DIFFERENCES, EXACT, sensitivities
-from liedyn.report.batch_folder import plot_batch
+from liedyn.analysis.trajectory_derivatives import with_parameters
+from liedyn.batch.sensitivities import DIFFERENCES, EXACT, NotExact, sensitivities
+from liedyn.batch.trajectory_jobs import along
+from liedyn.report.plots.batch_plots import plot_batch
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, written
 
 SLIDER = """\
@@ -77,7 +76,7 @@ samples: 4
     assert result.ways == (EXACT,) * 9
 
     def run(values):
-        from liedyn.batch.motions import motion_of_run
+        from liedyn.batch.output_expressions import motion_of_run
         from liedyn.io.scenarios.scenario_file import scenario_of
         from liedyn.simulation.preparation import prepare_with
         from liedyn.simulation.run import Silent, simulate_prepared
@@ -152,7 +151,7 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
     assert result.ways == (EXACT,)
 
     def run(values):
-        from liedyn.batch.motions import RunsMotion
+        from liedyn.batch.output_expressions import RunsMotion
         bound = found.binding.bind(values)
         columns = [(name, unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns]
         state = found.bench.together_along(found.sweep.job.trajectory).setting.motion
@@ -165,7 +164,7 @@ def test_the_picture(tmp_path, monkeypatch):
     batch(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}").run(tmp_path / "out")
     written_there, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
     assert "tornado.png" in {path.name for path in written_there.paths} and notes == () and not written_there.failures
-    monkeypatch.setattr("liedyn.report.batch_folder._LONGEST", 0.0)
+    monkeypatch.setattr("liedyn.report.plots.batch_plots._LONGEST", 0.0)
     assert "no tornado: the runs beside the medians would take" in plot_batch(tmp_path / "out", tmp_path / "slow", ["png"])[1][0]
     monkeypatch.undo()
     written(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}", SCENARIO.replace("duration: 0.5", "duration: 0.6"))

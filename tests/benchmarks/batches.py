@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.batch.run_batch import Batch
-from liedyn.integrators.many_runs import Outputs, Runs
+from liedyn.integrators.batch_integrator import Outputs, Runs
 from liedyn.io.sweep_file import read_sweep
 
 ROBOTS = Path(__file__).parents[2] / "robots"

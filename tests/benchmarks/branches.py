@@ -178,8 +178,8 @@ class Casadi:
     def _links(self):
         """(parent, rotation and place in it at angle 0, mass, h, P) of the base and of every link that a revolute joint carries;
         h = int x dm and P = int x x^T dm about the link's origin."""
-        from liedyn.joints.kinds import FREE, SCREW
-        from liedyn.joints.tree import tree_of
+        from liedyn.joints.joint_model import tree_of
+        from liedyn.model.description import FREE, SCREW
         casadi, model = self.casadi, self.model
         tree, rows = tree_of.py_func(model.index, model.constants), []
         assert tree.kind[1] == FREE and (tree.kind[2:] == SCREW).all() and (tree.S[4:].reshape(-1, 2) == (1, 0)).all()

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import seconds
+from liedyn.integrators.diagnosis import options_of
 from liedyn.integrators.problem import Start
 from liedyn.integrators.solve import solve_stretch
-from liedyn.simulation.integrator import options_of
 from liedyn.simulation.preparation import prepare
 
 FOLDER = Path(__file__).parents[2] / "robots"

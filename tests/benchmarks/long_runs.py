@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 import liedyn as ld
+from liedyn.integrators.diagnosis import options_of
 from liedyn.integrators.solve import solve
-from liedyn.simulation.integrator import options_of
 from liedyn.simulation.preparation import prepare
 
 ROBOT = str(Path(__file__).parents[2] / "robots" / "double_pendulum.yaml")

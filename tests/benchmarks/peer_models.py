@@ -5,8 +5,8 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
-from liedyn.joints.kinds import BALL, FREE, NV, SCREW
-from liedyn.joints.tree import tree_of
+from liedyn.joints.joint_model import tree_of
+from liedyn.model.description import BALL, FREE, NV, SCREW
 
 
 def _tree(model):

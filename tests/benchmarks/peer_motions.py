@@ -7,9 +7,9 @@ import pinocchio as pin
 from scipy.integrate import solve_ivp
 
 from benchmarks.peer_models import mjcf, mujoco_states, our_states, pinocchio_of
-from liedyn.joints.kinds import FREE, SCREW
-from liedyn.joints.tree import tree_of
+from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.simulation.contact import CREEP, DAMPING, FRICTION, STIFFNESS
+from liedyn.model.description import FREE, SCREW
 
 SMALLEST_RTOL = 2.3e-14          # that solve_ivp takes
 

@@ -10,7 +10,7 @@ from benchmarks.chains import chain
 from benchmarks.measure import side_by_side
 from benchmarks.peer_models import mjcf, mujoco_states, pinocchio_of
 from bridge import robots_folder
-from liedyn.joints.kinds import SCREW
+from liedyn.model.description import SCREW
 
 DT, RUNS, STEPS = 1e-3, 512, 100
 AGREE = {"rk4": 1e-6, "semi_implicit": 1e-4}        # of the ends: Euler's steps of a free body differ by their second order

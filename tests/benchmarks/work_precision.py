@@ -20,7 +20,7 @@ from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 from bridge import robots_folder
 from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import solve
-from liedyn.joints.kinds import SCREW
+from liedyn.model.description import SCREW
 from liedyn.simulation.preparation import prepare
 
 ERRORS = 1e-4, 1e-6, 1e-8

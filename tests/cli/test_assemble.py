@@ -8,8 +8,8 @@ import pytest
 import liedyn as ld
 from command_line import run as command
 from command_line import said
-from liedyn.io.csv import read_trajectory
-from liedyn.io.yaml_text import parse_yaml
+from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.io.yaml_nodes import parse_yaml
 
 BARS = """\
 name: bars

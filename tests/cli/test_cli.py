@@ -9,7 +9,8 @@ import click
 import pytest
 
 from command_line import run, said
-from liedyn import __version__, cli
+from liedyn import __version__
+from liedyn.cli import app
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
 COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "plot", "parameters",
@@ -42,7 +43,7 @@ def test_every_help_shows_an_example(command):
 @pytest.mark.parametrize("args", [["--help"], *([command, "--help"] for command in COMMANDS)], ids=" ".join)
 def test_help_imports_no_heavy_library(args):
     """What keeps `--help` quick."""
-    code = ("import sys; from click.testing import CliRunner; from liedyn.cli import main\n"
+    code = ("import sys; from click.testing import CliRunner; from liedyn.cli.app import main\n"
             f"assert CliRunner().invoke(main, {args}).exit_code == 0\n"
             "print([m for m in ('numpy', 'numba', 'scipy', 'matplotlib', 'yaml') if m in sys.modules])")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
@@ -65,7 +66,7 @@ def test_a_liedyn_error_is_one_line_and_its_status(monkeypatch, error, status):
     @click.command()
     def info():
         raise error
-    monkeypatch.setattr(cli._Commands, "get_command", lambda *_: info)
+    monkeypatch.setattr(app._Commands, "get_command", lambda *_: info)
     result = run("info")
     assert result.exit_code == status
     assert result.stderr == f"liedyn: error: {error}\n" and result.stdout == ""
@@ -75,7 +76,7 @@ def test_other_exceptions_keep_their_traceback(monkeypatch):
     @click.command()
     def info():
         raise ZeroDivisionError("a bug")
-    monkeypatch.setattr(cli._Commands, "get_command", lambda *_: info)
+    monkeypatch.setattr(app._Commands, "get_command", lambda *_: info)
     result = run("info")
     assert isinstance(result.exception, ZeroDivisionError)
 
@@ -85,7 +86,7 @@ def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
     def info():
         import numpy as np
         np.float64(1e308) * 10.0
-    monkeypatch.setattr(cli._Commands, "get_command", lambda *_: info)
+    monkeypatch.setattr(app._Commands, "get_command", lambda *_: info)
     monkeypatch.setattr("sys.warnoptions", [])
     result = run("info")
     assert (result.exit_code, result.stderr, list(recwarn)) == (0, "", [])
@@ -221,7 +222,7 @@ def test_a_full_disk_is_one_line(unbuffered):
 
 def test_a_reader_that_goes_away_is_no_error():
     robot = Path(__file__).parents[2] / "robots" / "panda.yaml"
-    code = "from liedyn.cli import main; main()"
+    code = "from liedyn.cli.app import main; main()"
     command = f'{sys.executable} -c "{code}" info {robot} --json | head -c 10'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert "Traceback" not in done.stderr

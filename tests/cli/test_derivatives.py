@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.csv import read_trajectory
+from liedyn.io.trajectory_csv import read_trajectory
 
 ROBOT = """
 name: bars
@@ -90,16 +90,16 @@ def test_verify_tells_the_largest_difference(folder):
 
 
 def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
-    from liedyn.cli import progress
+    from liedyn.cli import console
     stages = []
-    stage = progress.Progress.stage
-    monkeypatch.setattr(progress.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
+    stage = console.Progress.stage
+    monkeypatch.setattr(console.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
     ok("derivatives", "motion.csv", "--verify")
     assert stages == ["computing (the first run compiles code for this processor)", "comparing with differences"]
 
 
 def test_verify_fails_and_writes_nothing(folder, monkeypatch):
-    from liedyn.analyse.along import derivative_columns as module
+    from liedyn.analysis import trajectory_derivatives as module
     right = module.inverse_dynamics_derivatives
     monkeypatch.setattr(module, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
     result = run("derivatives", "motion.csv", "--verify")

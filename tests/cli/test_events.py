@@ -5,8 +5,8 @@ import json
 import numpy as np
 from click.testing import CliRunner
 
-from liedyn.cli import main
-from liedyn.io.csv import read_trajectory
+from liedyn.cli.app import main
+from liedyn.io.trajectory_csv import read_trajectory
 
 
 def test_a_run_with_events_is_written_and_read(tmp_path):
@@ -32,8 +32,7 @@ def test_a_run_with_events_is_written_and_read(tmp_path):
 def test_the_scenario_in_run_json_runs_again(tmp_path):
     import yaml
 
-    from liedyn.io.scenarios.plain_scenario import to_plain
-    from liedyn.io.scenarios.scenario_file import read_scenario
+    from liedyn.io.scenarios.scenario_file import read_scenario, to_plain
     for name in ("pendulum_latch", "pendulum_throw", "ur5_pick"):
         scenario = read_scenario(f"configs/{name}.yaml")
         (tmp_path / "again.yaml").write_text(yaml.safe_dump(to_plain(scenario, tmp_path), sort_keys=False))

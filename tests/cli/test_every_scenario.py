@@ -8,9 +8,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok
-from liedyn.io.csv import read_trajectory
 from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.loading import load_description
+from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.robot_files import load_description
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 SHORT = ("-S", "duration=0.06", "-S", "output_step=0.01")

@@ -8,10 +8,10 @@ import pytest
 
 import liedyn as ld
 from command_line import run
-from liedyn.cli.export import FUNCTIONS
-from liedyn.codegen.emit.c99 import comment, identifier
-from liedyn.report import c_files
-from liedyn.report.c_files import write_export
+from liedyn.cli.robot_commands import FUNCTIONS
+from liedyn.codegen.c99 import comment, identifier
+from liedyn.interop import c_files
+from liedyn.interop.c_files import write_export
 from other_units import in_units
 from zoo import model_of
 

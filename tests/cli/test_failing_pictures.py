@@ -5,7 +5,7 @@ import os
 import pytest
 
 from command_line import ok, run
-from liedyn.io.csv import read_trajectory
+from liedyn.io.trajectory_csv import read_trajectory
 
 RUN = """\
 robot: arm.yaml
@@ -59,7 +59,7 @@ def test_the_replay_fails(folder, monkeypatch):
 
 def test_one_of_the_pictures_fails(folder, monkeypatch):
     ok("simulate", "run.yaml", "--no-plots")
-    monkeypatch.setattr("liedyn.report.pictures.all_pictures.draw_energy", fails(ArithmeticError("no picture today")))
+    monkeypatch.setattr("liedyn.report.plots.save_plots.draw_energy", fails(ArithmeticError("no picture today")))
     result = run("plot", "runs/run", "-f", "svg")
     assert result.exit_code == 1
     assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no picture today); all other results are written"
@@ -67,7 +67,7 @@ def test_one_of_the_pictures_fails(folder, monkeypatch):
 
 
 def test_the_matrices_of_a_linearization_stand(folder, monkeypatch):
-    monkeypatch.setattr("liedyn.report.modes.draw_modes", fails(ArithmeticError("no picture today")))
+    monkeypatch.setattr("liedyn.report.linearization_report.draw_modes", fails(ArithmeticError("no picture today")))
     result = run("linearize", "run.yaml")
     assert result.exit_code == 1 and "controllable: 2 of 2 states" in result.stdout
     assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no picture today); all other results are written"

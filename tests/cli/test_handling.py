@@ -7,10 +7,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run, said
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.io.write_yaml import to_yaml
-from liedyn.io.yaml_text import parse_yaml
+from liedyn.io.scenarios.scenario_file import read_scenario, to_plain
+from liedyn.io.yaml_nodes import parse_yaml
+from liedyn.io.yaml_values import to_yaml
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

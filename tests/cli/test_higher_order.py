@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run, said
-from liedyn.io.csv import read_trajectory
+from liedyn.io.trajectory_csv import read_trajectory
 from sampled_motion import motion, noisy, record, table
 
 ROOT = Path(__file__).parents[2]

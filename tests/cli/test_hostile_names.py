@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from command_line import ok, run
-from liedyn.io.csv import read_trajectory
+from liedyn.io.trajectory_csv import read_trajectory
 
 JOINTS = ["=1+1$x$", " ", "..", "@SUM(A1)", 'q"u,o;te', "a\\x41/b", "größe[1]", "-$\\frac$"]
 LINKS = ["../../link", "  ", "=HYPERLINK", "a,b", "$y$", "+1", ".", "{0}%s"]
@@ -76,7 +76,7 @@ def test_names_of_joints_and_links_from_end_to_end(folder):
 
 
 def test_the_colours_of_what_is_prescribed_follow_any_name(folder):
-    from liedyn.report.pictures.picture_data import prescribed_comment, prescribed_of_comments
+    from liedyn.report.plots.plot_data import prescribed_comment, prescribed_of_comments
 
     assert prescribed_of_comments(prescribed_comment(JOINTS)) == JOINTS
     ok("simulate", "run.yaml", "--no-plots")

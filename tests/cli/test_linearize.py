@@ -132,10 +132,10 @@ def test_notes_are_said(folder):
 
 
 def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
-    from liedyn.cli import progress
+    from liedyn.cli import console
     stages = []
-    stage = progress.Progress.stage
-    monkeypatch.setattr(progress.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
+    stage = console.Progress.stage
+    monkeypatch.setattr(console.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
     ok("swing.yaml", "--equilibrium", "--verify", "--no-plots")
     compiling = "(the first run compiles code for this processor)"
     assert stages == [f"simulating up to the instant {compiling}", f"looking for an equilibrium {compiling}",
@@ -174,7 +174,7 @@ def test_what_is_refused_leaves_nothing(folder, args, status, words):
 
 
 def test_patterns_are_refused_before_anything_is_computed(folder, monkeypatch):
-    monkeypatch.setattr("liedyn.analyse.linearization.linearize.state_at", lambda *_: pytest.fail("simulated"))
+    monkeypatch.setattr("liedyn.analysis.linearize.state_at", lambda *_: pytest.fail("simulated"))
     for args in (["--inputs", "x"], ["--outputs", "x"], ["--equilibrium", "--hold", "x"]):
         result = run("swing.yaml", "--at", "0.1", *args)
         assert result.exit_code == 2 and "matches 'x'" in result.stderr, result.output

@@ -11,9 +11,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from command_line import run, script_of
-from liedyn.cli.progress import Progress
-from liedyn.io.csv import read_trajectory
-from liedyn.simulation.records.motion_columns import bind, rate_of
+from liedyn.cli.console import Progress
+from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.simulation.trajectory_columns import bind_columns, rate_of
 
 ROOT = Path(__file__).parents[2]
 FILES = {"fig3.csv", "fig3a_motion.png", "fig3a_motion.svg", "fig3b_forces.png", "fig3b_forces.svg", "fig4.csv", "fig4_cost.png",
@@ -88,9 +88,9 @@ def test_command_line_makes_the_same_forces_of_the_reference(folder, tmp_path):
     assert result.exit_code == 0, result.output
     model, given, made = (ld.load(ROOT / "robots/hexarotor_arms.yaml"), read_trajectory(folder / "reference.csv"),
                           read_trajectory(tmp_path / "tau.csv"))
-    q, twists = bind(model, given, "q"), np.stack([bind(model, given, "v"), *(bind(model, given, rate_of("a", k))
-                                                                            for k in range(6))], axis=1)[..., :6]
-    tau = np.stack([bind(model, made, rate_of("tau", k)) for k in range(6)], axis=1)
+    rates = [bind_columns(model, given, "v"), *(bind_columns(model, given, rate_of("a", k)) for k in range(6))]
+    q, twists = bind_columns(model, given, "q"), np.stack(rates, axis=1)[..., :6]
+    tau = np.stack([bind_columns(model, made, rate_of("tau", k)) for k in range(6)], axis=1)
     tau[..., :6] = ld.spatial_wrenches(q[:, :7], twists[:, :6], tau[..., :6])
     forces = read_trajectory(folder / "fig3.csv").columns
     for k in range(6):

@@ -8,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 
 ROOT = Path(__file__).parents[2]
 ROBOT = """

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from liedyn.cli import progress
-from liedyn.cli.progress import Progress
+from liedyn.cli import console
+from liedyn.cli.console import Progress
 
 
 class Terminal(io.StringIO):
@@ -19,8 +19,8 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     """Lines are due at once, and time stands: a list of the time."""
     now = [0.0]
-    monkeypatch.setattr(progress, "_REDRAW", 0.005)
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(console, "_REDRAW", 0.005)
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

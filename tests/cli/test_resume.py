@@ -12,10 +12,10 @@ import pytest
 
 from command_line import ok, run
 from liedyn.integrators import solve
-from liedyn.io import unfinished
-from liedyn.io.csv import read_trajectory
-from liedyn.io.output import hold, unfinished_of
-from liedyn.simulation.records.rows import Rows
+from liedyn.io import checkpoint_files
+from liedyn.io.atomic_output import hold, unfinished_of
+from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.simulation.run_recorder import Rows
 
 ROBOT = """\
 links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}
@@ -125,7 +125,7 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
         refused("is damaged")
     (place / "checkpoint").write_bytes(whole)
     with monkeypatch.context() as patch:
-        patch.setattr(unfinished, "_VERSION", "0.0.9, 1")
+        patch.setattr(checkpoint_files, "_VERSION", "0.0.9, 1")
         refused("another version of liedyn began it (--force without --resume starts anew)")
 
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from command_line import ok
-from liedyn.cli import streams
-from liedyn.cli.progress import Progress
+from liedyn.cli import app
+from liedyn.cli.console import Progress
 
 ROBOT = """\
 links: {größe: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}, bar: {mass: 1, inertia: [0.02, 0.02, 0.01]}}
@@ -98,9 +98,9 @@ def test_progress_without_stderr(monkeypatch):
 
 
 def test_trees_are_drawn_with_what_the_stream_has():
-    assert streams.drawn_for("ascii", "├─ a\n└─ b …") == "|- a\n`- b ..."
-    assert streams.drawn_for("utf-8", "├─ a") == streams.drawn_for(None, "├─ a") == "├─ a"
+    assert app.drawn_for("ascii", "├─ a\n└─ b …") == "|- a\n`- b ..."
+    assert app.drawn_for("utf-8", "├─ a") == app.drawn_for(None, "├─ a") == "├─ a"
 
 
 def test_lines_for_people_keep_their_ends_and_nothing_else_that_does_not_print():
-    assert streams.printed("a\tb\n\x1b[1m\u202e\n") == "a\\tb\n\\x1b[1m\\u202e\n"
+    assert app.printed("a\tb\n\x1b[1m\u202e\n") == "a\\tb\n\\x1b[1m\\u202e\n"

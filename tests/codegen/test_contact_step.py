@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.codegen.emit.compiled import supported
-from liedyn.integrators.rates import rates_at
-from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
-from liedyn.io.scenarios.scenario import Rule, Scenario
+from liedyn.codegen.specialize import supported
+from liedyn.integrators.segment import RightHandSide
+from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
+from liedyn.kernels.simulation.rate_evaluation import rates_at
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.simulation.schedule import compile_schedule
+from liedyn.simulation.input_schedule import compile_schedule
 from zoo import MOVING, model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")

@@ -4,8 +4,8 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen.plain import plain
-from liedyn.lie.recorded import Recorded, Tape, zeros
+from liedyn.codegen.trace import plain
+from liedyn.codegen.tracer import Recorded, Tape, zeros
 from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 32 and name != "every kind"]        # which "…, floating" is, too
@@ -16,9 +16,9 @@ _OPERATIONS = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv":
 def recorded(model, which, prescribed=None):
     """(tape, three matrices as lists of numbers by rows, deficit) of one robot."""
     n, nv, tape = model.n_bodies, model.nv, Tape(library=True)
-    tree = plain("joints.tree").tree_of(model.index, model.constants)
+    tree = plain("joints.joint_model").tree_of(model.index, model.constants)
     q, v, a, tau = (tape.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
-    kernel, out, deficit = plain(f"kernels.derivatives.{which}_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
+    kernel, out, deficit = plain(f"kernels.{which}_dynamics_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
     if which == "inverse":
         work = kernel.derivatives_work(zeros(kernel.derivatives_memory(n, nv)), n, nv)
         kernel.inverse_derivatives(tree, q, v, a, zeros(0), model.has_passive_forces, *out, work)

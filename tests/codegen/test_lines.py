@@ -4,14 +4,12 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen import lines
-from liedyn.codegen.emit import python_call
-from liedyn.codegen.emit.compiled import supported
-from liedyn.codegen.lines import Batch, build
-from liedyn.codegen.recording import Array, Recording, record
-from liedyn.dynamics.calling.calls import asked_by
-from liedyn.lie.recorded import NotALine, Tape
-from liedyn.model.cache_lines import on_cache_lines
+from liedyn.codegen import python_call, specialize
+from liedyn.codegen.specialize import Batch, build, supported
+from liedyn.codegen.trace import Array, Recording, record
+from liedyn.codegen.tracer import NotALine, Tape
+from liedyn.dynamics.batching.calls import asked_by
+from liedyn.model.model import on_cache_lines
 from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 20]
@@ -94,7 +92,7 @@ def test_functions_go_by_line(function, monkeypatch):
     """The test above would compare loops with loops."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     model, arrays, compiled = fresh("universal"), given(model_of("universal"), 9), []
-    monkeypatch.setattr(lines, "Batch", lambda built: compiled.append(built) or Batch(built))
+    monkeypatch.setattr(specialize, "Batch", lambda built: compiled.append(built) or Batch(built))
     FUNCTIONS[function](model, *arrays)
     assert compiled
 
@@ -128,7 +126,7 @@ def by_lines(monkeypatch):
 def test_batches_go_in_parts_and_shapes(by_lines, monkeypatch):
     model = fresh("every kind")
     q, v, _, tau, _ = given(model, 101)
-    monkeypatch.setattr("liedyn.dynamics.calling.calls.chunks", lambda count, bodies: [0, 40, 80, count])
+    monkeypatch.setattr("liedyn.dynamics.batching.calls.chunks", lambda count, bodies: [0, 40, 80, count])
     found = ld.forward_dynamics(model, q, v, tau)
     folded = ld.forward_dynamics(model, *(x[:100].reshape(4, 25, -1) for x in (q, v, tau)))
     each = np.array([ld.forward_dynamics(model, *(x[k] for x in (q, v, tau))) for k in range(101)])
@@ -176,10 +174,10 @@ def test_large_angles_are_left_to_the_loops(by_lines):
 @pytest.mark.parametrize("what", ["LLVM", "LIEDYN_CODE"])
 def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
     if what == "LLVM":
-        monkeypatch.setattr(lines, "supported", lambda: False)
+        monkeypatch.setattr(specialize, "supported", lambda: False)
     else:
         monkeypatch.setenv("LIEDYN_CODE", "loops")
-    monkeypatch.setattr(lines, "build", lambda *args: pytest.fail("a line was made"))
+    monkeypatch.setattr(specialize, "build", lambda *args: pytest.fail("a line was made"))
     model = fresh("every kind")
     q, v, _, tau, _ = given(model, 20)
     a = ld.forward_dynamics(model, q, v, tau)
@@ -207,8 +205,8 @@ def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
 @LINES
 def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
     model = fresh("every kind")
-    monkeypatch.setattr(lines, "LONGEST", 10)
-    monkeypatch.setattr(lines.code_cache, "kept_or_made", lambda folder, name, make: make())
+    monkeypatch.setattr(specialize, "LONGEST", 10)
+    monkeypatch.setattr(specialize.compile_cache, "kept_or_made", lambda folder, name, make: make())
     q, v, a, _, _ = given(model, 20)
     found = ld.inverse_dynamics(model, q, v, a)
     assert relative(ld.inverse_dynamics(model, q[2], v[2], a[2]), found[2]) < 1e-12
@@ -217,9 +215,9 @@ def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
 
 @LINES
 def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, monkeypatch, tmp_path):
-    monkeypatch.setattr(lines.code_cache, "root", lambda: tmp_path)
+    monkeypatch.setattr(specialize.compile_cache, "root", lambda: tmp_path)
     recorded = []
-    monkeypatch.setattr(lines, "record", lambda *args: recorded.append(args) or record(*args))
+    monkeypatch.setattr(specialize, "record", lambda *args: recorded.append(args) or record(*args))
     q, v, _, tau, _ = given(model_of("helical"), 9)
     results = [ld.forward_dynamics(fresh("helical"), q, v, tau) for _ in range(2)]
     assert len(recorded) == 1 and relative(*results) == 0.0           # the same code twice

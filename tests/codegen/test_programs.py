@@ -5,16 +5,14 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from codegen.test_variants import changed
-from liedyn.codegen import lines
-from liedyn.codegen.emit import segments
-from liedyn.codegen.emit.compiled import supported
-from liedyn.codegen.emit.llvm import program_text
-from liedyn.codegen.steps import whole_step
-from liedyn.integrators import many_runs
+from liedyn.codegen import batch_step, llvm_ir, specialize
+from liedyn.codegen.llvm_ir import program_text
+from liedyn.codegen.specialize import supported
+from liedyn.integrators import batch_integrator
 from liedyn.io.scenarios.scenario import Scenario
-from liedyn.kernels.simulation.by_line import REFUSED
-from liedyn.kernels.simulation.roll import TOGETHER
-from liedyn.simulation.schedule import compile_schedule
+from liedyn.kernels.simulation.rate_evaluation import REFUSED
+from liedyn.kernels.simulation.rollout_loop import TOGETHER
+from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, state
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -24,11 +22,11 @@ RUNS, NEVER = TOGETHER + 3, 10**9
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(lines.code_cache, "kept_or_made", lambda folder, name, make: make())
+    monkeypatch.setattr(specialize.compile_cache, "kept_or_made", lambda folder, name, make: make())
 
 
 def rolled(name, monkeypatch, called=0, **options):
-    monkeypatch.setattr(whole_step, "CALLED", called)
+    monkeypatch.setattr(batch_step, "CALLED", called)
     model = ld.build(ROBOTS[name]) if name in ROBOTS else ld.load(name)
     if model.nc:
         q = np.tile(ld.assemble(model, model.neutral()).q, (RUNS, 1))
@@ -50,7 +48,7 @@ def test_a_called_line_gives_what_a_repeated_one_gives(name, monkeypatch, worst)
 def test_programs_are_those_of_the_robots(monkeypatch):
     """The right-hand side of a pendulum is short: it is repeated; that of a quadruped is called."""
     made = []
-    monkeypatch.setattr(lines, "program_text", lambda program, width: made.append(program) or program_text(program, width))
+    monkeypatch.setattr(specialize, "program_text", lambda program, width: made.append(program) or program_text(program, width))
     for name, calls in (("robots/double_pendulum.yaml", 1), ("robots/quadruped.yaml", 9)):
         made.clear()
         model = ld.load(name)
@@ -63,7 +61,7 @@ def test_programs_are_those_of_the_robots(monkeypatch):
 def test_programs_of_several_segments(called, monkeypatch, worst):
     """What a step reads it writes only at its end."""
     expected = rolled("every kind, floating", monkeypatch, called)
-    monkeypatch.setattr(segments, "SEGMENT", 700)
+    monkeypatch.setattr(llvm_ir, "SEGMENT", 700)
     found = rolled("every kind, floating", monkeypatch, called)
     assert worst("rollout: segments", relative(found, expected), f"called from {called} on") < 1e-13
 
@@ -71,7 +69,7 @@ def test_programs_of_several_segments(called, monkeypatch, worst):
 @pytest.mark.parametrize("width", [4, 8])
 def test_registers_of_any_width(width, monkeypatch, worst):
     expected = rolled("every kind, floating", monkeypatch)
-    for module in (lines, whole_step, many_runs):
+    for module in (specialize, batch_step, batch_integrator):
         monkeypatch.setattr(module, "width", lambda: width)
     found = rolled("every kind, floating", monkeypatch)
     assert worst("rollout: registers", relative(found, expected), str(width)) < 1e-13
@@ -84,7 +82,7 @@ def test_robots_and_masks_of_their_own(monkeypatch, worst):
     mask = np.arange(robots[0].nv) % 3 == 0
     found = []
     for called in (0, NEVER):
-        monkeypatch.setattr(whole_step, "CALLED", called)
+        monkeypatch.setattr(batch_step, "CALLED", called)
         variants = ld.Variants(robots)
         one = ld.rollout(variants, q, 0.3 * v, tau[:, None], dt=2e-3, steps=5, prescribed=mask, a=a[:, None], forces=True)
         found.append(np.concatenate([one.q, one.v, one.a, one.tau], axis=-1))
@@ -94,7 +92,7 @@ def test_robots_and_masks_of_their_own(monkeypatch, worst):
 def test_events_are_those_of_steps_in_place(monkeypatch, worst):
     found = []
     for called in (0, NEVER):
-        monkeypatch.setattr(whole_step, "CALLED", called)
+        monkeypatch.setattr(batch_step, "CALLED", called)
         model = ld.load("robots/double_pendulum.yaml")
         q = np.random.default_rng(0).uniform([-1.0, -1.0], [1.0, 0.2], (RUNS, 2))
         hit = {"when": "q(elbow)", "value": 0.3, "direction": "rising", "do": {"impact": {"joint": "elbow", "restitution": 0.6}}}
@@ -110,12 +108,12 @@ def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
     """One turns beyond the range of sines; the others go on."""
     model = ld.load("robots/double_pendulum.yaml")
     problem, wide = compile_schedule(Scenario("robot", 0.1, 0.1), model).problem, 2 if rates else 1
-    line = whole_step.whole_step(problem.tables(), "rk4", rates=rates)
+    line = batch_step.whole_step(problem.tables(), "rk4", rates=rates)
     q, v = np.zeros((RUNS, 2 * wide + rates)), np.zeros((RUNS, 2 * wide))
     q[5, 0] = 2e5
-    engine = many_runs.SideBySide(problem, line, np.zeros((RUNS, 0)), 4 * model.nv + 2 if rates else None)
-    grid = many_runs.grid_of(problem.schedule, np.array([0.0, 0.1]), 1e-2)
-    moving = many_runs.Runs.from_states(q, v, np.full(RUNS, grid.steps))
-    out = many_runs.Outputs.of(RUNS, 2, q.shape[1], v.shape[1], 0)
+    engine = batch_integrator.SideBySide(problem, line, np.zeros((RUNS, 0)), 4 * model.nv + 2 if rates else None)
+    grid = batch_integrator.grid_of(problem.schedule, np.array([0.0, 0.1]), 1e-2)
+    moving = batch_integrator.Runs.from_states(q, v, np.full(RUNS, grid.steps))
+    out = batch_integrator.Outputs.of(RUNS, 2, q.shape[1], v.shape[1], 0)
     engine.advance(moving, grid, out, np.zeros((RUNS, wide * len(line.numbers))))
     assert np.flatnonzero(moving.ended >= 0).tolist() == [5] and moving.codes[5] == REFUSED

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.codegen import lines
+from liedyn.codegen import specialize
 from liedyn.model.description import Coordinate, Joint, Link
 
 PENDULUM = ld.Robot("pendulum", (Link("arm", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)),), (
@@ -15,7 +15,7 @@ PENDULUM = ld.Robot("pendulum", (Link("arm", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0, 0
 
 def batches() -> int:
     gc.collect()
-    return sum(type(one) is lines.Batch for one in gc.get_objects())
+    return sum(type(one) is specialize.Batch for one in gc.get_objects())
 
 
 def roll(model, k: int):
@@ -29,7 +29,7 @@ def stiff(model, k: int):
 
 @pytest.mark.parametrize("run", [roll, stiff])
 def test_a_model_keeps_the_code_of_its_last_scenarios(run, monkeypatch):
-    monkeypatch.setattr(lines, "SCENARIOS", 4)
+    monkeypatch.setattr(specialize, "SCENARIOS", 4)
     model = ld.build(PENDULUM)
     first, before = run(model, 0), batches()
     for k in range(1, 12):

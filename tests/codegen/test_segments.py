@@ -6,13 +6,12 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen.emit import segments
-from liedyn.codegen.emit.compiled import supported
-from liedyn.codegen.lines import Batch, build, width
-from liedyn.codegen.recording import Array, Recording, record
-from liedyn.dynamics.calling.calls import asked_by
-from liedyn.lie.recorded import Tape
-from liedyn.model.cache_lines import on_cache_lines
+from liedyn.codegen import llvm_ir
+from liedyn.codegen.specialize import Batch, build, supported, width
+from liedyn.codegen.trace import Array, Recording, record
+from liedyn.codegen.tracer import Tape
+from liedyn.dynamics.batching.calls import asked_by
+from liedyn.model.model import on_cache_lines
 from zoo import model_of, state
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -29,8 +28,8 @@ def line_in(function, name, count):
     """A recording and its line, in `count` segments or more: compiled once for all tests."""
     recording = recording_of(function, model_of(name))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "SEGMENT", recording.size // count + 1)
-        parts = segments.segments(recording)
+        patch.setattr(llvm_ir, "SEGMENT", recording.size // count + 1)
+        parts = llvm_ir.segments(recording)
         assert len(parts) == count and all(part.operations for part in parts)
         return recording, Batch(build(recording, width()))
 
@@ -61,15 +60,15 @@ def test_segments_give_what_the_whole_line_gives(name, count):
 
 def test_each_segment_leaves_what_later_ones_load(monkeypatch):
     recording = recording_of(ld.inverse_dynamics_derivatives, model_of("every kind"))
-    monkeypatch.setattr(segments, "SEGMENT", recording.size // 5)
+    monkeypatch.setattr(llvm_ir, "SEGMENT", recording.size // 5)
     left, done = {}, []
-    for part in segments.segments(recording):
+    for part in llvm_ir.segments(recording):
         assert part.loaded.items() <= left.items()
         left |= part.kept
         done += [k for k in part.operations if recording.tape.operations[k][0] != "input"]
     assert done == [k for k in recording.needed if recording.tape.operations[k][0] != "input"]
     assert len(set(left.values())) == len(left) > 0
-    assert sum(len(part.bounds) for part in segments.segments(recording)) == len(recording.bounds)
+    assert sum(len(part.bounds) for part in llvm_ir.segments(recording)) == len(recording.bounds)
 
 
 @pytest.mark.parametrize("array", ["q", "v", "tau"])

@@ -8,21 +8,18 @@ import pytest
 
 import liedyn as ld
 from integrators.problems import floating_robot, turning_state
-from liedyn.analyse.linearization.instant import prepare
-from liedyn.codegen.emit.compiled import supported
-from liedyn.codegen.steps.signals import read_signal
-from liedyn.codegen.steps.step import record_step, step_of
+from liedyn.analysis.operating_point import prepare
+from liedyn.codegen.rhs import read_signal, record_step, step_of
+from liedyn.codegen.specialize import supported
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
-from liedyn.integrators.rates import rates_at
-from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
-from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.by_line import REFUSED
+from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
-from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
-from liedyn.simulation.schedule import compile_schedule
+from liedyn.model.description import SCREW, Coordinate, Joint, Link, Pose, Robot
+from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")

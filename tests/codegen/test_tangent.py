@@ -6,12 +6,11 @@ import pytest
 
 import liedyn as ld
 from codegen.test_contact_step import problem_of
-from liedyn.codegen.emit.compiled import supported
-from liedyn.codegen.emit.library import math
-from liedyn.codegen.tangent import tangent
+from liedyn.codegen.specialize import supported
+from liedyn.codegen.trace_derivatives import tangent
+from liedyn.codegen.tracer import NotALine, Tape, c_math, sincos, sqrt, where_less
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run
-from liedyn.lie.recorded import NotALine, Tape, sincos, sqrt, where_less
 from zoo import model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -48,7 +47,7 @@ _NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 def test_tangents_of_operations_are_complex_steps():
     tape = Tape(library=True)
     (x, y), (dx, dy) = tape.inputs("x", 2), tape.inputs("dx", 2)
-    rates = tangent(tape, [(x, dx), (y, dy)], operations(x, y, math, where_less))
+    rates = tangent(tape, [(x, dx), (y, dy)], operations(x, y, c_math, where_less))
     numpys = SimpleNamespace(**{name: getattr(np, _NUMPY.get(name, name)) for name in FUNCTIONS})
     for a, b in np.random.default_rng(0).uniform(0.2, 0.8, (20, 2)):
         found = evaluated(tape, rates, {("x", 0): a, ("x", 1): b, ("dx", 0): 0.7, ("dx", 1): -1.3})

@@ -12,7 +12,7 @@ import pytest
 
 import command_line
 from document_pages import PAGES, ROOT, blocks, name_of, outside_blocks
-from liedyn.cli import main
+from liedyn.cli.app import main
 
 COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
 # Programs other than liedyn

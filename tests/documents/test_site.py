@@ -8,9 +8,8 @@ from jsonschema import Draft202012Validator
 
 import liedyn
 from document_pages import PAGES, ROOT, anchors, blocks, name_of
-from liedyn.cli import main
-from liedyn.io.file_kinds import KINDS
-from liedyn.io.schema import json_schema
+from liedyn.cli.app import main
+from liedyn.io.schema_export import KINDS, json_schema
 
 DOCS = ROOT / "docs"
 SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}

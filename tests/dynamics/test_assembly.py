@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics.loops.closing import column_scale
+from liedyn.dynamics.constraints.rank import column_scale
 from liedyn.model.description import Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 
 ROBOTS = Path(__file__).parents[2] / "robots"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.dynamics.parameters.regressor import OF_A_JOINT
+from liedyn.dynamics.inertial_parameters import OF_A_JOINT
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 from other_units import in_units
 from zoo import ROBOTS, model_of, random_robot, robots, state

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.codegen.emit import python_call
-from liedyn.codegen.emit.compiled import supported
-from liedyn.dynamics.calling import calls
+from liedyn.codegen import python_call
+from liedyn.codegen.specialize import supported
+from liedyn.dynamics.batching import calls
 from liedyn.model.description import Coordinate, Joint, Link
 
 LINKS = Link("upper", 1.0, (0.5, 0.0, 0.0), (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)), Link("lower", 1.0, (0.5, 0.1, 0.0))

@@ -378,8 +378,8 @@ def test_overflow_is_an_error_and_never_nan(label, size):
 
 def test_fast_calls_fall_back_for_any_other_argument():
     """A compiled entry takes contiguous float64 only; everything else goes the general way, without compiling."""
-    from liedyn.kernels.recursions.hybrid import hybrid_batch
-    from liedyn.kernels.recursions.newton_euler import inverse_batch
+    from liedyn.kernels.hybrid_dynamics import hybrid_batch
+    from liedyn.kernels.newton_euler import inverse_batch
     model = model_of("universal")
     q, v, a, tau = state(model)
     expected = ld.inverse_dynamics(model, q, v, a), ld.forward_dynamics(model, q, v, tau)

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 import loop_reference as reference
 from bridge import relative
-from liedyn.dynamics.loops.rank import row_scale
+from liedyn.dynamics.constraints.rank import row_scale
 from liedyn.model.description import WORLD, Loop, Pose
 from loop_zoo import LOOPED, looped_of, motion
 from matrices import exp

@@ -2,8 +2,8 @@
 import pytest
 
 from command_line import run
-from liedyn.dynamics.calling import cores as module
-from liedyn.dynamics.calling.cores import cores, quota
+from liedyn.dynamics.batching import threads as module
+from liedyn.dynamics.batching.threads import cores, quota
 from liedyn.errors import UsageError
 
 UNLIMITED = 1 << 30

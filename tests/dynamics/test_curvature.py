@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 import liedyn as ld
 from bridge import relative
 from differences import by_q
-from liedyn.dynamics.closed_forms.closed_form import closed_form
-from liedyn.dynamics.closed_forms.curvature import brackets_of_fields, christoffel_derivative
+from liedyn.dynamics.closed_form import closed_form
+from liedyn.dynamics.coriolis import brackets_of_fields, christoffel_derivative
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
 from zoo import MOVING, SIMPLE, model_of, random_link, random_robot, state
 

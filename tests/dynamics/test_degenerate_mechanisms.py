@@ -5,8 +5,8 @@ import pytest
 
 import liedyn as ld
 from degenerate_mechanisms import CASES, PLACES, dense, least_multipliers, motion, placed, projected
-from liedyn.dynamics.loops.rank import without_rounding
-from liedyn.simulation.events.jumps import jump
+from liedyn.dynamics.constraints.rank import without_rounding
+from liedyn.simulation.impacts import jump
 
 EVERY = pytest.mark.parametrize("name", CASES)
 PLACE = pytest.mark.parametrize("place", PLACES)

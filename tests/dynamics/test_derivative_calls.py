@@ -11,12 +11,12 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from complex_step import Reference
-from liedyn.dynamics.calling import calls, threads
-from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
-from liedyn.jit import prepare
-from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_batch
-from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_batch
+from liedyn.dynamics.batching import calls, threads
+from liedyn.dynamics.derivatives import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch
+from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.numba_tools.decorators import prepare
 from rounding import alike, assert_same
 from zoo import floats, model_of, random_link, random_robot, state, unit
 

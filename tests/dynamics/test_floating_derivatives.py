@@ -10,7 +10,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics.calling import threads
+from liedyn.dynamics.batching import threads
 from liedyn.model.description import WORLD, Coordinate, Joint, Robot
 from rounding import assert_same
 from zoo import random_link, random_pose, state

@@ -10,7 +10,7 @@ import liedyn as ld
 from bridge import SWAP
 from complex_step import H, hat, inverse, nudge, parts, vee
 from differences import by_each, by_q
-from liedyn.joints.kinds import BALL, FREE
+from liedyn.model.description import BALL, FREE
 from matrices import adjoint, bracket
 from zoo import model_of, robots, state
 

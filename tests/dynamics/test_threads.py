@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics.calling import rooms, threads
+from liedyn.dynamics.batching import arrays, threads
 from liedyn.errors import UsageError
 from zoo import model_of
 
@@ -36,8 +36,8 @@ class Interrupted(Exception):
 def test_an_interrupted_batch_leaves_later_results_right(four, monkeypatch):
     """Helpers wrote on into memory that the next call of that size had got; and an interrupt while the pool took a lock stopped
     all later batches for ever."""
-    monkeypatch.setattr(rooms, "_kept", [])
-    monkeypatch.setattr(rooms, "_LARGE", 0)                          # results as large ones are
+    monkeypatch.setattr(arrays, "_kept", [])
+    monkeypatch.setattr(arrays, "_LARGE", 0)                          # results as large ones are
     model, rng, delays = model_of("universal"), np.random.default_rng(1), random.Random(1)
     first, second = (ld.random_configuration(model, rng, 4000) for _ in range(2))
     expected = ld.mass_matrix(model, second).copy()
@@ -119,23 +119,23 @@ def test_without_helpers_the_caller_does_all(monkeypatch):
 
 def test_a_thread_that_still_writes_keeps_the_memory(monkeypatch):
     """After a second interrupt only it holds the rows."""
-    monkeypatch.setattr(rooms, "_kept", [])
-    monkeypatch.setattr(rooms, "_LARGE", 0)
-    result = rooms.room_for((16, 8))
+    monkeypatch.setattr(arrays, "_kept", [])
+    monkeypatch.setattr(arrays, "_LARGE", 0)
+    result = arrays.room_for((16, 8))
     rows = result.reshape(8, 16)
     del result
-    other = rooms.room_for((16, 8))
+    other = arrays.room_for((16, 8))
     assert not np.shares_memory(rows, other)
     there = rows.__array_interface__["data"][0]
     del rows
-    assert rooms.room_for((16, 8)).__array_interface__["data"][0] == there
+    assert arrays.room_for((16, 8)).__array_interface__["data"][0] == there
 
 
 PROGRAM = """
 import atexit, multiprocessing, os, sys, threading
 import numpy as np
 import liedyn as ld
-from liedyn.dynamics.calling import threads
+from liedyn.dynamics.batching import threads
 from liedyn.model.description import Joint, Link, Robot
 
 threads.cores = lambda: 3                               # whatever the machine has

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics.closed_forms.closed_form import skew_form
+from liedyn.dynamics.closed_form import skew_form
 from liedyn.model.description import Link, Robot
 from liedyn.model.spatial import full, rigid_matrix
 from matrices import adjoint, bracket, derivative, inverse

@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 import loop_zoo
 from differences import by_each, by_q
-from liedyn.simulation.extrapolation import surest_slope
+from liedyn.simulation.finite_differences import surest_slope
 from loop_curves import STEPS, Curve, null_space
 from rounding import assert_same
 

@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 import loop_zoo
-from liedyn.simulation.extrapolation import surest_slope
+from liedyn.simulation.finite_differences import surest_slope
 from loop_curves import Curve, null_space
 
 CASES = {

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import liedyn as ld
 from bridge import relative
 from differences import by_q
-from liedyn.dynamics.calling import threads
-from liedyn.joints.kinds import BALL, FREE
-from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.dynamics.batching import threads
+from liedyn.model.description import BALL, FREE, WORLD, Joint, Link, Pose, Robot
 from matrices import bracket, derivative
 from rounding import assert_same
 from zoo import ROBOTS, model_of, random_robot, robots, state

@@ -15,7 +15,7 @@ import liedyn as ld
 from bridge import relative, worst_state
 from complex_step import Reference
 from joint_forces import figures
-from liedyn.joints.kinds import FRICTION_SPEED
+from liedyn.model.description import FRICTION_SPEED
 from matrices import derivative
 from rounding import assert_same
 from zoo import ROBOTS, random_robot, robots, state

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import liedyn as ld
 from bridge import file_of, relative
 from complex_step import Reference, parts, vee
-from liedyn.dynamics.kim_tables import Body, KimTables
+from liedyn.dynamics.kim2012 import Body, KimTables
 from matrices import derivative
 from zoo import ROBOTS, model_of, robots, state
 

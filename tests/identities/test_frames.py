@@ -7,8 +7,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
-from liedyn.joints.kinds import BALL, FREE
-from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.model.description import BALL, FREE, WORLD, Joint, Link, Pose, Robot
 from matrices import adjoint, exp, inverse, quaternion
 from zoo import ROBOTS, floats, model_of, random_link, random_pose, random_robot, state
 

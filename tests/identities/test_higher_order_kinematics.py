@@ -12,8 +12,7 @@ from bridge import relative
 from exact import exact
 from exact_motion import ExactMotion, cross, derivatives, precisely, product, twists
 from liedyn.errors import NameLookupError
-from liedyn.joints.kinds import NV, SCREW
-from liedyn.model.description import Joint, Link, Robot
+from liedyn.model.description import NV, SCREW, Joint, Link, Robot
 from rounding import assert_same
 from zoo import ROBOTS, model_of, robots, state
 

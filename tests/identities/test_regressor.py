@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import liedyn as ld
-from liedyn.dynamics.parameters.regressor import OF_A_JOINT, OF_A_LINK
+from liedyn.dynamics.inertial_parameters import OF_A_JOINT, OF_A_LINK
 from liedyn.model.description import Joint, Link
 from matrices import derivative
 from zoo import ROBOTS, model_of, random_link, robots, state

@@ -7,7 +7,7 @@ import liedyn as ld
 import zoo
 from bridge import file_of
 from differences import by_each, by_q
-from liedyn.dynamics.calling import calls
+from liedyn.dynamics.batching import calls
 from rounding import assert_same
 
 BOUND = 1e-11       # of the largest entry: what differences of eighth order are good to
@@ -78,7 +78,7 @@ def test_tensors_are_those_of_a_robot_elsewhere():
 
 def test_friction_and_damping():
     """d2/dv2 of f v / sqrt(v^2 + s^2) is -3 f s^2 v / (v^2 + s^2)^2.5; damping and springs are linear."""
-    from liedyn.joints.kinds import FRICTION_SPEED as s
+    from liedyn.model.description import FRICTION_SPEED as s
     model = zoo.model_of("one degree of freedom each")
     q, v, a, _ = zoo.state(model, 2)
     v *= 0.02

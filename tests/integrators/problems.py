@@ -9,7 +9,7 @@ from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 
 def free_motion(model, q, v) -> Problem:
     """No motors, no external forces."""
-    from liedyn.simulation.joint_values import coordinates
+    from liedyn.simulation.name_binding import coordinates
     nv, none, ints = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     schedule = Schedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
                         np.zeros(nv), np.zeros(nv), coordinates(model), ints, ints, none, none, ints, none, none, none, none)

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.integrators.dips import first_beyond
+from liedyn.integrators.zero_crossings import first_beyond
 
 
 class Step:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.linearization.instant import prepare
+from liedyn.analysis.operating_point import prepare
 from liedyn.errors import ComputationError, UsageError
 from liedyn.integrators.generalized_alpha import method_of
 from liedyn.integrators.problem import Options

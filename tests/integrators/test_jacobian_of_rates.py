@@ -7,13 +7,13 @@ import pytest
 import liedyn as ld
 import zoo
 from integrators.problems import free_motion
-from liedyn.integrators.jacobian_of_rates import chart_slopes
 from liedyn.integrators.problem import Options, Start
+from liedyn.integrators.rhs_jacobian import chart_slopes
 from liedyn.integrators.scipy_solvers import _Run
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
-from liedyn.simulation.extrapolation import slope
-from liedyn.simulation.schedule import compile_schedule
+from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.input_schedule import compile_schedule
 
 TIME = 0.3
 

@@ -6,10 +6,10 @@ import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.integrators import rosenbrock
 from liedyn.integrators.problem import Options
-from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.integrators.rosenbrock_tableau import METHODS
+from liedyn.integrators.rosenbrock import METHODS
+from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
-from liedyn.kernels.simulation.by_line import REFUSED
+from liedyn.kernels.simulation.rate_evaluation import REFUSED
 from liedyn.simulation.run import run_scenario
 
 EXACT = Options("dop853", rtol=1e-13, atol=1e-14)

@@ -7,10 +7,10 @@ import pytest
 import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.errors import ComputationError
-from liedyn.integrators.failure import failure
+from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import Options
+from liedyn.integrators.runge_kutta import SAFETY
 from liedyn.integrators.solve import SCIPY_METHODS, solve
-from liedyn.integrators.step_size import SAFETY
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
@@ -171,7 +171,7 @@ def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 21)
     whole = solve(problem, times, Options("dopri5"))[0]
     monkeypatch.setattr("liedyn.integrators.solve._FIRST_CHUNK", 1)
-    monkeypatch.setattr("liedyn.integrators.chunks.SECONDS", 1e-9)
+    monkeypatch.setattr("liedyn.integrators.segment.SECONDS", 1e-9)
     heard = []
     parts = solve(problem, times, Options("dopri5"), heard.append)[0]
     assert len(heard) > 10 and heard[-1] == 1.0

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from liedyn.integrators.tableaux import METHODS, TIMES_BETWEEN
+from liedyn.integrators.runge_kutta import METHODS, TIMES_BETWEEN
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -6,10 +6,10 @@ import pytest
 from liedyn.errors import InputError, ScenarioError, TrajectoryError
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.model.build import build
+from liedyn.model.model import build
+from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.preparation import prepare
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 
 ROBOT = """\
 name: show

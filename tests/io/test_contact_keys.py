@@ -4,12 +4,10 @@ import pytest
 import yaml
 
 from liedyn.errors import ScenarioError
-from liedyn.io.scenarios.contact_shapes import Contact, Material, Plane, Shape
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario import Rule
-from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.loading import load
-from liedyn.simulation.contact import bind_contacts
+from liedyn.io.scenarios.scenario import Contact, Material, Plane, Rule, Shape
+from liedyn.io.scenarios.scenario_file import read_scenario, to_plain
+from liedyn.robot_files import load
+from liedyn.simulation.contact_setup import bind_contacts
 from liedyn.simulation.preparation import prepare
 
 ROBOT = """\

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
-from liedyn.io.csv import LARGEST_TRAJECTORY, read_trajectory, write_trajectory
+from liedyn.io.trajectory_csv import LARGEST_TRAJECTORY, read_trajectory, write_trajectory
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
 
 
 def test_standard_input_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr("liedyn.io.csv.LARGEST_TRAJECTORY", 1000)
+    monkeypatch.setattr("liedyn.io.trajectory_csv.LARGEST_TRAJECTORY", 1000)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"t,q.a\n" + b"0,1\n" * 1000)))
     with pytest.raises(TrajectoryError, match="-: the file is too large"):
         read_trajectory("-")

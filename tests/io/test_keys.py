@@ -7,14 +7,12 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from liedyn.errors import ScenarioError
-from liedyn.io.file_kinds import KINDS, template_text
-from liedyn.io.keys import Choice, Either, Key, Keys, List, Named, Number
-from liedyn.io.robots.loops import read_loops_file
-from liedyn.io.robots.robot_yaml import read_robot_yaml
+from liedyn.io.file_schema import Choice, Either, Key, Keys, List, Named, Number
+from liedyn.io.robots.robot_yaml import read_loops_file, read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
-from liedyn.io.schema import described, json_schema
+from liedyn.io.schema_export import KINDS, described, json_schema, template_text
 from liedyn.io.sweep_file import read_sweep
-from liedyn.io.yaml_text import Node, parse_yaml, read_yaml
+from liedyn.io.yaml_nodes import Node, parse_yaml, read_yaml
 
 ROOT = Path(__file__).parents[2]
 READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file, "sweep": read_sweep}

@@ -9,8 +9,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import ModelError
-from liedyn.io.robots.loops import read_loops_file
-from liedyn.io.robots.robot_yaml import read_robot_yaml
+from liedyn.io.robots.robot_yaml import read_loops_file, read_robot_yaml
 from liedyn.model.description import Coupling, Loop, Mimic, Pose
 
 cmeel = pytest.importorskip("cmeel")

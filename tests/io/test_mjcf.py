@@ -9,9 +9,8 @@ import liedyn as ld
 from bridge import relative
 from joint_forces import passive_force
 from liedyn.errors import ModelError
-from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling
-from liedyn.shape_files import link_shapes
+from liedyn.robot_files import link_shapes, load_description
 from matrices import pose
 from mjcf_zoo import random_mjcf
 from mujoco_pair import MuJoCoPair

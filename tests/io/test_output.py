@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from liedyn.errors import ComputationError, UsageError
-from liedyn.io import output
-from liedyn.io.output import check_folder, check_output, open_folder, open_output, path_part
+from liedyn.io import atomic_output
+from liedyn.io.atomic_output import check_folder, check_output, open_folder, open_output, path_part
 
 
 def write(path, force=False):
@@ -46,8 +46,8 @@ def test_places_that_cannot_be_written(tmp_path):
 def test_a_disk_error_is_told_in_one_line(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
-    monkeypatch.setattr(output.os, "link", full)
-    monkeypatch.setattr(output.os, "replace", full)
+    monkeypatch.setattr(atomic_output.os, "link", full)
+    monkeypatch.setattr(atomic_output.os, "replace", full)
     with pytest.raises(UsageError, match=r"x\.csv cannot be written: No space left on device"):
         write(tmp_path / "x.csv")
     assert os.listdir(tmp_path) == []
@@ -145,7 +145,7 @@ def stands(folder) -> str:
     return (folder / "arm" / "run.json").read_text()
 
 
-@pytest.mark.parametrize("exchange", [output._exchange, no_exchange], ids=["exchange", "two renames"])
+@pytest.mark.parametrize("exchange", [atomic_output._exchange, no_exchange], ids=["exchange", "two renames"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")], ids=["Ctrl-C", "full disk"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(4))
@@ -164,8 +164,8 @@ def test_an_interrupt_at_a_rename_leaves_the_old_or_the_new_result(tmp_path, mon
                 raise error
             return done
         return call
-    monkeypatch.setattr(output, "_exchange", failing(exchange))
-    monkeypatch.setattr(output.os, "rename", failing(os.rename))
+    monkeypatch.setattr(atomic_output, "_exchange", failing(exchange))
+    monkeypatch.setattr(atomic_output.os, "rename", failing(os.rename))
     try:
         fill(tmp_path / "arm", force=True)
     except (KeyboardInterrupt, UsageError):
@@ -176,21 +176,21 @@ def test_an_interrupt_at_a_rename_leaves_the_old_or_the_new_result(tmp_path, mon
 
 def test_an_interrupt_while_the_old_result_is_removed(tmp_path, monkeypatch):
     fill(tmp_path / "arm", "old")
-    rmtree, calls = output.shutil.rmtree, []
+    rmtree, calls = atomic_output.shutil.rmtree, []
 
     def once(*args, **options):
         calls.append(args)
         if len(calls) == 1:
             raise KeyboardInterrupt
         rmtree(*args, **options)
-    monkeypatch.setattr(output.shutil, "rmtree", once)
+    monkeypatch.setattr(atomic_output.shutil, "rmtree", once)
     with pytest.raises(KeyboardInterrupt, match="arm is written"):
         fill(tmp_path / "arm", force=True)
     assert stands(tmp_path) == "new"
 
 
 def test_without_an_exchange_the_folder_is_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "_exchange", no_exchange)
+    monkeypatch.setattr(atomic_output, "_exchange", no_exchange)
     fill(tmp_path / "arm", "old")
     fill(tmp_path / "arm", force=True)
     assert stands(tmp_path) == "new"
@@ -200,15 +200,15 @@ def test_the_exchange_says_whether_it_was_done(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "a" / "x").write_text("")
-    done = output._exchange(tmp_path / "a", tmp_path / "b")
+    done = atomic_output._exchange(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b" / "x").exists() == done
-    assert not output._exchange(tmp_path / "a", tmp_path / "none")
+    assert not atomic_output._exchange(tmp_path / "a", tmp_path / "none")
 
 
 WRITER = """\
 import sys
 from liedyn.errors import UsageError
-from liedyn.io.output import open_folder, open_output
+from liedyn.io.atomic_output import open_folder, open_output
 path, kind = sys.argv[1:]
 try:
     if kind == "folder":
@@ -255,7 +255,7 @@ def test_of_three_processes_without_force_one_wins(tmp_path, kind):
     assert os.listdir(tmp_path) == ["arm"]
 
 
-@pytest.mark.skipif(not output.fcntl, reason="this system has no locks")
+@pytest.mark.skipif(not atomic_output.fcntl, reason="this system has no locks")
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, kind):
     with writers(tmp_path / "theirs", kind, 1) as (process,):
@@ -281,8 +281,8 @@ def test_what_a_living_process_writes_is_left_to_it(tmp_path, kind):
 def test_without_locks_nothing_is_removed_and_all_is_written(tmp_path, monkeypatch):
     def unsupported(*_):
         raise OSError(95, "Operation not supported")
-    if output.fcntl:
-        monkeypatch.setattr(output.fcntl, "flock", unsupported)
+    if atomic_output.fcntl:
+        monkeypatch.setattr(atomic_output.fcntl, "flock", unsupported)
     left = tmp_path / ".liedyn-0123456789abcdef.part"
     left.mkdir()
     fill(tmp_path / "arm")
@@ -307,7 +307,7 @@ def test_a_failure_leaves_no_new_folders_above(tmp_path):
 def test_a_file_system_without_links(tmp_path, monkeypatch):
     def unsupported(*_):
         raise OSError(1, "Operation not permitted")
-    monkeypatch.setattr(output.os, "link", unsupported)
+    monkeypatch.setattr(atomic_output.os, "link", unsupported)
     write(tmp_path / "x.csv")
     assert os.listdir(tmp_path) == ["x.csv"]
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from command_line import ok, run
-from liedyn.io.csv import read_trajectory
+from liedyn.io.trajectory_csv import read_trajectory
 
 ROBOT = """\
 name: spring

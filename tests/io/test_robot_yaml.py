@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from liedyn.io.robots.robot_schema import SHAPES, rotated_inertia, uniform
 from liedyn.io.robots.robot_yaml import read_robot_yaml
-from liedyn.io.robots.shapes import SHAPES, rotated_inertia, uniform
 from liedyn.io.robots.urdf import read_urdf
 from liedyn.model.description import IDENTITY, JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Pose
 from liedyn.model.validate import validate

@@ -5,7 +5,6 @@ import pytest
 import yaml
 
 from liedyn.errors import ScenarioError
-from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario import (
     Column,
     Constant,
@@ -22,7 +21,7 @@ from liedyn.io.scenarios.scenario import (
     Stabilization,
     Torque,
 )
-from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, scenario_of_robot
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, scenario_of_robot, to_plain
 
 FULL = """\
 robot: robots/arm.yaml

@@ -3,8 +3,8 @@ import pytest
 
 import liedyn as ld
 from command_line import ok
-from liedyn.io.robots.link_meshes import link_meshes
-from liedyn.shape_files import count_shaped, link_shapes
+from liedyn.io.robots.visual_shapes import link_meshes
+from liedyn.robot_files import count_shaped, link_shapes
 
 ROBOT = """<robot name="r"{declared}>
   <material name="red"><color rgba="1 0 0 1"/></material>
@@ -46,6 +46,6 @@ def test_namespaces_change_neither_dynamics_nor_shapes(tmp_path, plain, declared
 
 
 def test_prefixes_that_are_not_declared_do_not_hide_a_mujoco_file(tmp_path):
-    from liedyn.io.robots.xml_reader import root_tag
+    from liedyn.io.robots.xml_elements import root_tag
     (tmp_path / "a.xml").write_text("<mujoco><s:camera/></mujoco>")
     assert root_tag(tmp_path / "a.xml") == "mujoco"

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from liedyn.io.write_yaml import to_yaml
-from liedyn.io.yaml_text import parse_yaml
+from liedyn.io.yaml_nodes import parse_yaml
+from liedyn.io.yaml_values import to_yaml
 
 WORDS = ["yes", "no", "on", "null", "~", "", "1e5", "1e-3", "12", "1_000", "0x10", "012", "12:30", "2001-01-01", ".inf", "inf",
          "NaN", "=", "<<", "-", "- a", "a: b", "a #b", "#", "*x", "&x", "!x", "@x", "%x", "'", '"', "a\nb", "\t", " a", "a ",

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from liedyn.errors import InputError, ModelError, ScenarioError
-from liedyn.io.yaml_text import parse_yaml, read_yaml
+from liedyn.io.yaml_nodes import parse_yaml, read_yaml
 
 SAMPLE = """\
 # a comment

@@ -8,8 +8,7 @@ import liedyn as ld
 import loop_reference as reference
 from bridge import relative
 from differences import by_q
-from liedyn.joints.kinds import LOOP_KINDS, ROWS
-from liedyn.model.description import LOOP_TYPES, WORLD, Joint, Loop, Robot
+from liedyn.model.description import LOOP_KINDS, LOOP_TYPES, ROWS, WORLD, Joint, Loop, Robot
 from loop_zoo import KINDS, free_pose, matrix, random_closure
 from matrices import adjoint, derivative, exp, inverse, pose, quaternion
 from zoo import random_link, unit

@@ -6,8 +6,7 @@ import pytest
 
 import liedyn as ld
 from joint_forces import figures, passive_force
-from liedyn.joints.kinds import FRICTION_SPEED
-from liedyn.model.description import Coordinate, Joint, Robot
+from liedyn.model.description import FRICTION_SPEED, Coordinate, Joint, Robot
 from matrices import derivative
 from rounding import assert_same
 from zoo import ROBOTS, model_of, random_link, random_robot, state

@@ -5,9 +5,9 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from compiled import KINDS, probe
-from liedyn.joints.kinds import BALL, FREE
-from liedyn.joints.retraction import chart_rate, difference, retract
-from liedyn.joints.tree import tree_of
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.manifold import chart_rate, difference, retract
+from liedyn.model.description import BALL, FREE
 from matrices import derivative, exp, inverse, log, pose
 from zoo import ROBOTS, model_of, state
 

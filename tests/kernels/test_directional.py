@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics.calling import threads
+from liedyn.dynamics.batching import threads
 from rounding import assert_same
 from zoo import model_of, state
 

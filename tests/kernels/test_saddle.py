@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from liedyn.dynamics.loops.constrained_derivatives import BalanceDerivatives, response
+from liedyn.dynamics.constraints.constrained_derivatives import BalanceDerivatives, response
 from liedyn.errors import ComputationError
-from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, solve_pivoted
+from liedyn.kernels.constraints.pivoting import PivotWork, factor_pivoted, solve_pivoted
 
 
 def system(n, m, rank, seed=0):
@@ -69,7 +69,7 @@ def test_full_pivoting(n, m, rank, worst):
 
 
 def solve(work):
-    from liedyn.jit import kernel
+    from liedyn.numba_tools.decorators import kernel
 
     @kernel
     def run(work):

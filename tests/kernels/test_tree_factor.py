@@ -8,9 +8,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from compiled import probe
-from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import SMALLEST, within
-from liedyn.kernels.recursions.tree_factor import factor, solve, solve_matrix
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.batch_blocks import SMALLEST, within
+from liedyn.kernels.hybrid_dynamics import factor, solve_factored, solve_matrix
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import random_link, random_pose, state
@@ -23,7 +23,7 @@ BOUND = 1e-9               # cond(M) of the trees, up to 1e5, times some roundin
 def solved(index, constants, prescribed, M, L, Psi, x, X, upper):
     tree = tree_of(index, constants)
     deficit = factor(tree, prescribed, M, L, Psi)
-    solve(tree, prescribed, L, Psi, x)
+    solve_factored(tree, prescribed, L, Psi, x)
     solve_matrix(tree, prescribed, L, Psi, X, upper)
     return within(deficit, SMALLEST)
 

@@ -10,18 +10,33 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from compiled import probe
-from liedyn.dynamics.parameters.regressor import OF_A_JOINT
-from liedyn.jit import entry
-from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import SMALLEST, within
-from liedyn.kernels.frames import LOCAL_WORLD_ALIGNED
-from liedyn.kernels.recursions.composite import composite, composite_memory, composite_work
-from liedyn.kernels.recursions.energy import centre_of_mass, energy, total_momentum
-from liedyn.kernels.recursions.hybrid import hybrid, hybrid_memory, hybrid_work
-from liedyn.kernels.recursions.inverse_mass import column_by_column, factor, factor_memory, factor_work, sweep_memory
-from liedyn.kernels.recursions.jacobian import jacobian
-from liedyn.kernels.recursions.kinematics import ACCELERATIONS, kinematics, kinematics_memory, kinematics_work
-from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.dynamics.inertial_parameters import OF_A_JOINT
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.batch_blocks import SMALLEST, within
+from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_memory, hybrid_work
+from liedyn.kernels.kinematics import (
+    ACCELERATIONS,
+    LOCAL_WORLD_ALIGNED,
+    centre_of_mass,
+    energy,
+    jacobian,
+    kinematics,
+    kinematics_memory,
+    kinematics_work,
+    total_momentum,
+)
+from liedyn.kernels.mass_matrix import (
+    column_by_column,
+    composite,
+    composite_memory,
+    composite_work,
+    factor,
+    factor_memory,
+    factor_work,
+    sweep_memory,
+)
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.numba_tools.decorators import entry
 from zoo import floats, random_pose, random_robot
 
 
@@ -162,21 +177,21 @@ def directional(function):
 
 # where the entry stands, and the public function that calls it
 ENTRIES = {
-    "coriolis_matrices": ("dynamics.closed_forms.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
-    "christoffels": ("dynamics.closed_forms.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
-    "regressors": ("dynamics.parameters.regressor", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
-    "sums": ("dynamics.parameters.regressor", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
+    "coriolis_matrices": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
+    "christoffels": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
+    "regressors": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
+    "sums": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
     "inverse_directions": (
-        "dynamics.derivatives.directional",
+        "dynamics.directional_derivatives",
         lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),
     "hybrid_directions": (
-        "dynamics.derivatives.directional",
+        "dynamics.directional_derivatives",
         lambda m, q, v, a, tau: directional(ld.hybrid_dynamics_directional)(m, q, v, a, tau, every_third(m))),
     "inverse_derivatives_batch": (
-        "dynamics.derivatives.first_derivatives",
+        "dynamics.derivatives",
         lambda m, q, v, a, tau: np.stack(ld.inverse_dynamics_derivatives(m, q, v, a), axis=-1)),
     "hybrid_derivatives_batch": (
-        "dynamics.derivatives.first_derivatives",
+        "dynamics.derivatives",
         lambda m, q, v, a, tau: np.stack(ld.hybrid_dynamics_derivatives(m, q, v, a, tau, every_third(m))[:3], axis=-1)),
 }
 
@@ -208,7 +223,7 @@ def test_one_singular_robot_among_eight_is_seen():
     memory = np.empty((hybrid_memory(2, 1), 8))
     none = np.zeros(1, dtype=bool)
     assert run_hybrid(model.index, constants, memory, none, zero, zero, zero.copy(), zero)
-    inertia = slice(6 + 2 * 2 + 12 * 2 + 30, 6 + 2 * 2 + 12 * 2 + 40)                # J of body 1, see joints.tree
+    inertia = slice(6 + 2 * 2 + 12 * 2 + 30, 6 + 2 * 2 + 12 * 2 + 40)                # J of body 1, see joints.joint_model
     for k in range(8):
         broken = constants.copy()
         broken[inertia, k] = 0

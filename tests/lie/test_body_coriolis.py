@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from compiled import KINDS, evaluate, probe
-from liedyn.lie import body_coriolis as lie
+from liedyn.lie import inertia as lie
 from liedyn.lie.inertia import momentum
-from liedyn.lie.rows import load3, load9, load_pose, load_rigid, load_twist, store3, store9, store_twist
+from liedyn.lie.vectors import load3, load9, load_pose, load_rigid, load_twist, store3, store9, store_twist
 from matrices import adjoint, bracket, inertia, inverse, pose, random_rotations, skew
 
 N = 60

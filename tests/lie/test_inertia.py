@@ -4,8 +4,8 @@ import pytest
 
 from compiled import KINDS, evaluate, probe
 from liedyn.lie import inertia as lie
-from liedyn.lie.lanes import load
-from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_rigid, store_sym6, store_twist
+from liedyn.lie.simd import load
+from liedyn.lie.vectors import load_pose, load_rigid, load_sym6, load_twist, store_rigid, store_sym6, store_twist
 from matrices import adjoint, inertia, inverse, pose, random_rotations
 
 N = 60

@@ -7,8 +7,8 @@ from numba.core.errors import TypingError
 
 from compiled import KINDS, evaluate, probe
 from exact import error, exact
-from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import (
+from liedyn.kernels.batch_blocks import pack, states_in, unpack
+from liedyn.lie.simd import (
     SINCOS_RANGE,
     WIDTH,
     absolute,

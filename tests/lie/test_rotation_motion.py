@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from liedyn.codegen.plain import plain
+from liedyn.codegen.trace import plain
 
-motion = plain("lie.rotation_motion")
+motion = plain("lie.so3")
 
 
 def hat(x):

@@ -5,8 +5,8 @@ import pytest
 from compiled import KINDS, evaluate, probe
 from exact import ANGLES, BEYOND_HALF_A_TURN, error, exact, series, solve
 from liedyn.lie import se3
-from liedyn.lie.lanes import load, store
-from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
+from liedyn.lie.simd import load, store
+from liedyn.lie.vectors import load_pose, load_twist, store_pose, store_twist
 from matrices import adjoint, bracket, hat, inverse, pose, random_rotations
 from matrices import exp as matrix_exp
 

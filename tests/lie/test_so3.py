@@ -6,8 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from compiled import KINDS, evaluate, probe
 from exact import ANGLES, BEYOND_HALF_A_TURN, error, exact, series, solve
-from liedyn.lie.lanes import load, store
-from liedyn.lie.rows import load3, load9, store3, store9
+from liedyn.lie.simd import load, store
 from liedyn.lie.so3 import (
     angle_functions,
     dexp3,
@@ -23,7 +22,7 @@ from liedyn.lie.so3 import (
     quaternion_unit,
     rotation_quaternion,
 )
-from liedyn.lie.vec3 import neg3
+from liedyn.lie.vectors import load3, load9, neg3, store3, store9
 from matrices import random_rotations, skew
 
 

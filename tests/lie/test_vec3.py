@@ -3,9 +3,10 @@ import numpy as np
 import pytest
 
 from compiled import KINDS, evaluate, probe
-from liedyn.lie import vec3
-from liedyn.lie.lanes import load, sincos, store
-from liedyn.lie.rows import (
+from liedyn.lie import vectors
+from liedyn.lie.se3 import ad_screw, screw_add, screw_dot, screw_pose
+from liedyn.lie.simd import load, sincos, store
+from liedyn.lie.vectors import (
     add_to_twist,
     load3,
     load6,
@@ -22,43 +23,42 @@ from liedyn.lie.rows import (
     store_sym6,
     store_twist,
 )
-from liedyn.lie.screw import ad_screw, screw_add, screw_dot, screw_pose
 from matrices import bracket, exp, pose, skew
 
 UPPER = np.triu_indices(3)
 
 
 @probe
-def vectors(x, y):
+def of_vectors(x, y):
     a, b, R, B, A = load3(x, 0), load3(x, 3), load9(x, 6), load9(x, 15), load6(x, 24)
-    store3(y, 0, vec3.add3(a, b))
-    store3(y, 3, vec3.sub3(a, b))
-    store3(y, 6, vec3.neg3(a))
-    store3(y, 9, vec3.scale3(b[0], a))
-    store(y, 12, vec3.dot3(a, b))
-    store3(y, 13, vec3.cross(a, b))
-    store3(y, 16, vec3.rotate(R, a))
-    store3(y, 19, vec3.rotate_back(R, a))
-    store9(y, 22, vec3.transpose(R))
-    store3(y, 31, vec3.column(R, 2))
-    store9(y, 34, vec3.product(R, B))
-    store9(y, 43, vec3.cross_rows(a, B))
-    store9(y, 52, vec3.full(A))
-    store6(y, 61, vec3.upper(R))
-    store3(y, 67, vec3.sym3(A, a))
-    store6(y, 70, vec3.congruence(R, A))
-    store6(y, 76, vec3.add6(A, A))
-    store9(y, 82, vec3.add9(R, B))
-    store(y, 91, b[2] + vec3.dot3(a, b))
-    store3(y, 92, vec3.plus_cross(b, a, (R[0], R[1], R[2])))
-    store3(y, 95, vec3.plus_rotate(b, R, a))
-    store3(y, 98, vec3.plus_rotate_back(b, R, a))
+    store3(y, 0, vectors.add3(a, b))
+    store3(y, 3, vectors.sub3(a, b))
+    store3(y, 6, vectors.neg3(a))
+    store3(y, 9, vectors.scale3(b[0], a))
+    store(y, 12, vectors.dot3(a, b))
+    store3(y, 13, vectors.cross(a, b))
+    store3(y, 16, vectors.rotate(R, a))
+    store3(y, 19, vectors.rotate_back(R, a))
+    store9(y, 22, vectors.transpose(R))
+    store3(y, 31, vectors.column(R, 2))
+    store9(y, 34, vectors.product(R, B))
+    store9(y, 43, vectors.cross_rows(a, B))
+    store9(y, 52, vectors.full(A))
+    store6(y, 61, vectors.upper(R))
+    store3(y, 67, vectors.sym3(A, a))
+    store6(y, 70, vectors.congruence(R, A))
+    store6(y, 76, vectors.add6(A, A))
+    store9(y, 82, vectors.add9(R, B))
+    store(y, 91, b[2] + vectors.dot3(a, b))
+    store3(y, 92, vectors.plus_cross(b, a, (R[0], R[1], R[2])))
+    store3(y, 95, vectors.plus_rotate(b, R, a))
+    store3(y, 98, vectors.plus_rotate_back(b, R, a))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_and_matrices(kind):
     rows = np.random.default_rng(0).standard_normal((50, 30))
-    for x, y in zip(rows, evaluate(vectors, rows, 101, kind), strict=True):
+    for x, y in zip(rows, evaluate(of_vectors, rows, 101, kind), strict=True):
         a, b, R, B, A = x[:3], x[3:6], x[6:15].reshape(3, 3), x[15:24].reshape(3, 3), np.zeros((3, 3))
         A[UPPER] = x[24:]
         A = A + np.triu(A, 1).T

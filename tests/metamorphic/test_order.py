@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.batch.run_batch import Batch
-from liedyn.dynamics.calling import threads
+from liedyn.dynamics.batching import threads
 from liedyn.io.sweep_file import read_sweep
 from metamorphic.mechanisms import MECHANISMS, SEED, State, state_of
 from metamorphic.test_scenarios import limited_chain, simulate

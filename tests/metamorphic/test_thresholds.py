@@ -8,17 +8,15 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from degenerate_mechanisms import at, body
-from liedyn.analyse.along.derivative_columns import question
-from liedyn.analyse.along.mechanisms_along import closed, obedient
-from liedyn.analyse.along.recorded_motion import Motion
-from liedyn.analyse.along.verify_derivatives import differences
-from liedyn.analyse.assembled_state import assembled_state
+from liedyn.analysis.configurations import assembled_state
+from liedyn.analysis.recorded_motion import Motion
+from liedyn.analysis.trajectory_derivatives import differences, question
+from liedyn.analysis.trajectory_dynamics import closed, obedient
 from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Robot
-from liedyn.report.pictures.motion_data import skeleton
-from liedyn.simulation.extrapolation import BOUND
-from liedyn.simulation.run_checks.balance import EnergyBalance
-from liedyn.simulation.run_checks.constraint_check import ConstraintCheck
-from liedyn.simulation.signals.rotation_spline import rotation_spline
+from liedyn.report.plots.plot_data import skeleton
+from liedyn.simulation.finite_differences import BOUND
+from liedyn.simulation.prescribed_poses import rotation_spline
+from liedyn.simulation.run_checks import ConstraintCheck, EnergyBalance
 from metamorphic.transformations import other_units
 
 FOUR_BAR = ld.load("robots/four_bar.yaml")

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.joints.kinds import BALL, FREE, HAS_CHILDREN, LAST_CHILD, SCREW
-from liedyn.joints.tree import tree_of
+from liedyn.joints.joint_model import tree_of
 from liedyn.model import spatial
-from liedyn.model.build import joint_screws
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import BALL, FREE, HAS_CHILDREN, LAST_CHILD, SCREW, WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.model import joint_screws
 from matrices import adjoint, exp, inertia, inverse, pose
 from rounding import assert_same
 from zoo import MOVING, ROBOTS, model_of, random_joint, random_link, state

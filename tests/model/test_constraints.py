@@ -10,8 +10,20 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import NameLookupError
-from liedyn.joints.kinds import COUPLING, LOOP_KINDS, ROWS
-from liedyn.model.description import LOOP_TYPES, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
+from liedyn.model.description import (
+    COUPLING,
+    LOOP_KINDS,
+    LOOP_TYPES,
+    ROWS,
+    Coordinate,
+    Coupling,
+    Joint,
+    Link,
+    Loop,
+    Mimic,
+    Pose,
+    Robot,
+)
 from liedyn.model.validate import validate
 from matrices import pose
 from zoo import ROBOTS

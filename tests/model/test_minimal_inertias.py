@@ -4,9 +4,8 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.joints.tree import tree_of
-from liedyn.model.minimal_inertias import minimal_inertias
-from liedyn.model.spatial import unflat
+from liedyn.joints.joint_model import tree_of
+from liedyn.model.spatial import minimal_inertias, unflat
 from zoo import ROBOTS, model_of, state
 
 LEFT = {"revolute": 7, "continuous": 7, "helical": 9, "prismatic": 4}      # numbers of a body at the end of a chain: not 0

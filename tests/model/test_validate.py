@@ -9,9 +9,9 @@ import pytest
 
 from liedyn.errors import ModelError
 from liedyn.model.description import Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
-from liedyn.model.link_tree import bodies_of, tree_of
-from liedyn.model.rigid_body import merged
-from liedyn.model.validate import CODES, validate
+from liedyn.model.link_tree import bodies_of, merged, tree_of
+from liedyn.model.validate import validate
+from liedyn.model.warnings import CODES
 
 BALL = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 A, B, C = (Link(name, 1.0, (0.0, 0.0, 0.0), BALL) for name in "abc")

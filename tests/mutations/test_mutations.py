@@ -53,8 +53,8 @@ def test_nothing_else_changes(changed, text):
 
 
 def test_a_seed_draws_the_same_mutants_of_every_package():
-    chosen = packages(["kernels/loops", "batch"], ["kernels/loops/by_parts.py", "batch/along"])
-    assert not {"by_parts", "along"} & {path.stem for paths in chosen.values() for path in paths}
+    chosen = packages(["kernels/constraints", "batch"], ["kernels/constraints/driver.py", "batch/trajectory"])
+    assert not {"driver", "trajectory_jobs"} & {path.stem for paths in chosen.values() for path in paths}
     drawn = draw(ROOT, chosen, 12, 3)
     assert drawn == draw(ROOT, chosen, 12, 3) != draw(ROOT, chosen, 12, 4)
     assert len(set(drawn)) == 12 and {each.kind for each in drawn} <= set(KINDS)
@@ -70,10 +70,10 @@ def _line(mutant) -> str:
 def test_the_nearest_tests_come_first():
     def names(module):
         return [each.as_posix() for each in nearest_tests(Path("src/liedyn") / module, ROOT)]
-    assert names("io/csv.py")[0] == "tests/io/test_csv.py"
-    assert names("simulation/signals/switches.py")[0] == "tests/simulate/test_switches.py"
-    assert "tests/simulate/test_motors.py" in names("io/scenarios/motor_keys.py")[:3]
-    assert "tests/dynamics/test_assembly.py" in names("dynamics/loops/closing.py")
+    assert names("io/trajectory_csv.py")[0] == "tests/io/test_csv.py"
+    assert names("simulation/signals/switching_times.py")[0] == "tests/simulate/test_switches.py"
+    assert "tests/simulate/test_event_location.py" in names("io/scenarios/event_schema.py")[:3]
+    assert "tests/dynamics/test_assembly.py" in names("dynamics/constraints/assembly.py")
     for _, always in FOLDERS.values():
         assert all((ROOT / "tests" / name).exists() for name in always)
 

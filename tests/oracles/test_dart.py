@@ -13,8 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import file_of, relative
-from liedyn.joints.kinds import SCREW
-from liedyn.model.description import WORLD
+from liedyn.model.description import SCREW, WORLD
 from matrices import pose
 from zoo import random_robot
 

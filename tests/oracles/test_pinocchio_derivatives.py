@@ -9,7 +9,7 @@ import pytest
 
 import liedyn as ld
 from bridge import SWAP, PinocchioBridge, file_of, full, relative
-from liedyn.dynamics.derivatives.derivative_results import SplitDerivatives
+from liedyn.dynamics.derivatives import SplitDerivatives
 
 EPS = np.finfo(float).eps
 ROBOTS = ["ur5_robot", "panda", "kinova", "solo12", "hyq_no_sensors", "talos_reduced", "icub", "tiago_no_hand",

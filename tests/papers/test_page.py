@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.cli import _COMMANDS
+from liedyn.cli.app import _COMMANDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,7 +84,7 @@ def test_commands_and_their_options_exist():
     for command in {command for _, row in ROWS for command in row.commands}:
         name, *options = command.split()
         assert name in _COMMANDS, command
-        parameters = getattr(importlib.import_module(f"liedyn.cli.{name}"), name).params
+        parameters = getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name).params
         assert set(options) <= {option for parameter in parameters for option in parameter.opts}, command
 
 
@@ -97,17 +97,34 @@ def module_of(path: Path) -> str:
 def imports() -> dict[str, set[str]]:
     """Modules that each module of the package imports, at its top or in a function."""
     files = {module_of(path): path for path in (ROOT / "src").rglob("*.py")}
-    out = {}
-    for module, path in files.items():
-        found = out.setdefault(module, set())
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module in files:
-                found |= {node.module, *(f"{node.module}.{x.name}" for x in node.names)} & set(files)
-    return out
+    return {module: imported(ast.parse(path.read_text(encoding="utf-8")), set(files)) for module, path in files.items()}
 
 
-def reached(start: str) -> set[str]:
-    seen, waiting = set(), [start]
+def imported(tree: ast.AST, modules: set[str]) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            found |= {node.module, *(f"{node.module}.{x.name}" for x in node.names)} & modules
+    return found
+
+
+def imported_by(command: str) -> set[str]:
+    """Modules that a command's function imports, or what it names of its own module."""
+    tree = ast.parse((ROOT / f"src/liedyn/cli/{_COMMANDS[command]}.py").read_text(encoding="utf-8"))
+    parts = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    parts |= {name.asname or name.name: node for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    seen, waiting, found = set(), [command], set()
+    while waiting:
+        name = waiting.pop()
+        if name in parts and name not in seen:
+            seen.add(name)
+            found |= imported(parts[name], set(imports()))
+            waiting += [node.id for node in ast.walk(parts[name]) if isinstance(node, ast.Name)]
+    return found
+
+
+def reached(start: set[str]) -> set[str]:
+    seen, waiting = set(), list(start)
     while waiting:
         module = waiting.pop()
         if module not in seen:
@@ -117,8 +134,8 @@ def reached(start: str) -> set[str]:
 
 
 def test_commands_reach_the_functions():
-    """The file of a command imports, through others, at least one of the functions' modules for each item."""
-    reach = {command: reached(f"liedyn.cli.{command}") for command in _COMMANDS}
+    """A command imports, through others, at least one of the functions' modules for each item."""
+    reach = {command: reached(imported_by(command)) for command in _COMMANDS}
     for paper, row in ROWS:
         for command in row.commands:
             for member, functions in zip(row.members, row.functions, strict=True):

@@ -5,7 +5,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics.closed_forms.closed_form import skew_form
+from liedyn.dynamics.closed_form import skew_form
 from liedyn.model import spatial
 from matrices import adjoint, bracket, derivative, exp, hat, inverse, pose, random_rotations, skew
 from pbp_page import chain

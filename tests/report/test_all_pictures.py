@@ -7,12 +7,20 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from liedyn.report.pictures.all_pictures import figures, save_figures
-from liedyn.report.pictures.base_path import draw_base_path, turned
-from liedyn.report.pictures.energy_panels import draw_energy
-from liedyn.report.pictures.parallel_projection import best_view, view_from
-from liedyn.report.pictures.picture_data import BasePath, Energy, Followed, Group, Recording, Series, Skeleton
-from liedyn.report.pictures.replay import CURVE_PARTS, FLASHES, _widths, draw_replay, smoothed
+from liedyn.report.plots.joint_plots import draw_energy
+from liedyn.report.plots.plot_data import BasePath, Energy, Followed, Group, Recording, Series, Skeleton
+from liedyn.report.plots.save_plots import figures, save_figures
+from liedyn.report.plots.spatial_plots import (
+    CURVE_PARTS,
+    FLASHES,
+    _widths,
+    best_view,
+    draw_base_path,
+    draw_replay,
+    smoothed,
+    turned,
+    view_from,
+)
 
 T = np.linspace(0, 2, 201)
 
@@ -203,7 +211,7 @@ def test_saved_pictures_are_of_their_kind_and_the_same_each_time(tmp_path):
 def test_figures_leave_no_trace_in_pyplot():
     import subprocess
     import sys
-    code = "import sys; import liedyn.report.pictures.all_pictures; print('matplotlib.pyplot' in sys.modules)"
+    code = "import sys; import liedyn.report.plots.save_plots; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
@@ -224,7 +232,7 @@ def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
 def test_a_picture_that_fails_costs_no_other(tmp_path, monkeypatch):
     def broken(*_):
         raise ArithmeticError("no picture today")
-    monkeypatch.setattr("liedyn.report.pictures.all_pictures.draw_energy", broken)
+    monkeypatch.setattr("liedyn.report.plots.save_plots.draw_energy", broken)
     written = save_figures(recording(energy=Energy(T, T)), tmp_path, ("svg",))
     assert written.failures == {"energy": "ArithmeticError: no picture today"}
     assert [path.name for path in written.paths] == ["positions.svg"]

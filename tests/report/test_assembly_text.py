@@ -1,8 +1,8 @@
 """Names in the YAML of a closed configuration."""
 import pytest
 
-from liedyn.io.write_yaml import to_yaml
-from liedyn.io.yaml_text import parse_yaml
+from liedyn.io.yaml_nodes import parse_yaml
+from liedyn.io.yaml_values import to_yaml
 
 
 @pytest.mark.parametrize("name", ["elbow", "left.arm-2", " ", "..", "=1+1", "a: b", "a #b", '"', "a\\x41", "größe", "true",

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from liedyn.errors import UsageError
-from liedyn.report.batch_folder import plot_batch
-from liedyn.report.pictures.batch_panels import first_order
+from liedyn.report.plots.batch_plots import first_order, plot_batch
 from sweeps import DRAWN, OUTPUTS, batch
 
 
@@ -26,7 +25,7 @@ def test_of_few_values_and_of_constants():
 def test_envelopes_are_quantiles_over_the_runs(tmp_path):
     from pyarrow import parquet
 
-    from liedyn.report.batch_folder import _envelopes
+    from liedyn.report.plots.batch_plots import _envelopes
     batch(tmp_path, f"{DRAWN}samples: 70\n{OUTPUTS}trajectories: {{columns: [q.elbow, tau.elbow]}}\n", 32).run(tmp_path / "out")
     found = _envelopes(tmp_path / "out")
     assert [(one.name, one.unit) for one in found] == [("q.elbow", "rad"), ("tau.elbow", "N m")]

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.report.pictures.all_pictures import save_figures
-from liedyn.report.pictures.drawing import Draughtsman
-from liedyn.report.pictures.picture_data import FORMATS, Group, Recording, Series
+from liedyn.report.plots.drawing import Draughtsman
+from liedyn.report.plots.plot_data import FORMATS, Group, Recording, Series
+from liedyn.report.plots.save_plots import save_figures
 
 T = np.linspace(0, 1, 11)
 WAVE = Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))

@@ -9,8 +9,8 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.analyse.along.robot_of_file import robot_of
-from liedyn.model.build import build
+from liedyn.analysis.recorded_motion import robot_of
+from liedyn.model.model import build
 
 TWO = """\
 links:

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from liedyn.analyse.linearization.linear_system import LinearSystem
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.linear_system import LinearSystem
+from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import CheckFailed, UsageError
-from liedyn.report.linear_folder import check, matrices, summary, text, write_linearization
-from liedyn.report.modes import _COLOURS, draw_modes
+from liedyn.report.linearization_report import _COLOURS, check, draw_modes, matrices, summary, text, write_linearization
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from liedyn.dynamics.kinematics import link_pose
-from liedyn.io.csv import Trajectory
-from liedyn.loading import load
-from liedyn.report.pictures.motion_data import FRAMES, RIM, column_limits, record, skeleton
-from liedyn.report.pictures.replay import draw_replay
+from liedyn.io.trajectory_csv import Trajectory
+from liedyn.report.plots.plot_data import FRAMES, RIM, column_limits, record, skeleton
+from liedyn.report.plots.spatial_plots import draw_replay
+from liedyn.robot_files import load
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 

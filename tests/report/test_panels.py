@@ -2,10 +2,10 @@
 import numpy as np
 import pytest
 
-from liedyn.report.pictures import style
-from liedyn.report.pictures.all_pictures import figures
-from liedyn.report.pictures.panels import PANELS_A_PAGE, draw_group
-from liedyn.report.pictures.picture_data import Group, Recording, Series
+from liedyn.report.plots import style
+from liedyn.report.plots.joint_plots import PANELS_A_PAGE, draw_group
+from liedyn.report.plots.plot_data import Group, Recording, Series
+from liedyn.report.plots.save_plots import figures
 
 T = np.linspace(0, 2, 101)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 import liedyn as ld
-from liedyn.analyse.along.kinematics_along import frame_comment
-from liedyn.analyse.along.transmitted_wrenches import wrench_comments
-from liedyn.report.pictures.picture_data import (
+from liedyn.analysis.trajectory_dynamics import wrench_comments
+from liedyn.analysis.trajectory_kinematics import frame_comment
+from liedyn.report.plots.plot_data import (
     base_path_of_columns,
     energy_of_columns,
     groups_of_columns,

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from liedyn.errors import ModelError, UsageError
-from liedyn.report.plot_folder import check_pictures, plot_trajectory, sources
+from liedyn.report.run_folder import check_pictures, plot_trajectory, sources
 
 ROBOT = """
 links: {bar: {mass: 1, com: [0, 0, -1], inertia: [1, 1, 1]}}

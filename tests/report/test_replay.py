@@ -9,12 +9,11 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.csv import write_trajectory
-from liedyn.report.replay.packed import packed, unpacked
-from liedyn.report.replay.page import SCRIPTS, data_of
-from liedyn.report.replay.run_data import RATE, frames_of
-from liedyn.shape_files import link_shapes
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.report.replay.meshes import packed, unpacked
+from liedyn.report.replay.page import RATE, SCRIPTS, data_of, frames_of
+from liedyn.robot_files import link_shapes
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 
 ROOT = Path(__file__).parents[2]
 ROBOT = """

@@ -9,9 +9,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok
-from liedyn.io.csv import write_trajectory
-from liedyn.report.replay.browser import browser, chromium
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.report.replay.video import browser, chromium
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on the path: `apt install chromium` on Debian")
 ROOT = Path(__file__).parents[2]

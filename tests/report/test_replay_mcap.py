@@ -7,8 +7,8 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.csv import write_trajectory
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 
 ROBOT = """
 links:
@@ -131,7 +131,7 @@ def test_runs_side_by_side_have_names(folder):
 
 
 def test_the_missing_package_is_named(folder, monkeypatch):
-    monkeypatch.setattr("liedyn.report.replay.mcap_file.find_spec", lambda name: None)
+    monkeypatch.setattr("liedyn.report.replay.mcap.find_spec", lambda name: None)
     motion("run", 1.0)
     said = run("replay", "run", "--mcap", "run.mcap")
     assert said.exit_code == 2 and "MCAP files are written by the package mcap: pip install 'liedyn[mcap]'" in said.stderr

@@ -8,11 +8,11 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.csv import write_trajectory
-from liedyn.io.robots.link_meshes import link_meshes
-from liedyn.report.replay.packed import unpacked
+from liedyn.io.robots.visual_shapes import link_meshes
+from liedyn.io.trajectory_csv import write_trajectory
+from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
 QUADS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
@@ -138,7 +138,7 @@ def test_large_meshes_are_thinned_out(tmp_path):
     """Of two balls of 20,480 triangles and 1 m and 0.25 m, what is left keeps their shape, and the larger ball keeps more."""
     import trimesh
 
-    from liedyn.report.replay.mesh_files import packed_mesh, read_mesh, thinned
+    from liedyn.report.replay.meshes import packed_mesh, read_mesh, thinned
     for name, radius in (("large", 1.0), ("small", 0.25)):
         trimesh.creation.icosphere(5, radius).export(tmp_path / f"{name}.stl")
     whole = {tmp_path / f"{name}.stl": read_mesh(tmp_path / f"{name}.stl") for name in ("large", "small")}
@@ -173,7 +173,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 
 def test_a_missing_reader_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("liedyn.report.replay.mesh_files.find_spec", lambda name: None if name == "collada" else object())
+    monkeypatch.setattr("liedyn.report.replay.meshes.find_spec", lambda name: None if name == "collada" else object())
     motion(tmp_path, URDF.format("a.stl", "b.stl"))
     said = run("replay", tmp_path / "run", "--meshes")
     assert said.exit_code == 2 and "meshes need pycollada: pip install 'liedyn[meshes]'" in said.stderr
@@ -181,7 +181,7 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
 
 def test_many_loose_pieces_are_thinned_out():
     """5000 separate triangles on a ball have no edges that could go; those that are close become one, and stay near the ball."""
-    from liedyn.report.replay.mesh_files import Part, thinned
+    from liedyn.report.replay.meshes import Part, thinned
     rng = np.random.default_rng(2)
     centres = rng.standard_normal((5000, 3))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)

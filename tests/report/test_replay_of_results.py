@@ -7,8 +7,8 @@ import pytest
 
 import liedyn as ld
 from command_line import ok
-from liedyn.report.replay import result_page
-from liedyn.report.replay.packed import unpacked
+from liedyn.report.replay import replay
+from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
 
 
@@ -34,7 +34,7 @@ def test_a_notebook_shows_the_motion(result):
 
 
 def test_a_long_motion_is_not_kept_in_the_notebook(result, monkeypatch):
-    monkeypatch.setattr(result_page, "_MOST", 1000)
+    monkeypatch.setattr(replay, "_MOST", 1000)
     text = result._repr_html_()
     assert "iframe" not in text and html.escape(repr(result)) in text and 'run.replay("replay.html")' in text
 

@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.report.replay.packed import unpacked
+from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
 
 SCENARIO = """

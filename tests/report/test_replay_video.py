@@ -10,10 +10,10 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn.io.csv import write_trajectory
+from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.report.replay import video
-from liedyn.report.replay.browser import chromium
-from liedyn.simulation.records.motion_columns import columns_of, header_of
+from liedyn.report.replay.video import chromium
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 needs_chromium = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome: `apt install chromium` on Debian")

@@ -2,7 +2,7 @@
 import pytest
 
 from liedyn.errors import CheckFailed, ModelError
-from liedyn.report.texts.robot_check import examine, verdict
+from liedyn.report.robot_summary import examine, verdict
 
 GOOD = """
 links: {bar: {mass: 1, inertia: [1, 1, 1]}}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from liedyn.io.robots.robot_yaml import read_robot_yaml
-from liedyn.loading import load
-from liedyn.model.build import build
-from liedyn.report.texts.robot_text import robot_summary, robot_text
+from liedyn.model.model import build
+from liedyn.report.robot_summary import robot_summary, robot_text
+from liedyn.robot_files import load
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 

@@ -6,11 +6,11 @@ import pytest
 
 from command_line import run
 from liedyn.errors import UsageError
-from liedyn.io.csv import Trajectory
-from liedyn.report.pictures.all_pictures import figures
-from liedyn.report.pictures.picture_data import Followed, Recording, followed_of
-from liedyn.report.pictures.tracking_panels import draw_tracking
-from liedyn.report.plot_folder import plot_trajectory
+from liedyn.io.trajectory_csv import Trajectory
+from liedyn.report.plots.joint_plots import draw_tracking
+from liedyn.report.plots.plot_data import Followed, Recording, followed_of
+from liedyn.report.plots.save_plots import figures
+from liedyn.report.run_folder import plot_trajectory
 
 T = np.linspace(0.0, 2.0, 201)
 REFERENCE = np.sin(3 * T)
@@ -110,7 +110,7 @@ def test_of_a_run_folder_alone(folder):
 ])
 def test_against_other_runs_by_the_command(folder, others, labels, monkeypatch):
     seen = []
-    monkeypatch.setattr("liedyn.report.pictures.all_pictures.draw_tracking",
+    monkeypatch.setattr("liedyn.report.plots.save_plots.draw_tracking",
                         lambda runs, title: seen.extend(runs) or draw_tracking(runs, title))
     args = [word for other in others for word in ("--against", other)]
     done = run("plot", "one", "-f", "png", *args)

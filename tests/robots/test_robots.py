@@ -9,15 +9,14 @@ import pytest
 import yaml
 
 import liedyn as ld
-from liedyn.io.robots.loops import read_loops_file
-from liedyn.io.scenarios.joint_keys import CURVES, LEVELS
-from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.io.scenarios.scenario_keys import SCENARIO
-from liedyn.loading import load_description
-from liedyn.model.build import build
+from liedyn.io.robots.robot_yaml import read_loops_file
+from liedyn.io.scenarios.scenario_file import SCENARIO, read_scenario
+from liedyn.io.scenarios.signal_schema import CURVES, LEVELS
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot
+from liedyn.model.model import build
 from liedyn.model.validate import validate
-from liedyn.simulation.schedule import compile_schedule
+from liedyn.robot_files import load_description
+from liedyn.simulation.input_schedule import compile_schedule
 
 ROOT = Path(__file__).parents[2]
 ROBOTS = sorted(path for path in (ROOT / "robots").glob("*.*") if not path.name.endswith(".loops.yaml"))

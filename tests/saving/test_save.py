@@ -9,12 +9,10 @@ import pytest
 import liedyn as ld
 from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
-from liedyn.io.robots.write_rotation import error, quaternion_error, quaternion_of, rpy_of
-from liedyn.loading import load_description
+from liedyn.io.robots.write_robot_yaml import error, quaternion_error, quaternion_of, rpy_of
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 from liedyn.model.validate import validate
-from liedyn.saving import convert
-from liedyn.shape_files import link_shapes
+from liedyn.robot_files import convert, link_shapes, load_description
 from zoo import MOVING, ROBOTS, random_joint, random_link, random_robot
 
 ROOT = Path(__file__).parents[2]

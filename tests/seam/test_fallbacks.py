@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 
 import liedyn as ld
-from liedyn.seam import dispatchers, stack, views
-from liedyn.seam.choice import PLAIN
+from liedyn.numba_tools import numba_internals
+from liedyn.numba_tools.numba_internals import PLAIN
 from zoo import model_of, state
 
 CODE = """
 import json
 import numpy as np
 import liedyn as ld
-from liedyn.seam import dispatchers, stack, views
+from liedyn.numba_tools import numba_internals
 from zoo import model_of, state
 
-assert not (dispatchers.FOUND or stack.FOUND or views.FOUND)
+assert not (numba_internals.DISPATCHERS_FOUND or numba_internals.STACK_FOUND or numba_internals.VIEWS_FOUND)
 model = model_of("every kind")
 q, v, _, tau = state(model, 1, 9)
 out = ld.forward_dynamics(model, q, v, tau), ld.jacobian(model, q, model.link_names[-1])
@@ -29,7 +29,7 @@ print(json.dumps([x.tolist() for x in out]))
 
 def test_they_are_not_taken_here():
     """Else a version of Numba has moved what a piece leans on, and all runs slowly: the page of the seam says on what."""
-    assert not PLAIN and dispatchers.FOUND and stack.FOUND and views.FOUND
+    assert not PLAIN and numba_internals.DISPATCHERS_FOUND and numba_internals.STACK_FOUND and numba_internals.VIEWS_FOUND
 
 
 def test_loops_by_the_fallbacks(tmp_path):
@@ -45,6 +45,6 @@ def test_loops_by_the_fallbacks(tmp_path):
 
 
 def test_an_unknown_word_is_refused():
-    done = subprocess.run([sys.executable, "-c", "import liedyn.seam.choice"], env=os.environ | {"LIEDYN_SEAM": "plan"},
-                          capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([sys.executable, "-c", "import liedyn.numba_tools.numba_internals"],
+                          env=os.environ | {"LIEDYN_SEAM": "plan"}, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 1 and "LIEDYN_SEAM is not known; found 'plan', expected auto or plain" in done.stderr

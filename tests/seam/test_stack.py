@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from liedyn.seam.stack import ON_CACHE_LINES
+from liedyn.numba_tools.numba_internals import ON_CACHE_LINES
 
 NUMBERS, LINES = types.float64[::1], types.float64[:, ::1]
 

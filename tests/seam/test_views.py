@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn import jit
-from liedyn.seam.views import carve
+from liedyn.numba_tools import decorators
+from liedyn.numba_tools.numba_internals import carve
 
 ARRAYS = [np.arange(12), np.arange(12.0), np.arange(12) % 3 == 0, np.arange(12, dtype=np.int32)]
 
 
-@jit.kernel
+@decorators.kernel
 def numbers(x, first, count, k):
     _, part, rest = carve(x, (first, count))
     return part[k], part[-1], part.size, part[1:][k], rest[k], rest.size
 
 
-@jit.kernel
+@decorators.kernel
 def write(x, first, count, k, value):
     carve(x, (first, count))[1][k] = value
 
@@ -34,7 +34,7 @@ def test_numbers_as_numpy_reads_them(x):
         np.testing.assert_array_equal(z, y)
 
 
-@jit.kernel
+@decorators.kernel
 def rows(x, first, count):
     _, s, rest = carve(x, (first, count))
     return s[1, 2], s[1][2], s[-1, 2], s.shape[0], s.size, rest.shape[0], rest[0, 0]
@@ -45,14 +45,14 @@ def test_rows_of_matrices_are_read_as_of_any_array():
     assert rows(x, 2, 4) == (x[3, 2], x[3, 2], x[5, 2], 4, 12, 2, x[6, 0])
 
 
-@jit.callee
+@decorators.callee
 def seen(pair, m):
     (x, i) = pair
     found = x.size, x.shape[0], x.strides[0], x.itemsize, x[1], i[2]
     return found, (m.size, *m.shape, *m.strides), m[1, 2]
 
 
-@jit.kernel
+@decorators.kernel
 def sent(x, i, m):
     """Through a call that stays one, also parts of a whole."""
     return (seen((carve(x, (x.size,))[0], carve(i, (i.size,))[0]), carve(m, (m.shape[0],))[0]),
@@ -66,7 +66,7 @@ def test_what_a_call_passes_of_a_view_is_all_that_it_is():
     assert part == ((3, 3, 8, 8, 2.0, 4), (16, 2, 8, 64, 8), m[2, 2])
 
 
-@jit.kernel
+@decorators.kernel
 def either(x, first):
     s = x if first < 0 else carve(x, (first, 3))[1]              # any array, where both can come
     return s[0], s[-1]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.run_checks.balance import GOOD
+from liedyn.simulation.run_checks import GOOD
 
 HOVER = Path(__file__).parents[2] / "configs/hexarotor_hover.yaml"
 AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # thrusts carry the weight

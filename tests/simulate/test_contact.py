@@ -12,18 +12,17 @@ import liedyn as ld
 from complex_step import Reference
 from contact_law import contact_wrenches, derivative
 from differences import by_each
-from liedyn.analyse.linearization.instant import prepare
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.linearize import linearize_scenario
+from liedyn.analysis.operating_point import prepare
+from liedyn.integrators.contact_forces import materials, touch
+from liedyn.integrators.diagnosis import fastest
 from liedyn.integrators.problem import Options, Start
-from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.scipy_solvers import _Run
-from liedyn.integrators.stiffness import fastest
-from liedyn.integrators.touch import materials, touch
-from liedyn.io.scenarios.contact_shapes import Contact, Plane, Shape
-from liedyn.io.scenarios.scenario import Rule, Scenario
-from liedyn.simulation.control_laws.feedback import wrench_laws
+from liedyn.integrators.segment import RightHandSide
+from liedyn.io.scenarios.scenario import Contact, Plane, Rule, Scenario, Shape
+from liedyn.simulation.control.law_derivatives import wrench_laws
+from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 from zoo import model_of
 
 STANDS = Path(__file__).parents[2] / "configs" / "quadruped_stands.yaml"

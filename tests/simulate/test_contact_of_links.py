@@ -7,18 +7,16 @@ import pytest
 import liedyn as ld
 from complex_step import Reference
 from contact_law import contact_wrenches, derivative
-from liedyn.analyse.linearization.instant import prepare
+from liedyn.analysis.operating_point import prepare
 from liedyn.errors import ScenarioError
-from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.integrators.touch import materials, touch
-from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario import Rule, Scenario
-from liedyn.io.scenarios.scenario_file import scenario_of
-from liedyn.simulation.control_laws.feedback import wrench_laws
-from liedyn.simulation.extrapolation import slope
+from liedyn.integrators.contact_forces import materials, touch
+from liedyn.integrators.segment import RightHandSide
+from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
+from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
+from liedyn.simulation.control.law_derivatives import wrench_laws
+from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 from zoo import model_of
 
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}

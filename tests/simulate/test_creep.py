@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.dynamics_along import dynamics_along
-from liedyn.io.csv import Trajectory
+from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.io.trajectory_csv import Trajectory
 
 BLOCK = """
 name: block

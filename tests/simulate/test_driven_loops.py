@@ -259,7 +259,7 @@ def test_no_false_alarm_of_singular_configurations(write):
 # files ------------------------------------------------------------------------------------------------------------------
 
 def test_columns_and_self_check(write, tmp_path):
-    from liedyn.io.csv import read_trajectory
+    from liedyn.io.trajectory_csv import read_trajectory
     from liedyn.report.run_folder import write_run
     r = run_scenario(write(SWING + "output_step: 0.1\n"))
     write_run(r, tmp_path / "out", plots=False)
@@ -282,8 +282,8 @@ def test_columns_and_self_check(write, tmp_path):
 
 def test_loops_of_a_file_of_their_own(write, tmp_path):
     """The key `loops` closes what the robot file leaves open, and the recording finds both files again."""
-    from liedyn.analyse.along.robot_of_file import robot_of
-    from liedyn.io.csv import read_trajectory
+    from liedyn.analysis.recorded_motion import robot_of
+    from liedyn.io.trajectory_csv import read_trajectory
     from liedyn.report.run_folder import write_run
     tree, _, loops = FOUR_BAR.partition("loops:")
     path = write(SWING + "loops: closing.yaml\noutput_step: 1\n", tree)

@@ -14,16 +14,15 @@ import yaml
 from scipy.linalg import expm
 
 import liedyn as ld
-from liedyn.analyse.linearization.instant import instant
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.linearize import linearize_scenario
+from liedyn.analysis.operating_point import instant
 from liedyn.errors import ScenarioError
 from liedyn.io.robots.robot_yaml import read_robot_yaml
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.model.build import build
-from liedyn.simulation.control_laws.control import elastic_joints, rigid_robot
+from liedyn.io.scenarios.scenario_file import read_scenario, to_plain
+from liedyn.model.model import build
+from liedyn.simulation.control.elastic_joint_control import elastic_joints, rigid_robot
+from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 
 ROOT = Path(__file__).parents[2]
 # Two links in the x-z plane, angles from the vertical; the second motor's joint stands turned and shifted along its axis, and its

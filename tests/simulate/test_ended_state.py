@@ -7,8 +7,7 @@ import pytest
 import liedyn as ld
 from command_line import ok
 from liedyn.errors import ScenarioError
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
 
 ROBOT = """\
 links:

@@ -8,7 +8,7 @@ import scipy.special
 
 import liedyn as ld
 from liedyn.errors import ComputationError, ScenarioError
-from liedyn.simulation.events.jumps import jump
+from liedyn.simulation.impacts import jump
 from zoo import ROBOTS, model_of, state
 
 BALL = {"name": "ball", "gravity": [0, 0, -9.81], "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},

@@ -7,9 +7,9 @@ import pytest
 import liedyn as ld
 from liedyn.io.scenarios.scenario import Expression
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.simulation.events.expression_motion import expression_motion
-from liedyn.simulation.joint_values import coordinates
-from liedyn.simulation.signals.signal_table import SignalTable, Use
+from liedyn.simulation.expression_motion import expression_motion
+from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.signals.signal_compiler import SignalTable, Use
 from zoo import model_of, state
 
 H = 2e-3                    # s: the five-point formulas leave H^4 times fifth and sixth derivatives, and 1e-16 / H^2

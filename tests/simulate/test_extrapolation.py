@@ -5,11 +5,10 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.analyse.along.derivative_columns import question
-from liedyn.analyse.along.recorded_motion import Motion
-from liedyn.analyse.along.verify_derivatives import differences
+from liedyn.analysis.recorded_motion import Motion
+from liedyn.analysis.trajectory_derivatives import differences, question
 from liedyn.errors import ComputationError
-from liedyn.simulation.extrapolation import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
+from liedyn.simulation.finite_differences import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
 
 
 def one(f):
@@ -104,7 +103,7 @@ def test_a_sound_derivative_is_never_refused(icub, worst):
 
 @pytest.mark.parametrize("k, part", [(0, 1e-5), (1, 1e-4), (2, 1e-3), (3, 1e-2), (4, 0.1)])
 def test_a_wrong_derivative_is_refused(icub, monkeypatch, k, part):
-    from liedyn.analyse.along import derivative_columns as module
+    from liedyn.analysis import trajectory_derivatives as module
     right = module.forward_dynamics_derivatives
     monkeypatch.setattr(module, "forward_dynamics_derivatives", lambda *x, **y: [(1 + part) * z for z in right(*x, **y)])
     model, motion = icub

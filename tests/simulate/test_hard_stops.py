@@ -13,7 +13,7 @@ import yaml
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
-from liedyn.simulation.joint_limits.hard_stops import _complementary
+from liedyn.simulation.impacts import _complementary
 from limited_robots import ARM, SLIDER, TIGHT
 
 ROOT = Path(__file__).parents[2]

@@ -12,19 +12,18 @@ from scipy.integrate import solve_ivp
 import liedyn as ld
 from controlled_robots import ARM as PLAIN_ARM
 from controlled_robots import FINE
-from liedyn.analyse.linearization.linearize import linearize_scenario
-from liedyn.codegen.emit.compiled import supported
+from liedyn.analysis.linearize import linearize_scenario
+from liedyn.codegen.specialize import supported
 from liedyn.errors import ScenarioError
-from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.problem import Options, Start
+from liedyn.integrators.rhs_jacobian import RateJacobian
 from liedyn.integrators.scipy_solvers import _Run
-from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule
-from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
-from liedyn.simulation.extrapolation import slope
-from liedyn.simulation.names import phase_rules
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
+from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.input_schedule import compile_schedule
+from liedyn.simulation.name_binding import phase_rules
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 from other_units import in_units
 
 ARM = (PLAIN_ARM.replace("origin: {xyz: [0, 0, 0.4]}", "origin: {xyz: [0, 0, 0.4]}, stiffness: 2, rest: 0.1")

@@ -7,14 +7,12 @@ import pytest
 
 import liedyn as ld
 from complex_step import Reference
-from liedyn.io.scenarios.events import Attach, Event, Go, Impact, Lock, Phase
-from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import Attach, Constant, Event, Go, Impact, Lock, Phase, Prescribe, Rule, Scenario
 from liedyn.model.spatial import full, skew
-from liedyn.simulation.events.actions import Actions
-from liedyn.simulation.events.moments import Moment
-from liedyn.simulation.events.stretch_modes import Modes
-from liedyn.simulation.joint_limits.hard_stops import HardStops
-from liedyn.simulation.schedule import compile_schedule
+from liedyn.simulation.event_actions import Actions
+from liedyn.simulation.impacts import HardStops, Moment
+from liedyn.simulation.input_schedule import compile_schedule
+from liedyn.simulation.segment_problems import Modes
 from loop_zoo import looped_of, motion
 from zoo import model_of, state
 

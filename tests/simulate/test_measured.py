@@ -10,10 +10,9 @@ import scipy.optimize
 import liedyn as ld
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Expression
-from liedyn.simulation.extrapolation import slope
-from liedyn.simulation.joint_values import coordinates
-from liedyn.simulation.measured import measured_at, measured_slope
-from liedyn.simulation.signals.signal_table import SignalTable, Use
+from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.name_binding import coordinates, measured_at, measured_slope
+from liedyn.simulation.signals.signal_compiler import SignalTable, Use
 from zoo import ROBOTS, model_of, state
 
 PENDULUM = {"name": "pendulum", "links": {

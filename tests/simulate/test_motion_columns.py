@@ -4,10 +4,10 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import TrajectoryError
-from liedyn.io.csv import Trajectory
+from liedyn.io.trajectory_csv import Trajectory
 from liedyn.model.description import Joint, Link, Robot
-from liedyn.simulation.records.motion_columns import (
-    bind,
+from liedyn.simulation.trajectory_columns import (
+    bind_columns,
     bind_wrench_rate,
     bind_wrenches,
     columns_of,
@@ -46,8 +46,8 @@ def test_names_and_units_of_rates(model):
         "m/s", "m/s^2", "m/s^3", "m/s^4", "m/s^12", "N", "N/s", "N/s^2"]
     assert [units[f"{kind}.socket.wy"] for kind in ("d1a", "d2tau")] == ["rad/s^3", "N m/s^2"]
     for kind, x in arrays.items():
-        assert (bind(model, read(columns), kind) == x).all()
-    assert bind(model, read(columns), "d3a") is None
+        assert (bind_columns(model, read(columns), kind) == x).all()
+    assert bind_columns(model, read(columns), "d3a") is None
 
 
 def test_names_and_units_of_wrench_rates(model):
@@ -75,12 +75,12 @@ def test_rates_that_do_not_fit_are_named(model, kind, name, unit, words):
     columns = [(n, unit if n == name else u, x) for n, u, x in columns_of(model, **{kind: numbers(3, 4)})
                if unit is not None or n != name]
     with pytest.raises(TrajectoryError, match=words):
-        bind(model, read(columns), kind)
+        bind_columns(model, read(columns), kind)
 
 
 def test_units_may_be_left_out_and_written_with_a_dot(model):
     columns = [(name, {"N m/s": "N·m/s", "N/s": ""}[unit], x) for name, unit, x in columns_of(model, d1tau=numbers(3, 4))]
-    assert (bind(model, read(columns), "d1tau") == numbers(3, 4)).all()
+    assert (bind_columns(model, read(columns), "d1tau") == numbers(3, 4)).all()
 
 
 @pytest.mark.parametrize("columns, words", [

@@ -10,12 +10,11 @@ from scipy.integrate import solve_ivp
 
 import liedyn as ld
 from controlled_robots import ARM, FINE
-from liedyn.analyse.linearization.linearize import linearize_scenario
-from liedyn.cli import main
+from liedyn.analysis.linearize import linearize_scenario
+from liedyn.cli.app import main
 from liedyn.errors import ScenarioError
-from liedyn.io.csv import read_trajectory
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
+from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.simulation.run import run_scenario
 
 INERTIA, GEAR, ROTOR = 0.8, 50.0, 2e-4

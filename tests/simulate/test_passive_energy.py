@@ -3,11 +3,11 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.along.dynamics_along import dynamics_along
+from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.batch.run_batch import Batch
 from liedyn.batch.sensitivities import EXACT, sensitivities
 from liedyn.io.sweep_file import read_sweep
-from liedyn.report.pictures.motion_data import record
+from liedyn.report.plots.plot_data import record
 from liedyn.simulation.run import Silent, simulate_prepared
 
 SPRING = """

@@ -9,13 +9,11 @@ import yaml
 from scipy.spatial.transform import Rotation, RotationSpline
 
 import liedyn as ld
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import scenario_of
-from liedyn.simulation.prescribed_poses import prescribed_at
-from liedyn.simulation.schedule import compile_schedule
-from liedyn.simulation.signals.rotation_spline import Unsettled, rotation_spline
+from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
+from liedyn.simulation.input_schedule import compile_schedule
+from liedyn.simulation.prescribed_poses import Unsettled, prescribed_at, rotation_spline
 
 ROOT = Path(__file__).parents[2]
 ARM = {"upper": {"mass": 1.2, "com": [0.05, 0, -0.3], "inertia": [0.06, 0.05, 0.004, 0.06, 0.002, 0.02]},

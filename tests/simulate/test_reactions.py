@@ -7,11 +7,11 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
-from liedyn.analyse.along.dynamics_along import dynamics_along
-from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.analysis.trajectory_dynamics import dynamics_along
+from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulation.records.motion_columns import columns_of, header_of
 from liedyn.simulation.run import run_scenario
+from liedyn.simulation.trajectory_columns import columns_of, header_of
 from mechanisms import G, four_bar
 
 ROBOTS = Path(__file__).parents[2] / "robots"

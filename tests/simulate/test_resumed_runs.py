@@ -8,10 +8,10 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import Interrupted
-from liedyn.integrators import chunks, solve
-from liedyn.integrators.row_memory import give_back, zeros
-from liedyn.io.unfinished import Unfinished
-from liedyn.simulation.records import rows
+from liedyn.integrators import segment, solve
+from liedyn.integrators.run_state import give_back, zeros
+from liedyn.io.checkpoint_files import Unfinished
+from liedyn.simulation import run_recorder
 from liedyn.simulation.run import Silent, simulate_file
 
 ROOT = Path(__file__).parents[2]
@@ -61,9 +61,9 @@ class Stopping(Unfinished):
 def in_pieces(tmp_path, monkeypatch):
     """in_pieces(scenario, looks): the result of a run that is interrupted after so many looks at it each time, and the number of
     pieces."""
-    for method in (solve, chunks):
+    for method in (solve, segment):
         monkeypatch.setattr(method, "_FIRST_CHUNK", 8)
-    monkeypatch.setattr(chunks, "SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
+    monkeypatch.setattr(segment, "SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
 
     def run(given, looks):
         for piece in range(100):
@@ -188,8 +188,8 @@ def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
     given = scenario(json.dumps(ARM), **EVENTS, integrator={"method": "dopri5"}, external_forces=[
         {"link": "lower", "wrench": [0, 0, 0, 1, 0, 0]}])
     alone = ld.run_scenario(given)
-    monkeypatch.setattr(rows, "IN_MEMORY", 100.0)
-    monkeypatch.setattr(rows, "BLOCK", 5)
+    monkeypatch.setattr(run_recorder, "IN_MEMORY", 100.0)
+    monkeypatch.setattr(run_recorder, "BLOCK", 5)
     disk = Unfinished(tmp_path / "run")
     result = simulate_file(given, (), Silent(), disk=disk)
     assert disk.is_open and result.q.base is not None and not result.q.flags.c_contiguous

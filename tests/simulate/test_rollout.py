@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from codegen.test_variants import changed
-from liedyn.kernels.simulation.roll import TOGETHER
+from liedyn.kernels.simulation.rollout_loop import TOGETHER
 from limited_robots import SLIDER
 from zoo import ROBOTS, model_of, state
 

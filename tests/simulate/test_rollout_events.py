@@ -8,9 +8,9 @@ import yaml
 import liedyn as ld
 from codegen.test_variants import changed
 from liedyn.errors import ScenarioError, UsageError
-from liedyn.kernels.simulation.roll import TOGETHER
-from liedyn.model.build import build
-from liedyn.simulation.rollouts.events import first_beyond
+from liedyn.kernels.simulation.rollout_loop import TOGETHER
+from liedyn.model.model import build
+from liedyn.rollouts.events import first_beyond
 from simulate.test_events import BALL, PENDULUM
 from zoo import model_of, state
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics.loops.constraints import _project
+from liedyn.dynamics.constraints.constraints import _project
 from simulate.test_rollout import DT, STEPS, stepped
 from simulate.test_rollout_adjoint import differences
 from zoo import model_of, state

@@ -7,7 +7,7 @@ import liedyn as ld
 from command_line import run
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.io.scenarios.scenario_file import read_scenario
-from liedyn.simulation.records import room
+from liedyn.simulation import preparation
 
 ROBOT = """\
 links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_result_that_does_not_fit_into_memory_is_refused_with_the_figure(folder, monkeypatch):
-    monkeypatch.setattr(room, "available_memory", lambda: 200e6)
+    monkeypatch.setattr(preparation, "available_memory", lambda: 200e6)
     with pytest.raises(ComputationError) as caught:
         ld.run_scenario("long.yaml")
     # ten numbers a row: t and five energies, q, v, a, tau
@@ -33,7 +33,7 @@ def test_a_result_that_does_not_fit_into_memory_is_refused_with_the_figure(folde
 
 
 def test_a_result_that_does_not_fit_onto_the_disk_is_refused_with_the_figure(folder, monkeypatch):
-    monkeypatch.setattr(room.shutil, "disk_usage", lambda place: Disk(1e9, 0.9e9, 0.1e9))
+    monkeypatch.setattr(preparation.shutil, "disk_usage", lambda place: Disk(1e9, 0.9e9, 0.1e9))
     result = run("simulate", "long.yaml", "-o", "runs/one", "--no-plots")
     assert result.exit_code == 1 and not (folder / "runs").exists()
     assert f"the result of 1000002 rows needs about 0.28 GB of disk in {folder}; 0.1 GB are free" in result.stderr
@@ -41,19 +41,19 @@ def test_a_result_that_does_not_fit_onto_the_disk_is_refused_with_the_figure(fol
 
 def test_rows_that_go_to_disk_need_no_memory(folder, monkeypatch):
     """But for their times, and some of them."""
-    monkeypatch.setattr(room, "available_memory", lambda: 200e6)
+    monkeypatch.setattr(preparation, "available_memory", lambda: 200e6)
     result = run("simulate", "long.yaml", "-o", "runs/one", "--dry-run", "--json")
     assert result.exit_code == 0 and '"memory": 104000040' in result.stdout, result.output
 
 
 def test_a_short_run_is_not_refused_where_the_system_tells_nothing(folder, monkeypatch):
-    monkeypatch.setattr(room, "available_memory", lambda: 0.0)
+    monkeypatch.setattr(preparation, "available_memory", lambda: 0.0)
     assert len(ld.run_scenario("long.yaml", {"duration": 1e-4}).t) == 101
 
 
 def test_force_long_lets_it_run(folder, monkeypatch):
-    monkeypatch.setattr(room, "available_memory", lambda: 0.0)
-    monkeypatch.setattr(room, "_ENOUGH", 0.0)
+    monkeypatch.setattr(preparation, "available_memory", lambda: 0.0)
+    monkeypatch.setattr(preparation, "_ENOUGH", 0.0)
     short = {"duration": 1e-4}
     with pytest.raises(ComputationError, match="of memory"):
         ld.run_scenario("long.yaml", short)
@@ -71,9 +71,9 @@ def test_force_long_allows_steps_up_to_those_that_never_end(folder):
 
 
 def test_the_system_tells_its_memory_or_nothing(tmp_path):
-    assert room.available_memory() > 0
-    assert room._figure("/none") == float("inf")
+    assert preparation.available_memory() > 0
+    assert preparation._figure("/none") == float("inf")
     (tmp_path / "max").write_text("max\n")
-    assert room._figure(str(tmp_path / "max")) == float("inf")
+    assert preparation._figure(str(tmp_path / "max")) == float("inf")
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  2000 kB\n")
-    assert room._figure(str(tmp_path / "meminfo"), "MemAvailable:", 1024.0) == 2_048_000
+    assert preparation._figure(str(tmp_path / "meminfo"), "MemAvailable:", 1024.0) == 2_048_000

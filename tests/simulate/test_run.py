@@ -6,7 +6,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import CheckFailed, ComputationError, LiedynError
-from liedyn.simulation.run import output_times, run_scenario, simulate_file
+from liedyn.simulation.preparation import output_times
+from liedyn.simulation.run import run_scenario, simulate_file
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA")

@@ -11,16 +11,15 @@ from scipy.linalg import expm
 from scipy.signal import cont2discrete
 
 from controlled_robots import CART, FINE
-from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ComputationError, ScenarioError, UsageError
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.solve import solve_stretch
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import scenario_of
-from liedyn.loading import load
-from liedyn.simulation.control_laws.sampled_controller import SampledController
+from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
+from liedyn.robot_files import load
+from liedyn.simulation.control.sampled_control import SampledController
+from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 
 MASS, DAMPING, STIFFNESS = 2.0, 0.3, 5.0
 LIFT = CART.replace("axis: [1, 0, 0], damping: 0.3, stiffness: 5", "axis: [0, 0, 1]")

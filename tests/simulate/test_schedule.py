@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from liedyn.integrators.problem import Problem
-from liedyn.io.csv import write_trajectory
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario
+from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
-from liedyn.model.build import build
-from liedyn.simulation.schedule import compile_schedule
-from liedyn.simulation.signals.signal_table import merge_times, snap
+from liedyn.model.model import build
+from liedyn.simulation.input_schedule import compile_schedule
+from liedyn.simulation.signals.signal_compiler import merge_times, snap
 
 LINK = "{mass: 1.0, inertia: [0.01, 0.01, 0.01]}"
 ROBOT = f"""\

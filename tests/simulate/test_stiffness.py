@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analyse.linearization.instant import prepare, state_at
+from liedyn.analysis.operating_point import prepare, state_at
 from liedyn.errors import ComputationError
-from liedyn.integrators.stiffness import fastest
+from liedyn.integrators.diagnosis import fastest
 from liedyn.simulation.run import run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -59,7 +59,7 @@ def test_friction_counts_by_its_secant_where_a_joint_moves(scenario):
 def test_rates_are_the_largest_eigenvalue_of_damping_through_the_mass_matrix():
     model_path = CONFIGS.parent / "robots/showcase.yaml"
     setup = prepare(model_path)
-    from liedyn.joints.tree import tree_of
+    from liedyn.joints.joint_model import tree_of
     tree = tree_of.py_func(setup.model.index, setup.model.constants)
     slope = tree.damping + tree.friction / 0.01
     found = np.linalg.eigvals(np.linalg.solve(ld.mass_matrix(setup.model, setup.problem.q), np.diag(slope)))

@@ -8,11 +8,10 @@ import scipy.optimize
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
-from liedyn.integrators.evaluation import evaluated
-from liedyn.integrators.jacobian_of_rates import RateJacobian
-from liedyn.integrators.stop_forces import stop_slopes
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import scenario_of
+from liedyn.integrators.contact_forces import stop_slopes
+from liedyn.integrators.rhs_jacobian import RateJacobian
+from liedyn.integrators.segment import evaluated
+from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
 

@@ -8,9 +8,9 @@ import pytest
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import PROGRAM, Signals, signal
-from liedyn.simulation.signals import interval
+from liedyn.simulation.signals import switching_times
 from liedyn.simulation.signals.expression import compile_expression
-from liedyn.simulation.signals.switches import MOST, switches_in_time
+from liedyn.simulation.signals.switching_times import MOST, switches_in_time
 
 
 def program(text):
@@ -108,15 +108,15 @@ def test_bounds_hold_and_switches_are_complete(text):
     p, rng = program(text), np.random.default_rng(1)
     start = np.sort(rng.uniform(0, 3, 50))
     end = start + rng.uniform(0, 0.1, 50)
-    t = interval.time(start, end)
+    t = switching_times.time(start, end)
     stack = []
     for word in p.code:
         operation = word & 255
         if operation < code.FIRST_UNARY:
-            stack.append(t if operation == code.TIME else interval.constant(p.literals[word >> 8], start))
+            stack.append(t if operation == code.TIME else switching_times.constant(p.literals[word >> 8], start))
         else:
             x = [stack.pop() for _ in range(1 if operation < code.FIRST_BINARY else 2)][::-1]
-            stack.append(interval.apply(operation, *x))
+            stack.append(switching_times.apply(operation, *x))
     low, high, slow, fast = stack[0]
     for k in range(20):
         value, slope, _ = values(p, start + (end - start) * k / 19).T

@@ -12,16 +12,15 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.analyse.linearization.linearize import linearize_scenario
-from liedyn.codegen.plain import plain
+from liedyn.analysis.linearize import linearize_scenario
+from liedyn.codegen.trace import plain
 from liedyn.errors import ScenarioError
-from liedyn.integrators.evaluation import evaluated
-from liedyn.io.scenarios.plain_scenario import to_plain
-from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
-from liedyn.kernels.simulation.task_law import DAMPED, SWEEPS
-from liedyn.simulation.control_laws.task_space import smallest_mobility
+from liedyn.integrators.segment import evaluated
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
+from liedyn.kernels.simulation.task_space_law import DAMPED, SWEEPS
+from liedyn.simulation.control.task_space_control import smallest_mobility
+from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.schedule import compile_schedule
 from zoo import ROBOTS, state
 
 ROOT = Path(__file__).parents[2]
@@ -190,7 +189,7 @@ def test_motion_does_not_depend_on_the_axes_of_the_world_or_on_units(scenario, r
 @pytest.mark.parametrize("m", [3, 6])
 def test_damped_solutions_turn_with_the_axes(m):
     """The kernel's inverse of J M^-1 J^T against that by eigenvalues of LAPACK: regular, damped and zero ones, and equal ones."""
-    rng, kernels = np.random.default_rng(m), plain("kernels.simulation.task_law")
+    rng, kernels = np.random.default_rng(m), plain("kernels.simulation.task_space_law")
     for values in (np.linspace(1, 2, m), np.r_[np.ones(m - 1), 3e-4], np.r_[0.0, 2e-4, np.ones(m - 2)], np.ones(m)):
         X = np.linalg.qr(rng.standard_normal((m, m)))[0]
         A, r = X * values @ X.T, rng.standard_normal(m)

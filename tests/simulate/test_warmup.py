@@ -10,9 +10,9 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
-from liedyn import code_cache
-from liedyn.cli import warmup as command
-from liedyn.simulation import warmup
+from liedyn.cli import robot_commands as command
+from liedyn.numba_tools import compile_cache
+from liedyn.simulation import compile_ahead
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 # What compiles nothing, or only what others in a group do.
@@ -25,38 +25,38 @@ OTHERS = {"load", "load_description", "build", "warmup", "random_configuration",
 
 def test_every_function_is_in_a_group():
     functions = {name for name in ld.__all__ if callable(getattr(ld, name)) and not isinstance(getattr(ld, name), type)}
-    grouped = [name for group in warmup.GROUPS.values() for name in group]
+    grouped = [name for group in compile_ahead.GROUPS.values() for name in group]
     assert len(grouped) == len(set(grouped))
     assert functions == set(grouped) | OTHERS and not set(grouped) & OTHERS
 
 
 def test_the_command_offers_the_groups():
-    assert (*warmup.GROUPS, "all") == command.GROUPS
+    assert (*compile_ahead.GROUPS, "all") == command.GROUPS
 
 
 @pytest.fixture
 def nothing_runs(monkeypatch):
     """Only which steps there are."""
-    monkeypatch.setattr(warmup, "_call", lambda *args: None)
-    monkeypatch.setattr(warmup, "_run", lambda *args: None)
+    monkeypatch.setattr(compile_ahead, "_call", lambda *args: None)
+    monkeypatch.setattr(compile_ahead, "_run", lambda *args: None)
     monkeypatch.setattr(ld, "assemble", lambda *args: None)
 
 
 @pytest.mark.parametrize("what, robot, groups", [
     (None, None, ["dynamics", "simulate"]), (None, "panda.yaml", ["dynamics", "simulate"]),
     (None, "four_bar.yaml", ["dynamics", "simulate", "loops"]), ("derivatives", "four_bar.yaml", ["derivatives"]),
-    (["loops", "dynamics"], None, ["dynamics", "loops"]), ("all", None, list(warmup.GROUPS))])
+    (["loops", "dynamics"], None, ["dynamics", "loops"]), ("all", None, list(compile_ahead.GROUPS))])
 def test_which_groups_are_compiled(nothing_runs, what, robot, groups):
     done = ld.warmup(what, robot=robot and ROBOTS / robot)
     assert list(dict.fromkeys(step.group for step in done.steps)) == groups
 
 
-@pytest.mark.parametrize("group", warmup.GROUPS)
+@pytest.mark.parametrize("group", compile_ahead.GROUPS)
 def test_each_group_runs(group):
     """One call of each function, for one state and for a batch."""
     done = ld.warmup(group)
     assert {step.group for step in done.steps} == {group} and all(step.seconds >= 0 for step in done.steps)
-    assert set(warmup.GROUPS[group]) <= {step.function for step in done.steps}
+    assert set(compile_ahead.GROUPS[group]) <= {step.function for step in done.steps}
     assert done.files > 0 and done.size > 0 and Path(done.cache).is_dir()
 
 
@@ -83,9 +83,9 @@ LATER = """
 import sys
 import numpy as np
 import liedyn as ld
-from liedyn import code_cache
+from liedyn.numba_tools import compile_cache
 written = []
-code_cache._write = lambda path, content: written.append(path)
+compile_cache._write = lambda path, content: written.append(path)
 model = ld.load(sys.argv[1])
 x = np.ones(model.nv)
 ld.regressor(model, x, x, x), ld.energy_regressor(model, x, x)
@@ -101,7 +101,7 @@ def test_a_later_process_compiles_nothing(tmp_path):
     assert report["cache"] == str(tmp_path)
     assert report["files"] == sum(path.is_file() for path in tmp_path.rglob("*")) > 0
     assert report["size"] == sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
-    assert code_cache.FIRST_RUN not in done.stderr              # progress tells, and only that
+    assert compile_cache.FIRST_RUN not in done.stderr              # progress tells, and only that
     done = subprocess.run([sys.executable, "-c", LATER, ROBOTS / "cart_pole.yaml"], env=environment, capture_output=True,
                           text=True, timeout=600, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
@@ -113,5 +113,5 @@ def test_the_state_of_a_batch_is_the_state_repeated():
 
     def function(model, q, v_derivatives, link=None):
         seen.append((q, v_derivatives))
-    warmup._call(function, model, np.array([0.1, 0.2]), ((), (3,)))
+    compile_ahead._call(function, model, np.array([0.1, 0.2]), ((), (3,)))
     assert [q.shape for q, _ in seen] == [(2,), (3, 2)] and [v.shape for _, v in seen] == [(2, 2), (3, 2, 2)]

@@ -1,0 +1,1 @@
+"""Sweeps over scenarios and trajectories. Entry point: `run_batch`."""

@@ -4,22 +4,152 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
 
 import numpy as np
 
 from liedyn import __version__
-from liedyn.batch.along import AlongBench
+from liedyn.batch.evaluator import FAILED, Bench, by_loops_of, hashes
+from liedyn.batch.result_store import Store
 from liedyn.batch.simulations import SimulationBench
-from liedyn.batch.store import Store
-from liedyn.batch.workers import Job, compute, on_processes, on_scheduler
-from liedyn.dynamics.calling.cores import cores
-from liedyn.errors import ComputationError
-from liedyn.io.sweep import SIMULATE, Sweep
-from liedyn.simulation.records.room import free_disk
+from liedyn.batch.trajectory_jobs import AlongBench
+from liedyn.dynamics.batching.threads import cores
+from liedyn.errors import ComputationError, UsageError, nearest
+from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
+from liedyn.simulation.preparation import free_disk
+from liedyn.simulation.run import Result, Silent, simulate_prepared
+
+# Who computes chunks: this process, processes of this machine, or a dask cluster. Each writes its chunks itself ---------
+
+_AHEAD = 4               # chunks that wait for each worker,
+_AT_SCHEDULER = 1000     # and for those of a cluster
+_TRIES = 5               # times that workers may end without a chunk between
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is told of a batch."""
+
+    sweep: Sweep
+    folder: str
+    identity: str
+
+
+def compute(bench: Bench, store: Store, name: str, first: int, until: int, progress=lambda runs: None) -> None:
+    store.write(name, bench.sweep, bench.chunk(first, until, progress))
+
+
+def work(job: Job, name: str, first: int, until: int) -> int:
+    """In a worker: a chunk, unless it is there already. The number of its runs."""
+    store = Store(job.folder, job.sweep.trajectories is not None)
+    if not store.has(name):
+        compute(_bench(job), store, name, first, until)
+    return until - first
+
+
+@lru_cache(maxsize=2)
+def _bench(job: Job) -> Bench:
+    batch = Batch(job.sweep, threads=1)
+    if batch.identity != job.identity:
+        raise UsageError("the scenario, the robot or liedyn itself differs here from where the batch was started: "
+                         f"{job.sweep.begins_with}")
+    return batch.bench
+
+
+def on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
+    """By processes of this machine. One that is killed costs its chunk, which another computes."""
+    @contextmanager
+    def pool():
+        others = set(active_children())
+        executor = ProcessPoolExecutor(min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin)
+        try:
+            yield executor
+            executor.shutdown()
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for one in set(active_children()) - others:        # before their chunk is done
+                one.terminate()
+            raise
+
+    yield from _by(pool, job, todo, _AHEAD * jobs, (BrokenProcessPool,))
+
+
+def on_scheduler(job: Job, todo: list, address: str) -> Iterator[int]:
+    """By the workers of a dask cluster, which see the same folder."""
+    try:
+        import distributed
+    except ImportError:
+        raise UsageError("--scheduler needs dask.distributed: pip install 'liedyn[cluster]'") from None
+
+    @contextmanager
+    def cluster():
+        try:
+            client = distributed.Client(address, timeout=30)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ComputationError(f"no scheduler answers at {address}: {error}") from None
+        with client:
+            executor = client.get_executor(pure=False)
+            yield executor
+            executor.shutdown(wait=False)
+
+    yield from _by(cluster, job, todo, _AT_SCHEDULER, (distributed.KilledWorker, CancelledError))
+
+
+def _by(opened, job: Job, todo: list, ahead: int, lost: tuple) -> Iterator[int]:
+    """Chunks by an executor; where it breaks, those that are left by another one."""
+    left, tries = {name: (first, until) for name, first, until in todo}, 0
+    while left:
+        try:
+            with opened() as executor:
+                for name in _finished(executor, job, dict(left), ahead):
+                    first, until = left.pop(name)
+                    tries = 0
+                    yield until - first
+        except lost as error:
+            tries += 1
+            if tries == _TRIES:
+                raise ComputationError(f"workers have ended {tries} times in a row, killed or out of memory: {error}; "
+                                       "--resume continues") from None
+
+
+def _finished(executor: Executor, job: Job, left: dict, ahead: int) -> Iterator[str]:
+    waiting, running = iter(left.items()), {}
+    while True:
+        for name, span in waiting:
+            running[executor.submit(work, job, name, *span)] = name
+            if len(running) >= ahead:
+                break
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            future.result()
+            yield running.pop(future)
+
+
+def _begin() -> None:
+    """In a process of the pool: one thread; Ctrl-C is the client's; and the end of the client is its end."""
+    os.environ["LIEDYN_THREADS"] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    client = parent_process()
+
+    def watch():
+        wait_for([client.sentinel])
+        os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+# run batch --------------------------------------------------------------------------------------------------------------
 
 _FORMAT = 1
 _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes
@@ -199,3 +329,95 @@ def _with_whole_paths(sweep: Sweep) -> Sweep:
     vary = tuple(replace(one, values=tuple(map(os.path.abspath, one.values))) if one.key == "trajectory" else one for one in vary)
     return replace(sweep, job=job, vary=vary)
 
+
+# rerun ------------------------------------------------------------------------------------------------------------------
+
+# Some runs of a batch again, from its folder: those with given numbers, or with the smallest or largest value of an output.
+
+_LEAST, _LARGEST, _FEW = "min:", "max:", 4
+
+
+@dataclass(frozen=True, eq=False)
+class Rerun:
+    """varied: what varied, each with its value, for people; result: of a run that diverged, the rows before that."""
+
+    number: int
+    varied: tuple[str, ...]
+    result: Result
+
+
+def chosen_runs(folder: str | os.PathLike, wanted: Sequence[str]) -> list[int]:
+    """Numbers of runs of a batch. wanted: numbers such as "7", ranges "0-3", `min:OUTPUT`, `max:OUTPUT`; none: a few, evenly
+    spread. Raises UsageError for what the table does not have."""
+    table = Store(folder).read()
+    count, numbers = len(table), []
+    if not wanted:
+        numbers = np.unique(np.linspace(0, count - 1, min(_FEW, count)).round().astype(int)).tolist()
+    for one in wanted:
+        if one.startswith((_LEAST, _LARGEST)):
+            numbers.append(_extreme(folder, table, one))
+            continue
+        first, _, last = one.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            raise UsageError(f"--runs {one}: not a number of a run, a range such as 0-3, min:OUTPUT or max:OUTPUT")
+        numbers += range(int(first), int(last or first) + 1)
+    beyond = [number for number in numbers if number >= count]
+    if beyond:
+        raise UsageError(f"there is no run {beyond[0]}: {folder} has {count} runs, from 0 to {count - 1}")
+    return list(dict.fromkeys(numbers))
+
+
+def rerun(folder: str | os.PathLike, numbers: Iterable[int],
+          progress: Callable[[float], None] = lambda share: None) -> list[Rerun]:
+    """Simulate runs of a batch again; they are what they were, for they are made of the same numbers.
+
+    Raises UsageError where the files of the batch have changed since, or a run failed before it began.
+    """
+    store, numbers = Store(folder), list(numbers)
+    about, table = store.about() or {}, store.read()
+    if about.get("job", SIMULATE) != SIMULATE:
+        raise UsageError(f"the runs of {folder} are no simulations but of the job {about['job']}: `liedyn batch … --rerun K` "
+                         "writes the CSV of one")
+    source = about.get("source")
+    if not source or not Path(source).is_file():
+        raise UsageError(f"the sweep of {folder} no longer exists: {source or 'it was not a file'}")
+    batch = Batch(replace(read_sweep(source), overrides=tuple(about["overrides"])))
+    found = []
+    for done, number in enumerate(numbers):
+        progress(done / len(numbers))
+        row, = table.slice(number, 1).to_pylist()
+        if number >= batch.count or hashes(batch.identity, number, batch.binding.values(number, number + 1)) != [row["hash"]]:
+            raise UsageError(f"{source}, its scenario or its robot has changed since {folder} was written: "
+                             f"`liedyn batch {source} -o {folder} --resume` computes it anew")
+        if row["status"] == FAILED:
+            raise UsageError(f"run {number} has no motion: {row['reason']}")
+        found.append(Rerun(number, _varied(about, row), _result(batch, number)))
+    return found
+
+
+def _result(batch: Batch, number: int) -> Result:
+    run = batch.binding.run(number)
+    try:
+        with by_loops_of(run.model, batch.binding.prepared.model):
+            return simulate_prepared(run, Silent(), trials=False)
+    except ComputationError as error:
+        if error.result is None:
+            raise
+        return error.result
+
+
+def _varied(about: dict, row: dict) -> tuple[str, ...]:
+    values = ((one["name"], row[one["name"]]) for one in about["vary"])
+    return tuple(f"{name} {x:.4g}" if isinstance(x, float) else f"{name} {x}" for name, x in values)
+
+
+def _extreme(folder, table, wanted: str) -> int:
+    name = wanted[len(_LEAST):]
+    outputs = [*(Store(folder).about() or {}).get("outputs", {})]
+    if name not in outputs:
+        raise UsageError(f"--runs {wanted}: the batch has no output {name!r}; "
+                         + (nearest(name, outputs) or f"it has {', '.join(outputs) or 'none'}"))
+    x = np.array(table[name].to_pylist(), dtype=float)               # NaN of runs that are not complete
+    if np.isnan(x).all():
+        raise UsageError(f"--runs {wanted}: no run is complete")
+    return int((np.nanargmin if wanted.startswith(_LEAST) else np.nanargmax)(x))

@@ -9,22 +9,156 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from liedyn.analyse.along.derivative_columns import Question
-from liedyn.analyse.along.derivative_columns import jacobian as derivatives
-from liedyn.analyse.along.dynamics_along import setting_of
-from liedyn.analyse.along.recorded_motion import columns_of_motion
-from liedyn.batch.along import AlongBench
-from liedyn.batch.chunk import Bench
-from liedyn.batch.motions import RunsMotion
-from liedyn.batch.rates import NotExact, WithRates
+from liedyn.analysis.recorded_motion import columns_of_motion
+from liedyn.analysis.trajectory_derivatives import Question
+from liedyn.analysis.trajectory_derivatives import jacobian as derivatives
+from liedyn.analysis.trajectory_dynamics import setting_of
+from liedyn.batch.evaluator import Bench
+from liedyn.batch.output_expressions import RunsMotion
 from liedyn.batch.simulations import SimulationBench
-from liedyn.batch.step_rates import rates_of_simulation
-from liedyn.dynamics.kinematics import jacobian, jacobian_derivative, link_pose, link_twist
-from liedyn.dynamics.tangent_numbers import tangent_rates
-from liedyn.errors import LiedynError
-from liedyn.kernels.simulation.link_points import COMPONENTS
-from liedyn.simulation.records.motion_columns import columns_of
+from liedyn.batch.trajectory_jobs import AlongBench
+from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
+from liedyn.codegen.batch_step import whole_step
+from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_rates
+from liedyn.errors import ComputationError, LiedynError
+from liedyn.integrators.batch_integrator import Outputs, Runs, SideBySide, grid_of
+from liedyn.kernels.simulation.signals import COMPONENTS, TORQUE
+from liedyn.simulation.preparation import output_times
+from liedyn.simulation.trajectory_columns import columns_of, energy_columns
+
+# rates ------------------------------------------------------------------------------------------------------------------
+
+# Numbers with their derivatives along K directions, through the functions that outputs are made of (forward accumulation:
+# Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
+
+class NotExact(ComputationError):
+    """No exact derivative is known of this; the text says of what."""
+
+
+class WithRates(NDArrayOperatorsMixin):
+    """x, of any shape, and dx (K, *shape). NumPy's functions of it are of the same kind; comparisons are those of x."""
+
+    def __init__(self, x, dx):
+        self.x, self.dx = np.asarray(x, dtype=float), np.asarray(dx, dtype=float)
+
+    def __array_ufunc__(self, ufunc, method, *operands, **options):
+        if method != "__call__" or options:
+            return NotImplemented
+        values = [one.x if isinstance(one, WithRates) else np.asarray(one, dtype=float) for one in operands]
+        found = ufunc(*values)
+        if found.dtype == bool:
+            return found
+        if ufunc not in _RULES:
+            raise NotExact(f"{ufunc.__name__}(…)")
+        dx = 0.0
+        with np.errstate(all="ignore"):
+            slopes = [(one.dx, slope) for one, slope in zip(operands, _RULES[ufunc](*values), strict=True)
+                      if isinstance(one, WithRates)]
+            for rate, slope in slopes:
+                dx = dx + np.where(rate == 0.0, 0.0, slope * rate)          # a constant needs no slope: sqrt has none at 0
+        return WithRates(found, np.broadcast_to(dx, (len(dx), *np.shape(found))))
+
+    def __getitem__(self, key):
+        return WithRates(self.x[key], self.dx[(slice(None), *(key if isinstance(key, tuple) else (key,)))])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        if self.dx.any():
+            raise NotExact("at(…) of a time that varies")
+        return self.x
+
+    def min(self, axis: int):
+        return self._picked(self.x.argmin(axis), axis)
+
+    def max(self, axis: int):
+        return self._picked(self.x.argmax(axis), axis)
+
+    def sum(self, axis: int):
+        return WithRates(self.x.sum(axis), self.dx.sum(axis + 1))
+
+    def _picked(self, k: np.ndarray, axis: int):
+        k = np.expand_dims(k, axis)
+        return WithRates(np.take_along_axis(self.x, k, axis).squeeze(axis),
+                         np.take_along_axis(self.dx, np.broadcast_to(k, (len(self.dx), *k.shape)), axis + 1).squeeze(axis + 1))
+
+
+def _of_power(a, b):
+    return b * a**(b - 1.0), np.where(a > 0.0, a**b * np.log(np.where(a > 0.0, a, 1.0)), np.nan)
+
+
+# the slopes of a function by its operands
+_RULES = {
+    np.add: lambda a, b: (1.0, 1.0), np.subtract: lambda a, b: (1.0, -1.0), np.multiply: lambda a, b: (b, a),
+    np.true_divide: lambda a, b: (1.0 / b, -a / b**2), np.power: _of_power, np.negative: lambda a: (-1.0,),
+    np.sin: lambda a: (np.cos(a),), np.cos: lambda a: (-np.sin(a),), np.tan: lambda a: (1.0 + np.tan(a)**2,),
+    np.sinh: lambda a: (np.cosh(a),), np.cosh: lambda a: (np.sinh(a),), np.tanh: lambda a: (1.0 - np.tanh(a)**2,),
+    np.exp: lambda a: (np.exp(a),), np.log: lambda a: (1.0 / a,), np.sqrt: lambda a: (0.5 / np.sqrt(a),),
+    np.abs: lambda a: (np.sign(a),), np.sign: lambda a: (0.0,), np.floor: lambda a: (0.0,),
+    np.arcsin: lambda a: (1.0 / np.sqrt(1.0 - a**2),), np.arccos: lambda a: (-1.0 / np.sqrt(1.0 - a**2),),
+    np.arctan: lambda a: (1.0 / (1.0 + a**2),), np.arctan2: lambda a, b: (b / (a**2 + b**2), -a / (a**2 + b**2)),
+    np.minimum: lambda a, b: (1.0 * (a <= b), 1.0 * (a > b)), np.maximum: lambda a, b: (1.0 * (a >= b), 1.0 * (a < b)),
+}
+
+
+# Exact derivatives of a simulation by what varies, for the steps as they are computed -----------------------------------
+
+# The step is a line with the rates of its results along a direction (`record_step_with_rates` of `codegen.steps`): what varies
+# gives a direction each, and the run goes along all of them side by side.
+
+def rates_of_simulation(bench: SimulationBench, centre: list, differences: Callable) -> tuple[RunsMotion, RunsMotion]:
+    """The run with these values; and its rates by what varies as runs side by side, of q by its numbers.
+
+    differences(numbers): (K, n) differences of numbers(rows of values) by what varies. Raises NotExact."""
+    if not bench.side_by_side:
+        raise NotExact("runs that go one after the other")
+    run = bench.binding.bind(centre)
+    kind, problem, model = signature(run), run.problem, run.model
+    if kind is None or (problem.schedule.level != TORQUE).any():
+        raise NotExact("events, samples, loops or prescribed motions")
+
+    def numbers(rows) -> np.ndarray:
+        bound = [bench.binding.bind(row) for row in rows]
+        if any(signature(one) != kind for one in bound):
+            raise NotExact("what changes more than numbers")
+        return np.array([numbers_of(one) for one in bound])
+
+    rates = parted(model, differences(numbers))
+    base, nq, nv = parted(model, numbers([centre])), model.nq, model.nv
+    places = np.flatnonzero(rates.constants.any(axis=0))
+    line = whole_step(problem.tables(), "rk4", tuple(map(int, places)), rates=True)
+    if line is None:
+        raise NotExact("a step with too many operations")
+
+    def behind(x, dx) -> np.ndarray:
+        return np.ascontiguousarray(np.hstack([np.repeat(x, len(dx), axis=0), dx]))
+
+    engine = SideBySide(problem, line, behind(base.constants[:, places], rates.constants[:, places]), 4 * nv + 2)
+    count, times = len(rates.q), output_times(run.scenario)
+    grid = grid_of(problem.schedule, times, run.scenario.integrator.step)
+    moving = Runs.from_states(behind(base.q, np.column_stack([rates.q, np.zeros(count)])), behind(base.v, rates.v),
+                              np.full(count, grid.steps))
+    read = {name for output in bench.outputs for name in output.columns}
+    more = any(name.startswith(("a.", "tau.", "energy.")) for name in read)
+    out = Outputs.of(count, len(times), 2 * nq + 1, 2 * nv, engine.more if more else 0)
+    engine.advance(moving, grid, out, behind(base.values, rates.values), threads=1)
+    if (moving.ended >= 0).any() or not np.isfinite(out.q).all():
+        raise NotExact("a run that diverges")
+    q, dq, dwork = np.split(out.q, [nq, 2 * nq], axis=2)
+    v, dv = np.split(out.v, 2, axis=2)
+    columns, by = columns_of(model, q=q[:1], v=v[:1]), columns_of(model, q=dq, v=dv)
+    if more:
+        a, da, tau, dtau, of_energies = np.split(out.more, np.arange(1, 5) * nv, axis=2)
+        kinetic, potential = energy(model, q[:1], v[:1], passive=problem.passive)
+        columns += columns_of(model, a=a[:1], tau=tau[:1]) + energy_columns(kinetic, potential, out.work[:1])
+        by += columns_of(model, a=da, tau=dtau) + energy_columns(of_energies[..., 0], of_energies[..., 1], dwork[..., 0])
+    return RunsMotion(model, times, columns, q[:1], v[:1]), RunsMotion(model, times, by, dq, dv)
+
+
+# sensitivities ----------------------------------------------------------------------------------------------------------
 
 RUNS = 4                         # for central differences, by what varies
 EXACT, DIFFERENCES = "exact derivatives", "central differences"

@@ -8,32 +8,24 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.batch.binding import ScenarioBinding
-from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Table, by_loops_of
-from liedyn.batch.lineup import Lineup, Numbers, lineup_of
-from liedyn.batch.motions import MANY, RunsMotion, by_rows, motion_of_run
+from liedyn.batch.evaluator import DIVERGED, FAILED, Bench, Table, by_loops_of
+from liedyn.batch.output_expressions import MANY, RunsMotion, by_rows, motion_of_run
+from liedyn.batch.sweep_binding import ScenarioBinding
+from liedyn.batch.vectorized_sweep import Lineup, Numbers, lineup_of
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
-from liedyn.integrators.many_runs import Outputs, Runs
+from liedyn.integrators.batch_integrator import Outputs, Runs
 from liedyn.integrators.problem import LOST
-from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.simulation.joint_limits.limits import (
-    EXCEEDED,
-    limit_notes,
-    limits_exceeded,
-    rate_limits,
-    runs_beyond_limits,
-    start_notes,
-)
-from liedyn.simulation.joint_limits.stops import stop_events, stops_of
-from liedyn.simulation.names import matching
+from liedyn.simulation.joint_stops import stop_events, stops_of
+from liedyn.simulation.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits, start_notes
+from liedyn.simulation.name_binding import matching
 from liedyn.simulation.preparation import Prepared, prepare_with
-from liedyn.simulation.records.motion_columns import columns_of, energy_columns
-from liedyn.simulation.records.resume import identity
 from liedyn.simulation.run import Silent, simulate_prepared
-from liedyn.simulation.run_checks.balance import GOOD, inaccuracy, relative_balance
-from liedyn.simulation.run_checks.creep import CREEPS, LEAST_TIME, creep_of_runs, friction_levels
+from liedyn.simulation.run_checks import CREEPS, GOOD, LEAST_TIME, creep_of_runs, friction_levels, inaccuracy, relative_balance
+from liedyn.simulation.run_recorder import identity
+from liedyn.simulation.trajectory_columns import columns_of, energy_columns
 
 
 class SimulationBench(Bench):

@@ -47,7 +47,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     Example:  liedyn batch configs/sweeps/pendulum_release.yaml --dry-run
     Example:  liedyn batch configs/sweeps/pendulum_release.yaml --rerun 17
     """
-    from liedyn.io.output import path_part
+    from liedyn.io.atomic_output import path_part
     from liedyn.io.sweep_file import read_sweep
 
     if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
@@ -71,7 +71,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     if dry_run:
         _dry_run(found, folder, as_json, console)
         return
-    from liedyn.dynamics.calling.cores import cores
+    from liedyn.dynamics.batching.threads import cores
     jobs = jobs or cores()
     done = _run(found, folder, console, shard=shard, force=force, resume=resume, jobs=jobs, scheduler=scheduler, csv=csv)
     if as_json:
@@ -115,7 +115,7 @@ def _tell(done, folder: Path, csv: bool, console) -> None:
 
 
 def _dry_run(found, folder: Path, as_json: bool, console) -> None:
-    from liedyn.report.texts.batch_text import batch_text
+    from liedyn.report.result_summary import batch_text
 
     found.check_disk(folder)
     report = found.report(folder)
@@ -126,7 +126,7 @@ def _dry_run(found, folder: Path, as_json: bool, console) -> None:
 
 
 def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console) -> None:
-    from liedyn.io.output import check_folder
+    from liedyn.io.atomic_output import check_folder
     from liedyn.report.run_folder import write_run
     from liedyn.simulation.run import simulate_prepared
 
@@ -149,10 +149,10 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
 
 def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, console) -> None:
     """Of a job along a trajectory: its CSV."""
-    from liedyn.analyse.along.robot_of_file import comments_for
-    from liedyn.batch.along import along
-    from liedyn.io.csv import write_trajectory
-    from liedyn.io.output import check_output
+    from liedyn.analysis.recorded_motion import comments_for
+    from liedyn.batch.trajectory_jobs import along
+    from liedyn.io.atomic_output import check_output
+    from liedyn.io.trajectory_csv import write_trajectory
 
     target = str(path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv"))
     check_output(target, force=force)

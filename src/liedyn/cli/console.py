@@ -4,17 +4,105 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import TextIO
 
 import click
 
-from liedyn.cli.progress import Progress
-from liedyn.cli.streams import show, tell
+from liedyn.cli.app import show, tell
 from liedyn.errors import ComputationError, shown
+
+# Telling people what takes long: nothing in the first two seconds, then what is done and how far it is ------------------
+
+DELAY = 2.0                              # s before anything is said
+_REDRAW, _REPEAT = 0.25, 5.0             # s between updates on a terminal, between lines elsewhere
+
+
+class Progress:
+    """Lines on stderr from a thread of its own, so that they appear while the work holds the main one.
+
+    On a terminal one line is drawn over and over and removed at the end; elsewhere a line is written now and then.
+    """
+
+    def __init__(self, *, quiet: bool = False, stream: TextIO | None = None, delay: float = DELAY):
+        self._stream = stream or sys.stderr
+        self._quiet, self._delay = quiet or self._stream is None, delay     # None: a process without stderr
+        self._terminal = self._stream is not None and self._stream.isatty()
+        self._stages: list[tuple[str, float]] = []
+        self._fraction: float | None = None
+        self._about = ""
+        self._said = ("", 0.0)                               # last text and when
+        self._done = threading.Event()
+
+    @contextmanager
+    def stage(self, text: str) -> Iterator[None]:
+        """Name what the block does. Stages may stand within each other; the innermost is told."""
+        self._stages.append((text, time.monotonic()))
+        self._fraction, self._about = None, ""
+        thread = self._start() if len(self._stages) == 1 else None
+        try:
+            yield
+        finally:
+            self._stages.pop()
+            self._fraction, self._about = None, ""
+            if thread is not None:
+                self._done.set()
+                thread.join()
+                self._erase()
+
+    def update(self, fraction: float, about: str = "") -> None:
+        """How much of the innermost stage is done, from 0 to 1, and words about it. Cheap: only remembered."""
+        self._fraction, self._about = fraction, about
+
+    def _start(self) -> threading.Thread | None:
+        if self._quiet:
+            return None
+        self._done = threading.Event()
+        self._said = ("", 0.0)
+        thread = threading.Thread(target=self._watch, args=(self._done,), daemon=True)
+        thread.start()
+        return thread
+
+    def _watch(self, done: threading.Event) -> None:
+        wait = self._delay
+        while not done.wait(wait):
+            self._tell()
+            wait = _REDRAW
+
+    def _tell(self) -> None:
+        stages, fraction = self._stages[-1:], self._fraction
+        if not stages:
+            return
+        (text, since), now = stages[0], time.monotonic()
+        percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
+        about = f"; {self._about}" if self._about else ""
+        line = f"{shown(text)} …{percent} ({now - since:.0f} s{about})"
+        if self._terminal:
+            self._write("\r\x1b[K" + line)
+        elif text != self._said[0] or now - self._said[1] >= _REPEAT:
+            self._write(line + "\n")
+            self._said = (text, now)
+
+    def _erase(self) -> None:
+        if self._terminal:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):                        # the stream was closed: nobody listens
+            self._quiet = True
+
+
+# console ----------------------------------------------------------------------------------------------------------------
 
 _LEVELS = (click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
            click.option("-v", "--verbose", is_flag=True, help="Print more details."))
@@ -56,7 +144,7 @@ class Console:
 
     def write_text(self, path: str, text: str, *, force: bool) -> None:
         """Into a file, or to standard output for `-`."""
-        from liedyn.io.output import STDIO, open_output
+        from liedyn.io.atomic_output import STDIO, open_output
 
         with open_output(path, force=force) as file:
             file.write(text)
@@ -80,7 +168,7 @@ class Console:
         """A run and what is written of it."""
         if as_json:
             self.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
-        from liedyn.simulation.names import listed
+        from liedyn.simulation.name_binding import listed
         self.say(result.summary)
         if counts := Counter(event.name for event in result.events):
             many = sum(counts.values())

@@ -1,6 +1,7 @@
 """Arguments and options that several commands share."""
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from liedyn.cli.console import with_console
 from liedyn.errors import close_to
 
 
@@ -79,7 +81,7 @@ class Override(click.ParamType):
     name = "KEY=VALUE"
 
     def convert(self, value, param, ctx):
-        from liedyn.io.override import is_override
+        from liedyn.io.yaml_values import is_override
 
         if not is_override(value):
             raise click.UsageError(f"-S {value}: not an override; expected -S key.path=value", ctx)
@@ -100,3 +102,56 @@ order_option = click.option("--order", type=Order(0, 170), default=0, show_defau
 smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|auto",
                              help="Compute missing derivatives with least-squares splines of this knot spacing (auto: for each "
                                   "coordinate the one with the smallest estimated error) instead of interpolating splines.")
+
+
+# What the commands over a trajectory have in common: their options, which robot it is of, and writing the result --------
+
+_OPTIONS = (
+    click.argument("trajectory", type=FILE_OR_STDIN), robot_option,
+    click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout. Default: beside TRAJECTORY, with the "
+                 "command's name appended."),
+    base_option, strict_option, force_option, json_option)
+
+
+def along_command(short_help: str, *options: Callable) -> Callable:
+    """A command over a trajectory. It is given as a function (model, motion, values of its own options, progress) -> result."""
+    def decorated(compute: Callable) -> click.Command:
+        @functools.wraps(compute)
+        def command(console, trajectory, robot, base, output, strict, force, as_json, **own):
+            from liedyn.io.atomic_output import check_output
+            from liedyn.io.trajectory_csv import read_trajectory, write_trajectory
+
+            target = _beside(trajectory, compute.__name__) if output is None else output
+            if as_json and target == "-":
+                raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+            check_output(target, force=force)
+            motion = read_trajectory(trajectory, events=True)
+
+            # only now: Numba takes half a second to import
+            from liedyn.analysis.recorded_motion import comments_for, robot_of
+            from liedyn.numba_tools.compile_cache import FIRST_RUN
+
+            model, notes = robot_of(motion, robot, base=base, strict=strict)
+            console.robot(model)
+            with console.progress.stage(f"computing ({FIRST_RUN})"):
+                result = compute(model, motion, **own, progress=console.progress)
+            comments = comments_for(result.header, model, target, motion if robot is None else None)
+            if motion.header.get("attached"):
+                comments["without"] = f"bodies attached to {motion.header['attached']}"
+            write_trajectory(target, comments, result.t, result.columns, force=force)
+            notes = [*notes, *result.notes]
+            console.notes(notes)
+            if as_json:
+                console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
+                                     "notes": notes})
+            if target != "-":
+                console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
+
+        return click.command(short_help=short_help)(with_console(*_OPTIONS, *options)(command))
+    return decorated
+
+
+def _beside(trajectory: str, name: str) -> str:
+    """The file to write: `motion.csv` -> `motion_name.csv`; standard input goes to standard output."""
+    path = Path(trajectory)
+    return "-" if trajectory == "-" else str(path.with_name(f"{path.stem}_{name}.csv"))

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -14,7 +17,7 @@ class _Run(Existing):
     """A scenario, a robot file, or the folder of a run that may not have got its name yet."""
 
     def convert(self, value, param, ctx):
-        from liedyn.io.output import UNFINISHED, is_unfinished
+        from liedyn.io.atomic_output import UNFINISHED, is_unfinished
 
         name = os.fspath(value).rstrip("/").removesuffix(UNFINISHED)
         return name if is_unfinished(name) else super().convert(value, param, ctx)
@@ -43,7 +46,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10 --dry-run
     Example:  liedyn simulate runs/panda_hybrid --resume
     """
-    from liedyn.io.output import check_folder, is_unfinished, path_part
+    from liedyn.io.atomic_output import check_folder, is_unfinished, path_part
 
     if resume and (dry_run or print_config):
         raise click.UsageError("--resume cannot be combined with --dry-run or --print-config.")
@@ -72,7 +75,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
         return
 
-    from liedyn.report.pictures.drawing import Draughtsman
+    from liedyn.report.plots.drawing import Draughtsman
 
     with Draughtsman(idle=no_plots) as draughtsman:         # before the imports that take long
         from liedyn.report.run_folder import write_run
@@ -92,9 +95,8 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
 
 def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
     """The result, the error that it ended with (or None), and the folder where it is unfinished."""
-    from liedyn.cli.interrupts import asked_to_stop
-    from liedyn.io.output import is_unfinished
-    from liedyn.io.unfinished import Unfinished, read_checkpoint
+    from liedyn.io.atomic_output import is_unfinished
+    from liedyn.io.checkpoint_files import Unfinished, read_checkpoint
     from liedyn.simulation.run import simulate_file
 
     resumed = resume and is_unfinished(folder)
@@ -143,9 +145,9 @@ def _has_ended(scenario, folder, console) -> bool:
 
 
 def _print_config(scenario, overrides, force_long, strict, folder, console):
-    from liedyn.io.output import STDIO
-    from liedyn.io.scenarios.plain_scenario import to_plain
-    from liedyn.io.write_yaml import to_yaml
+    from liedyn.io.atomic_output import STDIO
+    from liedyn.io.scenarios.scenario_file import to_plain
+    from liedyn.io.yaml_values import to_yaml
     from liedyn.simulation.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
@@ -154,7 +156,7 @@ def _print_config(scenario, overrides, force_long, strict, folder, console):
 
 
 def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
-    from liedyn.report.texts.plan_text import plan_text
+    from liedyn.report.result_summary import plan_text
     from liedyn.simulation.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
@@ -165,3 +167,34 @@ def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
         console.result_json(plan)
     else:
         console.result(plan_text(plan))
+
+
+# Ctrl-C and SIGTERM while a run is computed: it ends between two steps, and its rows are written ------------------------
+
+_HEARD = signal.SIGINT, signal.SIGTERM
+
+
+@contextmanager
+def asked_to_stop(run) -> Iterator[None]:
+    """In the block the first of these signals sets `run.stop` where the run is `listening`; another one, or one at another
+    time, ends the process as ever."""
+    def heard(number, frame):
+        if run.listening and not run.stop:
+            run.stop = number
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    before = {}
+    try:
+        for number in _HEARD:
+            before[number] = signal.signal(number, heard)
+    except ValueError:                                         # in a thread: signals are heard by the main one
+        pass
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

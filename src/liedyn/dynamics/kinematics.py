@@ -2,18 +2,28 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calling.arguments import NONE
-from liedyn.dynamics.calling.calls import computed
-from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, check_frame, twists_in
-from liedyn.errors import ComputationError
-from liedyn.kernels.recursions.energy import energy_memory, totals
-from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
-from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
+from liedyn.arrays import Array, ArrayLike, Frame, OnError
+from liedyn.dynamics.batching.arrays import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, NONE, as_array, check_frame, twists_in
+from liedyn.dynamics.batching.calls import check_unit, computed, each_state
+from liedyn.errors import ComputationError, ConfigurationError
+from liedyn.kernels.kinematics import (
+    ACCELERATIONS,
+    POSES,
+    TWISTS,
+    energy_memory,
+    jacobian_memory,
+    jacobians,
+    kinematics_entry_memory,
+    link_motions,
+    totals,
+)
+from liedyn.kernels.manifold import differences, manifold_memory, retractions
+from liedyn.model.description import BALL, FREE, SCREW
 from liedyn.model.model import Model
-from liedyn.model.spatial import unflat
+from liedyn.model.model import joint_motion as _screw_motion
+from liedyn.model.spatial import rotation, unflat
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
@@ -382,3 +392,222 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
 
 def _totals(model, q, v, passive: bool = True) -> np.ndarray:
     return computed(model, ("totals", passive), totals, energy_memory, {"q": q, "v": v}, (11,), options=(passive,))
+
+
+# Moving on the configuration manifold; random configurations; a joint's own functions -----------------------------------
+
+def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """``q0 (+) dv``: each joint moves with its part of dv as a constant body twist for unit time.
+
+    Parameters
+    ----------
+    model : Model
+    q0 : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    dv : (..., nv) array
+        Velocity times time [rad | m]; of ball and free joints in the body frame.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    q : (..., nq) array
+        Quaternions are of unit norm.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> ld.integrate(model, model.neutral(), [0, 0, np.pi / 2, 0.5, 0, 0]).round(3)
+    array([0.318, 0.318, 0.   , 0.   , 0.   , 0.707, 0.707])
+    """
+    if on_error != "raise":
+        return each_state(integrate, locals())
+    return computed(model, "integrate", retractions, manifold_memory, {"q0": q0, "dv": dv}, (model.nq,))
+
+
+def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """The dv with ``q0 (+) dv = q1``: the inverse of `integrate`.
+
+    Parameters
+    ----------
+    model : Model
+    q0, q1 : (..., nq) arrays
+        Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    dv : (..., nv) array
+        [rad | m]; rotations take the shorter path, |w| <= pi.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> ld.difference(model, model.neutral(), [0.5, 0, 0, 0, 0, 1, 0]).round(3)
+    array([ 0.   ,  0.   ,  3.142,  0.   , -0.785,  0.   ])
+    """
+    if on_error != "raise":
+        return each_state(difference, locals())
+    return computed(model, "difference", differences, manifold_memory, {"q0": q0, "q1": q1}, (model.nv,))
+
+
+def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+    """Random configurations.
+
+    1-DoF coordinates are uniform within their limits (+-pi or +-1 m if there are none), rotations uniform, free positions
+    standard normal.
+
+    Parameters
+    ----------
+    model : Model
+    rng : numpy.random.Generator
+    size : int or tuple of int
+        Leading axes.
+
+    Returns
+    -------
+    q : (*size, nq) array
+        [rad | m].
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> ld.random_configuration(model, np.random.default_rng(0), 1000).shape
+    (1000, 7)
+    """
+    size = (size,) if np.isscalar(size) else tuple(size)
+    q = np.empty((*size, model.nq))
+    for joint in model.joints:
+        if joint.kind == SCREW:
+            span = np.array([np.pi if unit == "rad" else 1.0 for unit in model.v_units[joint.v]])
+            low, high = model.lower[joint.v], model.upper[joint.v]
+            low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 2 * span, -span))
+            high = np.where(np.isfinite(high), high, low + 2 * span)
+            q[..., joint.q] = rng.uniform(low, high, (*size, len(span)))
+            continue
+        u = rng.standard_normal((*size, 4))
+        q[..., joint.q.stop - 4:joint.q.stop] = u / np.linalg.norm(u, axis=-1, keepdims=True)
+        if joint.kind == FREE:
+            q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*size, 3))
+    return q
+
+
+def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Array, Array, Array]:
+    """Pose, Jacobian and Jacobian rate of one joint at its own coordinates.
+
+    Parameters
+    ----------
+    model : Model
+    name : str
+        Name of a moving joint.
+    q : array
+        Coordinates of the joint [rad | m]: ``q[model.q_index(name)]``.
+    v : array, optional
+        Its velocities; default: zero.
+
+    Returns
+    -------
+    T : (4, 4) array
+        Pose of the child link in the parent link.
+    S : (6, k) array
+        Joint Jacobian in the child's frame: S v is the child's twist relative to its parent (K1 (36)).
+    dS : (6, k) array
+        Its time derivative along v.
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> T, S, dS = ld.joint_motion(model, "elbow", [0.3])
+    >>> T[:3, 3], S[:, 0]
+    (array([ 0.,  0., -1.]), array([0., 1., 0., 0., 0., 0.]))
+    """
+    joint = model.joint(name)
+    q = as_array(q, f"q of {name!r}", (joint.q.stop - joint.q.start,))
+    v = np.zeros(joint.v.stop - joint.v.start) if v is None else as_array(v, f"v of {name!r}", (joint.v.stop - joint.v.start,))
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        raise ConfigurationError(f"{'v' if np.isfinite(q).all() else 'q'} of {name!r} contains NaN or infinite values")
+    if joint.kind == SCREW:
+        return _screw_motion(joint, q, v)
+    check_unit(name, q[-4:])
+    T = np.eye(4)
+    T[:3, :3] = rotation(q[-4:])
+    if joint.kind != BALL:
+        T[:3, 3] = q[:3]
+    S = np.eye(6)[:, :len(v)]
+    return joint.home @ T, S, np.zeros_like(S)
+
+
+# tangent numbers --------------------------------------------------------------------------------------------------------
+
+# Derivatives and rates by the numbers of a configuration, quaternions among them, and by tangent coordinates: x of q (+) x.
+
+def numbers_of_tangent(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """(…, nq) derivatives by the numbers of q that give the tangent ones w (…, nv), and none across the unit sphere."""
+    out = np.empty((*q.shape[:-1], model.nq))
+    for joint in model.joints:
+        out[..., joint.q] = w[..., joint.v] if joint.kind == SCREW else _applied(
+            _numbers_rates(joint, q[..., joint.q], 4.0), w[..., joint.v])
+    return out
+
+
+def tangent_of_numbers(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """(…, nv) tangent derivatives from those by the numbers of q, (…, nq)."""
+    out = np.empty((*q.shape[:-1], model.nv))
+    for joint in model.joints:
+        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
+    return out
+
+
+def tangent_rates(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+    """(…, nv) tangent rates of q whose numbers have the rates dq (…, nq)."""
+    out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
+    for joint in model.joints:
+        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
+    return out
+
+
+def _numbers_rates(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
+    """(…, nq, nv) of a joint: d(q (+) x)/dx at x = 0; those of the quaternion times `turns`: 4 times they are its pseudoinverse,
+    transposed."""
+    if joint.kind == SCREW:
+        return np.broadcast_to(np.eye(q.shape[-1]), (*q.shape, q.shape[-1]))
+    u = q[..., -4:]
+    x, y, z, w = np.moveaxis(u, -1, 0)
+    of_turns = 0.5 * turns * np.stack([w, -z, y, z, w, -x, -y, x, w, -x, -y, -z], axis=-1).reshape(*u.shape, 3)     # u [x, 0] / 2
+    if joint.kind != FREE:
+        return of_turns
+    out = np.zeros((*q.shape, 6))
+    out[..., 3:, :3] = of_turns
+    out[..., :3, 3:] = Rotation.from_quat(u.reshape(-1, 4)).as_matrix().reshape(*u.shape[:-1], 3, 3)
+    return out
+
+
+def _applied(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]
+
+
+# Orientations over time, as files and pages hold them -------------------------------------------------------------------
+
+def quaternions_over_time(R: np.ndarray) -> np.ndarray:
+    """(N, ..., 4) unit quaternions x y z w of rotations (N, ..., 3, 3), without jumps of sign from row to row; first w >= 0."""
+    from scipy.spatial.transform import Rotation
+
+    if not R.size:
+        return np.zeros((*R.shape[:-2], 4))
+    Q = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat().reshape(*R.shape[:-2], 4)
+    signs = np.where(np.einsum("n...i,n...i->n...", Q[1:], Q[:-1]) < 0.0, -1.0, 1.0)
+    first = np.copysign(1.0, Q[:1, ..., 3])
+    return Q * np.concatenate([first, signs]).cumprod(axis=0)[..., None]

@@ -8,17 +8,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from liedyn.codegen import lines
-from liedyn.codegen.emit.segments import SEGMENT
-from liedyn.codegen.recording import record
-from liedyn.codegen.steps.mechanism import Ask, record_parts
-from liedyn.dynamics.calling.arguments import as_mask
-from liedyn.dynamics.calling.calls import asked_by
-from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.loops.constraints import require_constraints
+from liedyn.codegen import specialize
+from liedyn.codegen.llvm_ir import SEGMENT
+from liedyn.codegen.rhs import Ask, record_parts
+from liedyn.codegen.trace import record
+from liedyn.codegen.tracer import NotALine
+from liedyn.dynamics.batching.arrays import as_mask
+from liedyn.dynamics.batching.calls import asked_by
+from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.constraints.constraints import require_constraints
 from liedyn.errors import NameLookupError, UsageError
-from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
-from liedyn.lie.recorded import NotALine
+from liedyn.kernels.constraints.stages import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
 from liedyn.public_calls import known
 
@@ -78,20 +78,20 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     if called in (constrained_forward_dynamics, constrained_hybrid_dynamics):
         return _of_parts(model, function, **options)
     asked, of = asked_by(called, model, *_arguments(called, model, options), **_remaining(called, options))
-    if not lines.wanted():
-        return _switched_off(function, lines.LONGEST)
+    if not specialize.wanted():
+        return _switched_off(function, specialize.LONGEST)
     recording = record(of, asked)
     if recording is None:
         way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
-    elif recording.size > lines.LONGEST:
-        way, size, reason = "loops", recording.size, f"a line would have more than {lines.LONGEST} operations"
+    elif recording.size > specialize.LONGEST:
+        way, size, reason = "loops", recording.size, f"a line would have more than {specialize.LONGEST} operations"
     else:
-        way, size, reason = "line", recording.size, f"it has at most {lines.LONGEST} operations"
-    return Plan(function, way, size, lines.LONGEST, lines.width(), reason)
+        way, size, reason = "line", recording.size, f"it has at most {specialize.LONGEST} operations"
+    return Plan(function, way, size, specialize.LONGEST, specialize.width(), reason)
 
 
 def _switched_off(function: str, longest: int) -> Plan:
-    return Plan(function, "loops", None, longest, lines.width(),
+    return Plan(function, "loops", None, longest, specialize.width(),
                 "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
 
 
@@ -101,7 +101,7 @@ def _of_parts(model, function: str, prescribed=None, f_ext=None, passive: bool =
     if prescribed is None and function == "constrained_hybrid_dynamics":
         raise UsageError(f"{function} needs prescribed=")
     mask = (False,) * model.nv if prescribed is None else tuple(map(bool, as_mask(prescribed, model.nv)))
-    if not lines.wanted():
+    if not specialize.wanted():
         return _switched_off(function, SEGMENT)
     ask = Ask(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.joints.kinds import SCREW
-from liedyn.joints.tree import tree_of
+from liedyn.joints.joint_model import tree_of
+from liedyn.model.description import SCREW
 from liedyn.model.model import Model
 
 

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.lines import asked_of, batch_of, wanted
-from liedyn.dynamics import hybrid, inverse, kinematics, mass
-from liedyn.dynamics.calling.calls import of_states, run_line, scratch_of_eight, taken_over, with_numbers
-from liedyn.dynamics.closed_forms import coriolis
-from liedyn.dynamics.derivatives import first_derivatives
+from liedyn.codegen.specialize import asked_of, batch_of, wanted
+from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
+from liedyn.dynamics.batching.calls import of_states, run_line, scratch_of_eight, taken_over, with_numbers
 from liedyn.errors import ModelError, NameLookupError, ShapeError
-from liedyn.jit import prepare
-from liedyn.joints.kinds import BARE
-from liedyn.joints.tree import tree_of
-from liedyn.kernels import checks
-from liedyn.model.constraints import geometry_of, loop_machine
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels import batch_blocks
+from liedyn.model.constraint_arrays import geometry_of, loop_machine
+from liedyn.model.description import BARE
 from liedyn.model.model import Model
+from liedyn.numba_tools.decorators import prepare
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,13 +75,13 @@ class Variants:
            [0.799, 0.081]])
     """
 
-    inverse_dynamics = _OfEach(inverse.inverse_dynamics)
-    forward_dynamics = _OfEach(hybrid.forward_dynamics)
-    hybrid_dynamics = _OfEach(hybrid.hybrid_dynamics)
-    bias_force = _OfEach(inverse.bias_force)
-    gravity_force = _OfEach(inverse.gravity_force)
-    mass_matrix = _OfEach(mass.mass_matrix)
-    inverse_mass_matrix = _OfEach(mass.inverse_mass_matrix)
+    inverse_dynamics = _OfEach(dynamics.inverse_dynamics)
+    forward_dynamics = _OfEach(dynamics.forward_dynamics)
+    hybrid_dynamics = _OfEach(dynamics.hybrid_dynamics)
+    bias_force = _OfEach(dynamics.bias_force)
+    gravity_force = _OfEach(dynamics.gravity_force)
+    mass_matrix = _OfEach(dynamics.mass_matrix)
+    inverse_mass_matrix = _OfEach(dynamics.inverse_mass_matrix)
     link_poses = _OfEach(kinematics.link_poses)
     link_twist = _OfEach(kinematics.link_twist)
     link_acceleration = _OfEach(kinematics.link_acceleration)
@@ -92,9 +90,9 @@ class Variants:
     momentum = _OfEach(kinematics.momentum)
     centre_of_mass = _OfEach(kinematics.centre_of_mass)
     coriolis_matrix = _OfEach(coriolis.coriolis_matrix)
-    inverse_dynamics_derivatives = _OfEach(first_derivatives.inverse_dynamics_derivatives)
-    forward_dynamics_derivatives = _OfEach(first_derivatives.forward_dynamics_derivatives)
-    hybrid_dynamics_derivatives = _OfEach(first_derivatives.hybrid_dynamics_derivatives)
+    inverse_dynamics_derivatives = _OfEach(derivatives.inverse_dynamics_derivatives)
+    forward_dynamics_derivatives = _OfEach(derivatives.forward_dynamics_derivatives)
+    hybrid_dynamics_derivatives = _OfEach(derivatives.hybrid_dynamics_derivatives)
 
     model: Model
 
@@ -173,7 +171,7 @@ class Variants:
         if wanted() and of_states(rows, count):
             line = batch_of(model, asked_of(entry, size, before, arrays, self._places))
             if line is not None and run_line(line, model, rows, count):
-                return checks.OK
+                return batch_blocks.OK
         which = len(entry.liedyn_signatures) - 1
         prepare(entry, which)
         for k in range(len(self)):
@@ -181,7 +179,7 @@ class Variants:
             code = entry(model._arrays.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
             if code:
                 return code
-        return checks.OK
+        return batch_blocks.OK
 
 
 def common_index(one: Model, other: Model) -> Array | None:

@@ -7,15 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.codegen.lines import Batch
-from liedyn.codegen.steps.scenario_tables import Tables, Tied
-from liedyn.codegen.steps.step import Step, step_of
-from liedyn.codegen.steps.step_slopes import slopes_of
-from liedyn.dynamics.loops.desk_for import desk_for
+from liedyn.codegen.rhs import Step, slopes_of, step_of
+from liedyn.codegen.scenario_inputs import Tables, Tied
+from liedyn.codegen.specialize import Batch
+from liedyn.dynamics.constraints.constraints import desk_for
 from liedyn.errors import Place
-from liedyn.integrators.row_memory import zeros
-from liedyn.integrators.run_state import Record, Stages, State
-from liedyn.kernels.loops.desk import (
+from liedyn.integrators.run_state import Record, Stages, State, zeros
+from liedyn.kernels.constraints.stages import (
     DRIFT,
     DRIFT_VELOCITY,
     RANK,
@@ -26,14 +24,12 @@ from liedyn.kernels.loops.desk import (
     TIME_2,
     TOLERANCE,
 )
-from liedyn.kernels.loops.loop_motion import LoopPlant
-from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.hybrid_dynamics import hybrid_memory
 from liedyn.kernels.simulation.contact import Contacts
-from liedyn.kernels.simulation.elastic_law import MotorLaw
-from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.right_hand_side import MotionWork, Plant
+from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
+from liedyn.kernels.simulation.joint_laws import JointLaws, Stops
+from liedyn.kernels.simulation.right_hand_side import LoopPlant, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
-from liedyn.kernels.simulation.stops import Stops
 
 NEVER = 2             # a direction of `Problem.directions`
 UNSURE = 2.0          # times a sign of `Start.signs`: that of an expression which stays at zero
@@ -63,7 +59,7 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
-    sampled              laws of a sampled controller (`simulation.control_laws.sampled_laws`); or None
+    sampled              laws of a sampled controller (`simulation.control.sampled_control`); or None
     contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`control_laws.feedback`); None: implicit methods take differences

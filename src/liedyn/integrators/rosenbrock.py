@@ -9,20 +9,77 @@ The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` run
 """
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy import int64
 
-from liedyn.integrators.rates import rates_at
-from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.run_state import SMALLEST_STEP
-from liedyn.integrators.step_size import LEAST_FIRST
-from liedyn.jit import kernel, primitive
-from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.by_line import REFUSED
+from liedyn.integrators.runge_kutta import LEAST_FIRST
+from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
-from liedyn.lie.lanes import sqrt
+from liedyn.lie.simd import sqrt
+from liedyn.model.description import SCREW
+from liedyn.numba_tools.decorators import kernel, primitive
+
+# rosenbrock tableau -----------------------------------------------------------------------------------------------------
+
+# Rosenbrock methods as checked data, in the form without products by the Jacobian J (Hairer, Wanner, Solving ODEs II, IV.7):
+#
+#     (1 / (gamma h) - J) U_i = f(t + c_i h, y + sum_j A_ij U_j) + sum_j C_ij U_j / h + d_i h df/dt
+#     y1 = y + sum_i b_i U_i, its error sum_i error_i U_i
+#     y(t + s h) = (1 - s) y + s (y1 + (1 - s) (D_1 + s (D_2 + s D_3))), D = dense U
+
+class Rosenbrock(NamedTuple):
+    A: np.ndarray          # (s, s)
+    C: np.ndarray          # (s, s)
+    b: np.ndarray          # (s,)
+    c: np.ndarray          # (s,)
+    d: np.ndarray          # (s,)
+    error: np.ndarray      # (s,)
+    dense: np.ndarray      # (k, s)
+    gamma: float
+    order: int
+
+
+@cache
+def rodas5p() -> Rosenbrock:
+    """Order 5 with an error estimate of order 4, L-stable and stiffly accurate (Steinebach, Construction of Rosenbrock-Wanner
+    method Rodas5P and numerical benchmarks within the Julia Differential Equations package, BIT 63, 2023)."""
+    A, C = np.zeros((8, 8)), np.zeros((8, 8))
+    A[1, :1] = 3.0
+    A[2, :2] = 2.849394379747939, 0.45842242204463923
+    A[3, :3] = -6.954028509809101, 2.489845061869568, -10.358996098473584
+    A[4, :4] = 2.8029986275628964, 0.5072464736228206, -0.3988312541770524, -0.04721187230404641
+    A[5:, :5] = -7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946
+    A[6:, 5], A[7, 6] = 1.0, 1.0
+    C[1, :1] = -14.155112264123755
+    C[2, :2] = -17.97296035885952, -2.859693295451294
+    C[3, :3] = 147.12150275711716, -1.41221402718213, 71.68940251302358
+    C[4, :4] = 165.43517024871676, -0.4592823456491126, 42.90938336958603, -5.961986721573306
+    C[5, :5] = 24.854864614690072, -3.0009227002832186, 47.4931110020768, 5.5814197821558125, -0.6610691825249471
+    C[6, :6] = (30.91273214028599, -3.1208243349937974, 77.79954646070892, 34.28646028294783, -19.097331116725623,
+                -28.087943162872662)
+    C[7, :7] = (37.80277123390563, -3.2571969029072276, 112.26918849496327, 66.9347231244047, -40.06618937091002,
+                -54.66780262877968, -9.48861652309627)
+    gamma = 0.21193756319429014
+    c = np.array([0.0, 0.6358126895828704, 0.4095798393397535, 0.9769306725060716, 0.4288403609558664, 1.0, 1.0, 1.0])
+    d = np.array([gamma, -0.42387512638858027, -0.3384627126235924, 1.8046452872882734, 2.325825639765069, 0.0, 0.0, 0.0])
+    dense = np.array([[25.948786856663858, -2.5579724845846235, 10.433815404888879, -2.3679251022685204, 0.524948541321073,
+                       1.1241088310450404, 0.4272876194431874, -0.17202221070155493],
+                      [-9.91568850695171, -0.9689944594115154, 3.0438037242978453, -24.495224566215796, 20.176138334709044,
+                       15.98066361424651, -6.789040303419874, -6.710236069923372],
+                      [11.419903575922262, 2.8879645146136994, 72.92137995996029, 80.12511834622643, -52.072871366152654,
+                       -59.78993625266729, -0.15582684282751913, 4.883087185713722]])
+    last = np.eye(8)[7]
+    return Rosenbrock(A, C, A[7] + last, c, d, last, dense, gamma, 5)
+
+
+METHODS = {"rodas5p": rodas5p}
+
+
+# rosenbrock -------------------------------------------------------------------------------------------------------------
 
 _SAFETY, _LEAST, _MOST = 0.9, 0.2, 6.0
 _PATIENCE = 3             # shorter steps where a trial is too far for the line, before loops go on: angles may be that large
@@ -240,11 +297,11 @@ class RosenbrockSolver:
         self.room = Room(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)), np.zeros(max(m, 6), dtype=np.int64),
                          np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
-        self.K = np.zeros((4, n))               # the last row would be of an output: see `by_loops.rates_by_loops`
+        self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_by_loops`
         self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 
     def _first_step(self) -> float:
-        """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `step_size.first_step`."""
+        """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `runge_kutta.first_step`."""
         f, room = self.fun(self.t, self.y)[:-1], self.room
         size = np.abs(self.y[:-1]) + np.r_[room.size, np.zeros(len(f) - len(room.size))]
         scale = room.atol[:-1] + self.rtol * size

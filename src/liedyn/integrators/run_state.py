@@ -1,14 +1,17 @@
 """What the loop over a run reads and keeps."""
+from __future__ import annotations
+
+import mmap
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import kernel, primitive
-from liedyn.kernels.loops.by_parts import copy
-from liedyn.kernels.loops.desk import desk_of
-from liedyn.kernels.loops.loop_motion import LoopPlant, measure
-from liedyn.kernels.simulation.right_hand_side import Plant
+from liedyn.kernels.constraints.driver import copy
+from liedyn.kernels.constraints.stages import HEADER, desk_of
+from liedyn.kernels.simulation.right_hand_side import LoopPlant, Plant, measure
 from liedyn.kernels.simulation.signals import Schedule, Signals
+from liedyn.numba_tools.decorators import kernel, primitive
 
 SMALLEST_STEP = 10.0                                     # spacings of floats at the next wall
 
@@ -30,12 +33,12 @@ class Walls(NamedTuple):
     before: np.ndarray
     q_of_v: np.ndarray
     held: np.ndarray       # of the switches of the state: Signals.held of this run
-    desk: np.ndarray       # of the constraints, see `kernels.loops.desk`; empty without
+    desk: np.ndarray       # of the constraints, see `kernels.constraints.stages`; empty without
     halts: bool            # whether the loop returns at each break
 
 
 class Loops(NamedTuple):
-    """What `by_loops.rates_by_loops` takes."""
+    """What `rate_evaluation.rates_by_loops` takes."""
 
     index: np.ndarray
     constants: np.ndarray
@@ -122,3 +125,59 @@ def keep_constraints(desk, record, i, work):
     copy(d.multipliers, record.multipliers[i])
     copy(d.drive, record.drive[i])
     measure(desk, work.q, work.v, record.residual[i])
+
+
+# saved state ------------------------------------------------------------------------------------------------------------
+
+# The numbers that the loop over a run carries from chunk to chunk, by name: to be saved, and put back in another process.
+#
+# A run that goes on with the same numbers goes on bit for bit, so all arrays that are written during a run are among them.
+
+def numbers_of(**carried) -> dict[str, np.ndarray]:
+    """All arrays in tuples of arrays and tuples, by their places: {"state.0": …}. Not copied."""
+    found: dict[str, np.ndarray] = {}
+    for name, x in carried.items():
+        if isinstance(x, np.ndarray):
+            found[name] = x
+        elif isinstance(x, tuple):
+            found |= numbers_of(**{f"{name}.{k}": one for k, one in enumerate(x)})
+    return found
+
+
+def put_back(saved, **carried) -> None:
+    """The numbers of `numbers_of` into arrays of the same names and shapes."""
+    for name, x in numbers_of(**carried).items():
+        x[...] = saved[name]
+
+
+def put_back_constraints(saved, ties) -> None:
+    """The same of `ties`, a LoopPlant or None: the header of the desk has addresses of this process."""
+    if ties is not None:
+        header = ties.desk[:HEADER].copy()
+        put_back(saved, ties=ties)
+        ties.desk[:HEADER] = header
+
+
+# Memory of rows that is given back once they are on disk: else it grows with the length of a run ------------------------
+
+_LARGE = 1 << 24         # bytes: below, there is nothing to be gained
+
+
+def zeros(shape: tuple[int, ...]) -> np.ndarray:
+    """float64; large ones in a mapping of their own, which takes memory where it is written to."""
+    size = 8 * prod(shape)
+    if size < _LARGE or not hasattr(mmap, "MADV_DONTNEED"):
+        return np.zeros(shape)
+    private = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)         # of a shared one nothing is given back
+    return np.frombuffer(private, dtype=np.float64).reshape(shape)
+
+
+def give_back(x: np.ndarray, rows: int) -> None:
+    """The first rows of an array of `zeros` are no longer needed: they read as zeros from now on, or stay."""
+    mapping = x
+    while isinstance(mapping, np.ndarray):
+        mapping = mapping.base
+    mapping = mapping.obj if isinstance(mapping, memoryview) else mapping
+    size = rows * x.strides[0] // mmap.PAGESIZE * mmap.PAGESIZE if isinstance(mapping, mmap.mmap) else 0
+    if size:
+        mapping.madvise(mmap.MADV_DONTNEED, 0, size)

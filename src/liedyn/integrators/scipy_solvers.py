@@ -9,18 +9,76 @@ from math import isfinite
 
 import numpy as np
 
-from liedyn.dynamics.loops.rank import column_scale
-from liedyn.dynamics.manifold import difference
-from liedyn.integrators.failure import failure
+from liedyn.dynamics.constraints.rank import column_scale
+from liedyn.dynamics.kinematics import difference
+from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
+from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
-from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints
-from liedyn.integrators.saved_solver import set_solver, solver_numbers
-from liedyn.integrators.switching import LOOSE_STEPS
-from liedyn.integrators.underway import Underway
-from liedyn.joints.kinds import SCREW
+from liedyn.integrators.segment import Underway
+from liedyn.integrators.zero_crossings import LOOSE_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
+from liedyn.model.description import SCREW
+
+# saved solver -----------------------------------------------------------------------------------------------------------
+
+# The numbers of one of SciPy's solvers, or of `RosenbrockSolver`, with which another one goes on as if nothing had been.
+#
+# They are what its attributes hold: numbers, arrays, tuples of arrays. LSODA keeps its own in Fortran, where nobody can read
+# them: a run by it begins anew from the state.
+
+_SHARED = "K_extended", "K", "room"          # arrays that others look into: written, not replaced
+_FIXED = "t_bound", "rtol", "atol", "method"
+_KINDS = (bool, int, float, np.number, np.bool_)
+
+
+def solver_numbers(solver) -> dict[str, np.ndarray]:
+    """By "solver.<attribute>"; of a tuple "solver.<attribute>.<place>", of Radau's dense output "solver.sol.<attribute>"."""
+    found = {"solver.t": np.array(solver.t), "solver.y": np.array(solver.y)}
+    if type(solver).__name__ != "LSODA":
+        for name, x in vars(solver).items():
+            found |= _numbers(f"solver.{name}", vars(x) if name == "sol" and x is not None else x)
+    return found
+
+
+def _numbers(name: str, x) -> dict[str, np.ndarray]:
+    if isinstance(x, (np.ndarray, *_KINDS)):
+        return {name: np.array(x)} if np.asarray(x).dtype != object else {}
+    parts = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, tuple) else ()
+    return {key: one for k, part in parts for key, one in _numbers(f"{name}.{k}", part).items()}
+
+
+def set_solver(solver, saved) -> None:
+    """What `solver_numbers` has found, into a new solver of the same problem."""
+    names = dict.fromkeys(name.split(".")[1] for name in saved if name.startswith("solver."))
+    for name in names:
+        if name in _FIXED:
+            continue
+        of_it = {key.removeprefix(f"solver.{name}").lstrip("."): x for key, x in saved.items()
+                 if key == f"solver.{name}" or key.startswith(f"solver.{name}.")}
+        if name in _SHARED:
+            for key, x in of_it.items():
+                shared = getattr(solver, name)
+                (shared[int(key)] if key else shared)[...] = x
+        elif name == "sol":
+            solver.sol = _radau_output(of_it)
+        else:
+            setattr(solver, name, _plain(of_it[""]) if "" in of_it else tuple(_plain(of_it[k]) for k in sorted(of_it, key=int)))
+
+
+def _plain(x: np.ndarray):
+    return np.array(x, order="K") if x.ndim else x[()]
+
+
+def _radau_output(of_it):
+    from scipy.integrate._ivp.radau import RadauDenseOutput
+    output = object.__new__(RadauDenseOutput)
+    vars(output).update({name: _plain(x) for name, x in of_it.items()})
+    return output
+
+
+# scipy solvers ----------------------------------------------------------------------------------------------------------
 
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
@@ -73,7 +131,7 @@ class _Run(Underway):
         self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
         if options.method in IMPLICIT:
-            from liedyn.integrators.jacobian_of_rates import RateJacobian
+            from liedyn.integrators.rhs_jacobian import RateJacobian
             self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial, self.sides, self.state.q)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()

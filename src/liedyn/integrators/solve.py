@@ -7,17 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.integrators.chunks import SECONDS, next_count
-from liedyn.integrators.cut_steps import CutSteps
-from liedyn.integrators.failure import failure
+from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
-from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
+from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
-from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed
-from liedyn.integrators.tableaux import METHODS, Tableau
-from liedyn.integrators.underway import Underway
-from liedyn.kernels.simulation.by_line import REFUSED
-from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, RUNNING, WALL
+from liedyn.integrators.runge_kutta import METHODS, Tableau, keep_now, run_adaptive, run_fixed
+from liedyn.integrators.segment import SECONDS, Underway, next_count
+from liedyn.integrators.zero_crossings import CutSteps
+from liedyn.kernels.simulation.rate_evaluation import REFUSED
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT, FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _FIRST_CHUNK = 100        # steps
@@ -76,7 +74,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
             chunk = time.perf_counter()
         if code in (PASSED, WALL) and cuts:
             code = cuts.go_on(code)
-            if code != EVENT:
+            if code != AT_EVENT:
                 continue
         elif code == WALL:
             code = RUNNING
@@ -86,10 +84,10 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         if code == REFUSED:
             sides.turn_to_loops()
             state.count[5], code = 0, RUNNING
-        if code == EVENT:
+        if code == AT_EVENT:
             break
         steps = next_count(steps, spent)
-    if code == EVENT:
+    if code == AT_EVENT:
         state.count[0] = min(state.count[0], len(record.t) - 1)          # at the last output: this is it
         record.t[state.count[0]] = state.clock[0]
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0

@@ -17,11 +17,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from liedyn.dynamics.calling.annotations import Method
+from liedyn.arrays import Method
 from liedyn.errors import ShapeError
-from liedyn.interop.rollout_map import RolloutMap
 from liedyn.model.model import Model
-from liedyn.simulation.rollouts.arguments import Feedback
+from liedyn.rollouts.inputs import Feedback
+from liedyn.rollouts.rollout import RolloutMap
 
 
 def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from liedyn.dynamics.calling.annotations import Method
-from liedyn.interop.rollout_map import RolloutMap
+from liedyn.arrays import Method
 from liedyn.model.model import Model
-from liedyn.simulation.rollouts.arguments import Feedback
+from liedyn.rollouts.inputs import Feedback
+from liedyn.rollouts.rollout import RolloutMap
 
 
 def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,

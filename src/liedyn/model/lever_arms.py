@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.joints.kinds import FREE, SCREW
+from liedyn.model.description import FREE, SCREW
 
 _ROUNDING = 1e-9         # of the largest number among positions: lever arms that are shorter are zero (axes through one point)
 

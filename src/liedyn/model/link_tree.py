@@ -3,8 +3,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import WORLD, Coupling, Joint, Link, Loop, Robot
+from liedyn.model.spatial import full, pose
 
 _KINDS = {Joint: "joint", Link: "link", Loop: "loop", Coupling: "coupling"}
 
@@ -17,7 +20,7 @@ def place_of(element, part: str | None = None) -> Place:
     key = place.key or f'{kind} "{name if name.isprintable() else repr(name)[1:-1]}"'
     if part is None:
         return Place(place.file, place.line, key)
-    at = getattr(place, "at", None)                    # io.robots.element_place knows the line of each part
+    at = getattr(place, "at", None)                    # io.robots.robot_yaml knows the line of each part
     return at(part) if at else Place(place.file, place.line, f"{key}, {part}")
 
 
@@ -135,3 +138,43 @@ def _refuse_cycle(joint_of: dict[str, Joint], reached: set[str]) -> None:
     start = names.index(joint.parent)
     names = [*names[start:], *names[:start], joint.parent]
     raise ModelError("the joints form a cycle: " + " -> ".join(names[:20]), place=place_of(joint), expected="a tree")
+
+
+# Mass, centre and inertia of links that are welded together -------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A rigid body: `com` (3,) in the frame of its first link, `inertia` (3, 3) about the com along that link's axes."""
+
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+def principal_inertias(inertia: np.ndarray) -> np.ndarray:
+    """Eigenvalues, ascending."""
+    return np.linalg.eigvalsh(inertia)
+
+
+def merged(tree: Tree, first: str, links: list[Link]) -> Body:
+    """The body of `links`, which fixed joints join to the link `first` (parents before children)."""
+    frames = {first: np.eye(4)}
+    parts = []
+    for link in links:
+        if link.name != first:
+            joint = tree.joint_of[link.name]
+            frames[link.name] = frames[joint.parent] @ pose(joint.origin)
+        R, p = frames[link.name][:3, :3], frames[link.name][:3, 3]
+        parts.append((link.mass, p + R @ np.array(link.com), R @ full(link.inertia) @ R.T))
+    return combined(parts)
+
+
+def combined(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
+    """The body of parts given by mass, com and inertia about it (3, 3), all in one frame."""
+    mass = sum(m for m, _, _ in parts)
+    com = sum((m * c for m, c, _ in parts), np.zeros(3)) / mass if mass > 0 else np.zeros(3)
+    inertia = np.zeros((3, 3))
+    for m, c, I in parts:                              # about the com at once: nothing cancels
+        d = c - com
+        inertia += I + m * (d @ d * np.eye(3) - np.outer(d, d))
+    return Body(mass, com, inertia)

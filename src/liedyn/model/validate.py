@@ -9,23 +9,232 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
+
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.model.description import JOINT_TYPES, Actuator, Coordinate, Joint, Link, Robot
-from liedyn.model.doubts import CODES, doubts, not_positive
-from liedyn.model.link_tree import Tree, bodies_of, place_of, tree_of
-from liedyn.model.numbers import (
-    check_axes,
-    check_direction,
-    check_finite,
-    check_not_parallel,
-    check_pose,
-    has_direction,
-    unit,
-    with_unit_axes,
+from liedyn.model.description import (
+    JOINT_TYPES,
+    LARGEST,
+    LOOP_TYPES,
+    WORLD,
+    Actuator,
+    Coordinate,
+    Coupling,
+    Joint,
+    Link,
+    Loop,
+    Pose,
+    Robot,
 )
-from liedyn.model.rigid_body import Body, merged, principal_inertias
+from liedyn.model.link_tree import Body, Tree, bodies_of, check_names, merged, place_of, principal_inertias, tree_of
 from liedyn.model.spatial import full
-from liedyn.model.validate_constraints import checked_constraints
+from liedyn.model.warnings import CODES, doubts, not_positive
+
+# Checks of the numbers in a description: finite and not too large, as many as expected, a direction, a rotation ---------
+
+_NO_DIRECTION = 1e-9                 # absolute: an axis is meant to be of unit length, and a screw to be one radian or metre
+_ORTHONORMAL = 1e-6                  # of entries, which are at most 1: rounding allowed in a rotation that people print
+_PARALLEL = 1e-6                     # rad, of unit axes: two closer than this are one, printed with seven digits
+_UNIT_ROUNDING = 4 * 2.0**-52        # of the length of a normalized vector: rounding of its three components and of their norm
+
+
+def check_finite(values, count: int, place: Place, what: str) -> None:
+    try:
+        numbers = [float(x) for x in values]
+    except (TypeError, ValueError):
+        raise ModelError(f"wrong {what}", place=place, found=values, expected=f"{count} numbers") from None
+    if len(numbers) != count:
+        raise ModelError(f"wrong {what}", place=place, found=list(values), expected=f"{count} numbers")
+    if not all(map(math.isfinite, numbers)):
+        raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
+    if max(map(abs, numbers)) > LARGEST:
+        raise ModelError(f"number too large in the {what}", place=place, found=numbers[0] if count == 1 else numbers,
+                         expected=f"at most {LARGEST:g} in magnitude")
+
+
+def check_axes(axes, count: int, kind: str, place: Place) -> None:
+    """`count` axes with a direction, for a `kind` such as "a joint of type planar"."""
+    if len(axes) != count:
+        raise ModelError("wrong number of axes", place=place, found=len(axes), expected=f"{count} for {kind}")
+    for axis in axes:
+        check_finite(axis, 3, place, "axis")
+        check_direction(axis, place)
+
+
+def check_direction(axis, place: Place) -> None:
+    if not has_direction(axis):
+        raise ModelError("the axis is the zero vector", place=place, found=list(axis), expected="a non-zero vector")
+
+
+def check_not_parallel(axes, place: Place) -> None:
+    first, second = (np.array(axis) / math.hypot(*axis) for axis in axes)
+    if np.linalg.norm(np.cross(first, second)) < _PARALLEL:
+        raise ModelError("the two axes are parallel", place=place, found=[list(axis) for axis in axes], expected="two directions")
+
+
+def check_pose(pose: Pose, place: Place, what: str) -> None:
+    check_finite(pose.translation, 3, place, what)
+    check_finite(pose.rotation, 9, place, what)
+    R = np.array(pose.rotation, dtype=float).reshape(3, 3)
+    if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
+        raise ModelError(f"the rotation of the {what} is not a rotation matrix", place=place, found=list(pose.rotation),
+                         expected="an orthonormal right-handed matrix")
+
+
+def has_direction(vector) -> bool:
+    return _NO_DIRECTION <= math.hypot(*vector) < math.inf
+
+
+def with_unit_axes(element):
+    """The joint or loop with its axes of unit length."""
+    return replace(element, axes=tuple(unit(axis) for axis in element.axes))
+
+
+def unit(axis) -> tuple[float, ...]:
+    """The axis divided by its length. A unit vector stays as it is, so that a robot that was written reads back bit by bit."""
+    length = math.hypot(*axis)
+    if abs(length - 1.0) <= _UNIT_ROUNDING:
+        return tuple(map(float, axis))
+    return tuple(float(x) / length for x in axis)
+
+
+# Whether closures and couplings can be computed rightly: what `model.validate` refuses of them --------------------------
+
+_X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+# axes of each type of closure where none are written (those that are not here have none)
+_DEFAULT_AXES = {**dict.fromkeys(("revolute", "prismatic", "cylindrical", "planar", "rolling"), (_Z,)), "universal": (_X, _Y)}
+_SHAPES = ("disc", "sphere")
+
+
+def checked_constraints(robot: Robot, tree: Tree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+    """Loops with their axes (as written) and couplings whose terms name joint and label, or a ModelError that names them."""
+    check_names((*robot.loops, *robot.couplings, *mimic_couplings(robot)), "constraint")
+    if not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints)):
+        return (), ()
+    ground = WORLD if robot.base == "floating" else tree.root
+    body_of = {WORLD: ground} | {link.name: first for first, links in bodies_of(tree).items() for link in links}
+    coordinates = _coordinates(robot.joints)
+    loops = tuple(_checked_loop(loop, tree, body_of) for loop in robot.loops)
+    couplings = tuple(_checked_coupling(coupling, coordinates, robot.joints, place_of(coupling, "terms"))
+                      for coupling in robot.couplings)
+    _refuse_mimic_cycles(robot)
+    for mimic in mimic_couplings(robot):
+        _checked_coupling(mimic, coordinates, robot.joints, mimic.place)
+    return loops, couplings
+
+
+def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
+    """What the joints' `mimic` says, as couplings by the names of the joints: q - multiplier q_followed = offset. Not of fixed
+    joints, which follow nothing, and not of joints that follow one which does not exist (a finding)."""
+    names = {joint.name for joint in robot.joints}
+    return tuple(Coupling(joint.name, ((joint.name, "", 1.0), (joint.mimic.joint, "", -joint.mimic.multiplier)),
+                          joint.mimic.offset, place_of(joint, "mimic"))
+                 for joint in robot.joints if joint.mimic and joint.type != "fixed" and joint.mimic.joint in names)
+
+
+def _refuse_mimic_cycles(robot: Robot) -> None:
+    """Joints that follow each other in a cycle have no driver: they would lock."""
+    driver = {joint.name: joint.mimic.joint for joint in robot.joints if joint.mimic and joint.type != "fixed"}
+    acyclic: set[str] = set()
+    for joint in robot.joints:
+        name, path = joint.name, []
+        while name in driver and name not in acyclic:
+            if name in path:
+                cycle = path[path.index(name):]
+                message = "the joint mimics itself" if len(cycle) == 1 else "the joints mimic each other in a cycle"
+                first = next(one for one in robot.joints if one.name == name)
+                raise ModelError(message, place=place_of(first, "mimic"), found=" -> ".join([*cycle, name]),
+                                 expected="a joint that does not depend on this one")
+            path.append(name)
+            name = driver[name]
+        acyclic.update(path)
+
+
+# loops --------------------------------------------------------------------------------------------------------------
+
+def _checked_loop(loop: Loop, tree: Tree, body_of: dict[str, str]) -> Loop:
+    if loop.type not in LOOP_TYPES:
+        raise ModelError("unknown type of loop", place=place_of(loop, "type"), found=loop.type,
+                         expected="one of " + ", ".join(LOOP_TYPES), hint=nearest(loop.type, LOOP_TYPES))
+    for part in ("a", "b"):
+        _check_end(loop, part, tree)
+    _check_apart(loop, body_of)
+    for part, pose in (("a", loop.pose_a), ("b", loop.pose_b)):
+        check_pose(pose, place_of(loop, part), "frame")
+    default = _DEFAULT_AXES.get(loop.type, ())
+    if loop.type == "rolling":
+        if loop.shape not in _SHAPES:
+            raise ModelError("unknown shape", place=place_of(loop, "shape"), found=loop.shape, expected="disc or sphere")
+        default = default if loop.shape == "disc" else ()
+    axes = loop.axes or default
+    check_axes(axes, len(default), f"a {loop.type} closure" + (" of a sphere" if loop.shape == "sphere" else ""),
+               place_of(loop, "axis"))
+    for name, kind in (("length", "distance"), ("radius", "rolling")):
+        value = getattr(loop, name)
+        check_finite((value,), 1, place_of(loop, name), name)
+        if loop.type == kind and not value > 0:
+            raise ModelError(f"a {kind} closure needs a {name}", place=place_of(loop, name), found=value,
+                             expected="a number above 0",
+                             hint="use ball for points that coincide" if kind == "distance" else None)
+    return replace(loop, axes=axes)
+
+
+def _check_end(loop: Loop, part: str, tree: Tree) -> None:
+    name = getattr(loop, part)
+    if name not in tree.links and name != WORLD:
+        raise ModelError(f"frame {part} is not on a link of this robot", place=place_of(loop, part), found=name,
+                         expected=f"a link's name or {WORLD}", hint=nearest(name, tree.links))
+
+
+def _check_apart(loop: Loop, body_of: dict[str, str]) -> None:
+    """The frames must be on two bodies, else there is no joint for the loop to act on."""
+    if loop.a == loop.b:
+        raise ModelError("the loop joins a link to itself", place=place_of(loop, "b"), found=loop.b, expected="two links")
+    if body_of[loop.a] == body_of[loop.b]:
+        raise ModelError("the loop joins two links of one body: there is no moving joint between them",
+                         place=place_of(loop, "b"), found=[loop.a, loop.b], expected="links that move relative to each other")
+
+
+# couplings ----------------------------------------------------------------------------------------------------------
+
+def _coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str]]:
+    """Joint and label of each coordinate that a coupling may hold, by its name in files."""
+    return {f"{joint.name}.{label}" if label else joint.name: (joint.name, label)
+            for joint in joints if joint.type not in ("ball", "free") for label in joint.labels}
+
+
+def _checked_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str]], joints: tuple[Joint, ...],
+                      place: Place) -> Coupling:
+    terms: dict[tuple[str, str], float] = {}
+    for name, label, coefficient in coupling.terms:
+        check_finite((coefficient,), 1, place, "coefficient")
+        written = f"{name}.{label}" if label else name
+        if written not in coordinates:
+            raise _no_coordinate(written, coordinates, joints, place)
+        if coordinates[written] in terms:
+            raise ModelError(f'the coordinate "{written}" appears twice', place=place, expected="one term per coordinate")
+        terms[coordinates[written]] = float(coefficient)
+    if not any(terms.values()):
+        raise ModelError("a coupling without terms", place=place, found=[term[2] for term in coupling.terms],
+                         expected="at least one coefficient other than 0")
+    check_finite((coupling.offset,), 1, place_of(coupling, "offset"), "offset")
+    return replace(coupling, terms=tuple((*who, c) for who, c in terms.items()), offset=float(coupling.offset))
+
+
+def _no_coordinate(written: str, coordinates, joints: tuple[Joint, ...], place: Place) -> ModelError:
+    for joint in joints:
+        if joint.name == written and joint.type in ("fixed", "ball", "free"):
+            what = "has no coordinate" if joint.type == "fixed" else "has a quaternion for coordinates"
+            return ModelError(f'joint "{joint.name}" cannot be coupled: a {joint.type} joint {what}', place=place,
+                              expected="joints such as revolute or prismatic")
+        if joint.name == written:
+            return ModelError(f'joint "{joint.name}" has {len(joint.labels)} coordinates', place=place, found=written,
+                              expected="one of " + ", ".join(f"{joint.name}.{label}" for label in joint.labels))
+    return ModelError("unknown joint in a coupling", place=place, found=written, expected="a joint's name, or joint.label",
+                      hint=nearest(written, coordinates))
+
+
+# validate ---------------------------------------------------------------------------------------------------------------
 
 __all__ = ["CODES", "validate"]
 

@@ -6,38 +6,40 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from liedyn.arrays import Array, Mask
-from liedyn.code_cache import FIRST_RUN, TAKES
-from liedyn.dynamics.calling.annotations import Controller
-from liedyn.errors import ComputationError, Interrupted, LiedynError, warn
+from liedyn.arrays import Array, ArrayLike, Controller, Mask
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.errors import ComputationError, Interrupted, LiedynError, NameLookupError, ShapeError, UsageError, warn
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.integrators.problem import Statistics
-from liedyn.io.csv import data_frame
-from liedyn.io.override import Overrides
-from liedyn.io.scenarios.events import Attach
-from liedyn.io.scenarios.scenario import Prescribe, Scenario
-from liedyn.loading import findings_note
+from liedyn.io.scenarios.scenario import Attach, Prescribe, Scenario
+from liedyn.io.scenarios.scenario_file import SCENARIO
+from liedyn.io.trajectory_csv import data_frame
+from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
-from liedyn.simulation.contact import ContactMotion
-from liedyn.simulation.control_laws.motors import armatures_of, bind_motors, motor_columns, motor_notes
-from liedyn.simulation.control_laws.tracking import Tracking
-from liedyn.simulation.joint_limits.limits import Excess, limit_notes
-from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
-from liedyn.simulation.names import phase_rules
+from liedyn.numba_tools.compile_cache import FIRST_RUN, TAKES
+from liedyn.public_calls import refuse_names
+from liedyn.robot_files import findings_note, load
+from liedyn.simulation.contact_setup import ContactMotion
+from liedyn.simulation.control.joint_control import armatures_of, bind_motors, motor_columns, motor_notes
+from liedyn.simulation.control.task_space_control import Tracking
+from liedyn.simulation.joint_stops import stop_notes, stops_of
+from liedyn.simulation.limits import Excess, limit_notes
+from liedyn.simulation.name_binding import matching, phase_rules
 from liedyn.simulation.preparation import OneStretch, output_times, prepare
-from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, energy_columns
-from liedyn.simulation.run_checks.balance import inaccuracy
+from liedyn.simulation.run_checks import inaccuracy
+from liedyn.simulation.trajectory_columns import columns_of, constraint_columns, energy_columns
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from liedyn.io.unfinished import Unfinished
-    from liedyn.simulation.events.stretches import Occurrence
+    from liedyn.io.checkpoint_files import Unfinished
+    from liedyn.simulation.hybrid_simulation import Occurrence
 
 LOADING = f"loading the compiled code ({FIRST_RUN}: {TAKES})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
@@ -56,14 +58,12 @@ class Result(Immutable):
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
-    contacts  forces, depths and slips of `contacts`; None without (`simulation.contact.ContactMotion`)
+    contacts  forces, depths and slips of `contacts`; None without (`simulation.contact_setup.ContactMotion`)
     stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.Excess`)
-    events    what happened, in order (`simulation.events.stretches.Occurrence`); the rows before and after an event have its time
-    check     values of the self-check, by name
-    notes     notes for the user, one line each
-    timing    seconds by part of the run
-    status    complete; diverged or interrupted: the rows before that, and reason says why
+    events    what happened, in order (`hybrid_simulation.Occurrence`); the rows before and after an event have its
+time     check     values of the self-check, by name     notes     notes for the user, one line each     timing    seconds by part
+of the run     status    complete; diverged or interrupted: the rows before that, and reason says why
 
     Examples
     --------
@@ -180,7 +180,7 @@ class Result(Immutable):
         """Write the page that shows the motion in 3D, see `liedyn.replay_of`. Raises UsageError where the file exists and `force`
         is not given."""
         import liedyn
-        from liedyn.io.output import open_output
+        from liedyn.io.atomic_output import open_output
         with open_output(path, force=force) as file:
             file.write(liedyn.replay_of(self, against=against, beside=beside, traces=traces, follow=follow, speed=speed,
                                         meshes=meshes, package_roots=package_roots))
@@ -289,10 +289,9 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
     began = time.perf_counter() - loading
     with progress.stage(LOADING):
         scenario, problem = prepared.scenario, prepared.problem
+        from liedyn.integrators.diagnosis import options_of
         from liedyn.integrators.solve import solve
-        from liedyn.simulation.integrator import options_of
-        from liedyn.simulation.records.resume import identity, resume
-        from liedyn.simulation.records.rows import Rows, listening, meaningful
+        from liedyn.simulation.run_recorder import Rows, identity, listening, meaningful, resume
         options = options_of(scenario.integrator)
         own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
@@ -344,11 +343,11 @@ def _result_before(ended, prepared, rows, parts, statistics, timing) -> Result |
 
 def _result(prepared, rows, parts, statistics, timing, others: Callable, status: str = "complete", reason: str = "") -> Result:
     """others: parts -> what other integrators make of a run whose result is doubtful, "" for nothing."""
-    from liedyn.simulation.control_laws.laws import saturation_notes
-    from liedyn.simulation.control_laws.task_space import task_notes
-    from liedyn.simulation.events.begun_motions import jump_notes
-    from liedyn.simulation.integrator import unstable_steps
-    from liedyn.simulation.run_checks.self_check import SelfCheck
+    from liedyn.integrators.diagnosis import unstable_steps
+    from liedyn.simulation.control.joint_control import saturation_notes
+    from liedyn.simulation.control.task_space_control import task_notes
+    from liedyn.simulation.event_actions import jump_notes
+    from liedyn.simulation.run_checks import SelfCheck
     began = time.perf_counter()
     scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
     record = rows.whole(parts)
@@ -384,3 +383,160 @@ def _doubts(check: dict[str, float]) -> list[str]:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
     return notes
+
+
+# `ld.simulate`: the motion of a model from arrays and Python functions, without files -----------------------------------
+
+Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
+
+
+def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *, duration: float | None = None,
+             q0: ArrayLike | None = None, v0: ArrayLike | None = None, tau: Torques | None = None, rate: float | None = None,
+             method: str | None = None, output_step: float | None = None, **keys: Any) -> Result:
+    """Simulate a model; returns a `Result`.
+
+    Parameters
+    ----------
+    model : Model or path
+    scenario : mapping, optional
+        Keys of a scenario, without `robot`: `joints`, `external_forces`, `contacts`, `events`, … as in a file, see
+        docs/scenarios.md. Keyword arguments replace them.
+    duration : float
+        [s].
+    q0, v0 : (nq,), (nv,), optional
+        Initial state; default: neutral and at rest, or as `scenario` says.
+    tau : array, dict or callable, optional
+        Joint forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`; the last one to the end. A dict by
+        joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario; not for joints that `joints`
+        prescribes or gives a torque. A function ``tau(t, q, v)``, called `rate` times a second: it returns (nv,) or a dict by
+        joint, which is held until the next call. Rows and functions add to torques of `joints`, whose laws (`pd`, `pid`,
+        `control`) are then sampled at `rate`, too. Arrays and functions do nothing to prescribed joints.
+    rate : float
+        [1/s] of rows or calls of `tau`.
+    method : str, optional
+        Integrator, such as "rk4", "dopri5", "rodas5p"; ``integrator={…}`` gives its options, too.
+    output_step : float, optional
+        [s] between rows of the result; default: duration / 500.
+    **keys
+        Further keys of a scenario: ``integrator``, ``joints``, ``contacts``, ``limits``, …
+
+    Raises
+    ------
+    ScenarioError, ShapeError, NameLookupError, UsageError
+        For what is wrong with the arguments.
+    ComputationError
+        If the motion diverges; its `result` is the motion before.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> run = ld.simulate(model, duration=1, q0=[0.3, 0.0], tau={"elbow": "-2*q - 0.5*v"})
+    >>> run.q[-1].round(3)
+    array([-0.252, -0.05 ])
+    >>> run = ld.simulate(model, duration=1, tau=lambda t, q, v: -20 * q - 3 * v, rate=500)
+    """
+    if not isinstance(scenario, Mapping | None):
+        raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
+    refuse_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
+    given = dict(scenario or {})
+    if "robot" in {**given, **keys}:
+        raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")
+    if not isinstance(model, Model):
+        model = load(model, **{key: x for key, x in {**given, **keys}.items() if key in ("base", "gravity", "loops")})
+    elif {"base", "gravity", "loops"} & {*given, *keys}:
+        raise UsageError("base, gravity and loops are those of the model: give them to load")
+    named = {"duration": duration, "output_step": output_step, "integrator": None if method is None else {"method": method}}
+    given |= {key: value for key, value in named.items() if value is not None} | keys
+    if method is not None and "integrator" in keys:
+        given["integrator"] = {"method": method, **keys["integrator"]}
+    if "duration" not in given:
+        raise UsageError("simulate needs a duration [s]")
+    state = {"q": _by_joint(model, q0, "q0", "q"), "v": _by_joint(model, v0, "v0", "v")}
+    if q0 is not None or v0 is not None:
+        given["initial"] = _merged(given, "initial", {key: value for key, value in state.items() if value is not None})
+    given, function = _with_torques(model, given, tau, rate)
+    # a scenario names a file that exists; here there is none
+    result = simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+    warn(result.notes)
+    return result
+
+
+def _by_joint(model, x, name: str, kind: str) -> dict | None:
+    """Coordinates as a scenario writes them."""
+    if x is None:
+        return None
+    x = as_array(x, name, (model.nq if kind == "q" else model.nv,))
+    if x.ndim != 1:
+        raise ShapeError(f"{name} is one state; found {x.shape}, expected {x.shape[-1:]} (many runs at once: ld.rollout)")
+    places = {joint: getattr(model, f"{kind}_index")(joint) for joint in model.joint_names}
+    values = {joint: x[place].tolist() for joint, place in places.items() if place.stop > place.start}
+    return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}
+
+
+def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | None]:
+    """The scenario with constant torques and signals in it, or with a function that is called at samples."""
+    if tau is None:
+        return given, None
+    held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
+    if held and rate is None:
+        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other: the "
+                         "argument rate")
+    if not held and rate is not None:
+        raise UsageError("rate applies only to a function or to rows of torques")
+    if held:
+        given = given | {"sampling": _sampled(given, rate)}
+    if callable(tau):
+        return given, tau
+    if held:
+        if "control" in given or any(isinstance(rule, Mapping) and isinstance(rule.get("torque"), Mapping)
+                                     and {"pd", "pid"} & {*rule["torque"]} for rule in _rules(given).values()):
+            warn(["the laws in `joints` and `control` are sampled at the rate of the rows of tau, too"])
+        rows = as_array(tau, "tau", (model.nv,))
+        if not len(rows):
+            raise ShapeError(f"tau has no rows; found {rows.shape}")
+        return given, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
+    if not isinstance(tau, Mapping):
+        tau = _of_free_joints(model, _by_joint(model, tau, "tau", "v"), given)
+    unknown = [name for name in tau if name not in model.joint_names]
+    if unknown:
+        raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
+    for name in tau:
+        if (rule := _rule_of(name, given, model)) is not None:
+            what = "is prescribed" if "prescribe" in rule else "has a torque"
+            raise UsageError(f"joint {name} {what} in `joints`, and tau gives a torque, too: give one of them")
+    return given | {"joints": _merged(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
+
+
+def _of_free_joints(model, tau: dict, given: dict) -> dict:
+    """Torques without those of prescribed joints, which are ignored, and without zeros beside what `joints` gives."""
+    def acts(name: str, value) -> bool:
+        rule = _rule_of(name, given, model)
+        return rule is None or ("prescribe" not in rule and np.any(value))
+    return {name: value for name, value in tau.items() if acts(name, value)}
+
+
+def _sampled(given: dict, rate) -> dict:
+    sampling = given.get("sampling", {})
+    if not isinstance(sampling, Mapping) or {"rate", "period"} & {*sampling}:
+        raise UsageError("`sampling` gives a rate or a period, and so does the argument rate: leave it out of `sampling`")
+    return {**sampling, "rate": rate}
+
+
+def _rules(given: dict) -> Mapping:
+    """What is said of joints; nothing, where it is no mapping, for the reader of scenarios to refuse."""
+    rules = given.get("joints", {})
+    return rules if isinstance(rules, Mapping) else {}
+
+
+def _rule_of(name: str, given: dict, model) -> Mapping | None:
+    """What `joints` says of a joint, by its name or a pattern."""
+    rules = _rules(given)
+    own = [rules[name]] if name in rules else [
+        rule for pattern, rule in rules.items() if isinstance(pattern, str) and name in matching(pattern, model.joint_names)]
+    return next((rule for rule in own if isinstance(rule, Mapping)), None)
+
+
+def _merged(given: dict, key: str, more: dict):
+    """What is given under a key, and more; what is no mapping stays, for the reader of scenarios to refuse."""
+    before = given.get(key, {})
+    return dict(before) | more if isinstance(before, Mapping) else before

@@ -12,16 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import LiedynError
+from liedyn.integrators.diagnosis import LIMIT, fastest, fastest_along, options_of, taken_step, unstable_steps
 from liedyn.integrators.scipy_solvers import IMPLICIT
 from liedyn.integrators.solve import solve
-from liedyn.integrators.stiffness import LIMIT, fastest, fastest_along
+from liedyn.io.checkpoint_files import Unfinished
 from liedyn.io.scenarios.scenario import METHODS, Integrator
-from liedyn.io.unfinished import Unfinished
-from liedyn.simulation.integrator import options_of, taken_step, unstable_steps
 from liedyn.simulation.preparation import OneStretch, Prepared, output_times, timeline_of
-from liedyn.simulation.records.rows import Rows
-from liedyn.simulation.run_checks.balance import GOOD
-from liedyn.simulation.run_checks.self_check import SelfCheck
+from liedyn.simulation.run_checks import GOOD, SelfCheck
+from liedyn.simulation.run_recorder import Rows
 
 SECONDS = 5.0             # of computing for all trials of a run, after their code is compiled
 _SHORTER, _TIGHTER = 0.25, 1e-2      # of a fixed step; of tolerances: 256 times the accuracy of rk4, 100 times that asked for

@@ -13,10 +13,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from liedyn.errors import ModelError, Place, nearest
-from liedyn.io.robots.element_place import ElementPlace
-from liedyn.io.robots.limits import read_limit
-from liedyn.io.robots.shapes import rotated_inertia
-from liedyn.io.robots.urdf_tree import XACRO_HINT, Element, read_urdf_tree
+from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
+from liedyn.io.robots.robot_yaml import ElementPlace
+from liedyn.io.robots.xml_elements import XACRO_HINT, UrdfElement, read_urdf_tree
 from liedyn.model.description import JOINT_TYPES, Coordinate, Finding, Joint, Link, Mimic, Pose, Robot
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
@@ -80,7 +79,7 @@ class _Checker:
         self.file = file
         self.findings: list[Finding] = []
 
-    def check(self, element: Element) -> tuple[ElementTree.Element, ElementPlace]:
+    def check(self, element: UrdfElement) -> tuple[ElementTree.Element, ElementPlace]:
         """The checked copy of a <link> or <joint> and its place."""
         name = element.attrib.get("name")
         if not name:
@@ -98,7 +97,7 @@ class _Checker:
             parts = {part.tag: part for part in reversed(parts["inertial"])}
         return copy, _element_place(place, element.tag, parts)
 
-    def known_children(self, element: Element, name: str) -> list[Element]:
+    def known_children(self, element: UrdfElement, name: str) -> list[UrdfElement]:
         """The first child of each known tag; the rest are findings."""
         known, first = _KNOWN_TAGS[element.tag], {}
         for child in element:
@@ -110,14 +109,14 @@ class _Checker:
                 first.setdefault(child.tag, child)
         return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
 
-    def joint_type(self, element: Element, place: Place) -> str:
+    def joint_type(self, element: UrdfElement, place: Place) -> str:
         kind = element.attrib.get("type")
         if kind not in _TYPES:
             raise ModelError("unknown joint type" if kind else "the joint has no type", place=place, found=kind or None,
                              expected="one of " + ", ".join(_TYPES), hint=nearest((kind or "").strip().lower(), _TYPES))
         return kind
 
-    def joint_parts(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, Element]:
+    def joint_parts(self, parts: dict[str, UrdfElement], kind: str, place: Place) -> dict[str, UrdfElement]:
         """The parts that a joint of that type uses; parent and child must be there."""
         for tag in ("parent", "child"):
             if tag not in parts:
@@ -125,7 +124,7 @@ class _Checker:
         unused = {"fixed": ("dynamics", "axis", "limit"), "floating": ("axis", "limit"), "planar": ("limit",)}.get(kind, ())
         return {tag: part for tag, part in parts.items() if tag not in unused}
 
-    def inertial(self, element: Element, name: str, place: Place) -> ElementTree.Element:
+    def inertial(self, element: UrdfElement, name: str, place: Place) -> ElementTree.Element:
         children = self.known_children(element, name)
         if all(child.tag != "mass" for child in children):
             raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
@@ -134,7 +133,7 @@ class _Checker:
         copy.extend([self.attributes(child, name, place) for child in children])
         return copy
 
-    def attributes(self, element: Element, name: str, place: Place) -> ElementTree.Element:
+    def attributes(self, element: UrdfElement, name: str, place: Place) -> ElementTree.Element:
         """A copy of an element with its known attributes, checked, and their defaults."""
         known = _ATTRIBUTES[element.tag]
         copy = ElementTree.Element(element.tag)
@@ -158,7 +157,7 @@ class _Checker:
             self.note("unknown-attribute", name, f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF", element)
         return copy
 
-    def note(self, kind: str, name: str, message: str, element: Element) -> None:
+    def note(self, kind: str, name: str, message: str, element: UrdfElement) -> None:
         self.findings.append(Finding(kind, name, message, Place(self.file, element.line)))
 
 
@@ -176,7 +175,7 @@ def _check_numbers(text: str, count: int, place: Place) -> None:
         raise ModelError("not a finite number" if infinite else "wrong value", place=place, found=text, expected=expected)
 
 
-def _element_place(place: Place, tag: str, parts: dict[str, Element]) -> ElementPlace:
+def _element_place(place: Place, tag: str, parts: dict[str, UrdfElement]) -> ElementPlace:
     found = {}
     for part, source in _PARTS[tag].items():
         if source in parts:

@@ -1,21 +1,20 @@
 """What a scenario is: the description of a run, checked as far as can be without the robot (`scenario_file` reads it).
 
-Signals keep what was asked for (an expression stays text); `simulation.schedule` binds names to a model and compiles them.
+Signals keep what was asked for (an expression stays text); `simulation.input_schedule` binds names to a model and compiles them.
 """
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from liedyn.errors import Place
 
 if TYPE_CHECKING:
-    from liedyn.io.scenarios.contact_shapes import Contact
-    from liedyn.io.scenarios.events import Event, Phase
-    from liedyn.io.scenarios.sampling import Sampling
-    from liedyn.io.scenarios.stop_keys import LimitStops
-    from liedyn.io.scenarios.waypoints import Waypoints
+    from liedyn.io.scenarios.contact_schema import LimitStops
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -272,7 +271,7 @@ class Scenario:
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
-    motors: tuple[Rule, ...] = ()                # of joints: `motor_keys.Motor`
+    motors: tuple[Rule, ...] = ()                # of joints: `control_schema.Motor`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()
@@ -280,3 +279,291 @@ class Scenario:
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced
+
+
+# Waypoints of a pose ----------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class Waypoint:
+    """t [s], position [m] (none: zero), rpy [rad] or quaternion x y z w (neither: no rotation)."""
+
+    t: float
+    xyz: tuple[float, ...] = ()
+    rpy: tuple[float, ...] = ()
+    quaternion: tuple[float, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def turn(self) -> np.ndarray:
+        """(4,) unit quaternion x y z w."""
+        if self.quaternion:
+            return np.array(self.quaternion) / math.hypot(*self.quaternion)
+        from scipy.spatial.transform import Rotation
+        return Rotation.from_euler("xyz", self.rpy or (0.0, 0.0, 0.0)).as_quat()
+
+
+@dataclass(frozen=True, slots=True)
+class Waypoints:
+    """A smooth motion through poses, at rest at both ends; the pose stays before the first and after the last."""
+
+    points: tuple[Waypoint, ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+# A scenario's `sampling`: control laws are computed at sample times, and their torques are held in between --------------
+
+LEAST_PERIOD = 1e-12             # s
+MEASURED = "q", "v", "tau"
+HOLDS = "zero", "first"
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """When a sampled controller acts, and how exactly.
+
+    rate        [Hz], or None and
+    period      between samples [s]
+    delay       from a sample to the torque that is computed from it [s]
+    hold        of order `zero`: torques are constant between samples; `first`: they go on as between the last two
+    q, v, tau   resolutions by joint of what is measured and put out [rad | m, their rates, N m | N]; without one it is exact
+    function    (t, q, v) -> torques, added to those of the laws; given from Python only
+    """
+
+    rate: float | None = None
+    period: float | None = None
+    delay: float = 0.0
+    hold: str = "zero"
+    q: tuple[Rule, ...] = ()
+    v: tuple[Rule, ...] = ()
+    tau: tuple[Rule, ...] = ()
+    function: Callable | None = field(default=None, compare=False)
+    place: Place = field(default=Place(), compare=False)
+
+    def __reduce__(self):
+        """Without the function, which may have no name to be found by."""
+        return type(self), (*(getattr(self, one.name) for one in fields(self) if one.name not in ("function", "place")), None,
+                            self.place)
+
+    @property
+    def interval(self) -> float:
+        """[s]"""
+        return self.period if self.rate is None else 1.0 / self.rate
+
+    def time(self, k: int) -> float:
+        """Of sample k [s]."""
+        return k * self.period if self.rate is None else k / self.rate
+
+
+# What of which links touches which planes: `contacts` of a scenario -----------------------------------------------------
+
+# What can touch, and what is given of it, as in robot files: a point its position, a box its lengths.
+SHAPES = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
+EXPONENTS = (1.0, 1.5, 2.0)
+LEAST_CREEP = 1e-9
+LEAST_LENGTH = 1e-12     # m: of what a contact sinks, and of the width of the smooth form
+LARGEST_CREEP = 1e6      # m/s
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """N = stiffness d^exponent (1 + damping d'), friction mu N u / sqrt(u^2 + creep^2), see `kernels.simulation.contact`.
+
+    stiffness    [N/m^exponent]; None: such that a contact sinks by `sink` [m] under its share of the weight
+    smooth       width [m] of the smooth form; None: the law itself
+    """
+
+    friction: float = 0.8
+    stiffness: float | None = None
+    sink: float = 1e-3
+    exponent: float = 1.5
+    damping: float = 2.0         # s/m
+    creep: float = 1e-3          # m/s
+    smooth: float | None = None  # m
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a link touches: `corners` [m] in the shape's frame, each a sphere of `radius`; `carrying` of them share a load."""
+
+    kind: str
+    sizes: tuple[float, ...]
+    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    material: tuple[tuple[str, float], ...] = ()          # what differs from the other contacts
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def radius(self) -> float:
+        return self.sizes[0] if self.kind in ("sphere", "capsule") else 0.0
+
+    @property
+    def carrying(self) -> int:
+        return {"point": 1, "sphere": 1, "capsule": 2, "box": 4}[self.kind]
+
+    @property
+    def corners(self) -> tuple[tuple[float, float, float], ...]:
+        if self.kind == "box":
+            x, y, z = (s / 2 for s in self.sizes)
+            return tuple((a * x, b * y, c * z) for c in (-1, 1) for a in (1, -1) for b in (1, -1))
+        if self.kind == "capsule":
+            return (0.0, 0.0, -self.sizes[1] / 2), (0.0, 0.0, self.sizes[1] / 2)
+        return ((0.0, 0.0, 0.0),)
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The half space below it is solid. normal: any length but zero; link: that carries it, in whose frame both vectors are."""
+
+    name: str
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    link: str | None = None
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """links: two names or patterns."""
+
+    links: tuple[str, str]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """links: rules whose value is a tuple of `Shape`. Each shape touches each plane; links of a pair touch each other."""
+
+    links: tuple[Rule, ...]
+    planes: tuple[Plane, ...] = (Plane("ground"),)
+    material: tuple[tuple[str, float], ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
+
+# Phases and events of a scenario: what they are -------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """joints: what holds in place of the scenario's rules for these joints; impulsive: prescribed velocities may jump when the
+    phase begins, by an impulse; open: loops and couplings that do not act."""
+
+    name: str
+    joints: tuple[Rule, ...] = ()
+    impulsive: bool = False
+    open: tuple[str, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """To a phase."""
+
+    phase: str
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Joints, or patterns, come to rest by an impulse and are held (or no longer, `hold` False)."""
+
+    joints: tuple[str, ...]
+    hold: bool
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Positions and velocities of joints."""
+
+    q: tuple[Rule, ...] = ()
+    v: tuple[Rule, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """The velocity of a joint's coordinate, or of a point of a link along a direction of the world, becomes -restitution times
+    what it was."""
+
+    restitution: float
+    coordinate: str | None = None
+    link: str | None = None
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """A rigid body to a link: mass [kg], com in the link's frame [m], inertia about it along link axes (xx, xy, xz, yy, yz, zz)
+    [kg m^2]. Before, it rests in the world."""
+
+    link: str
+    mass: float
+    com: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    inertia: tuple[float, ...] = (0.0,) * 6
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """What is attached to a link goes on by itself, with the velocity that it has."""
+
+    link: str
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Nothing but a row of the result and a line of events.csv."""
+
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end of the run."""
+
+    place: Place = field(default=Place(), compare=False)
+
+
+Action = Go | Lock | Set | Impact | Attach | Detach | Note | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class TouchEvent:
+    """The first contact of a link (or pattern) begins, or its last one ends, way 1 or -1. other: a plane or link that it touches,
+    or any."""
+
+    link: str
+    other: str | None = None
+    way: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Happens at the times `at`, or after each `every` seconds, or when an expression passes `value`.
+
+    touch       instead of the expression: a contact that begins or ends
+    direction   of `when`: 1 rising, -1 falling, 0 both
+    debounce    [s] after it has happened, in which it does not happen again
+    phases      in which it happens; empty: in all
+    once        only the first time
+    """
+
+    name: str
+    actions: tuple[Action, ...]
+    at: tuple[float, ...] = ()
+    every: float | None = None
+    when: Expression | None = None
+    value: float = 0.0
+    direction: int = 0
+    debounce: float = 0.0
+    phases: tuple[str, ...] = ()
+    once: bool = False
+    touch: TouchEvent | None = None
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def has_impact(self) -> bool:
+        return any(isinstance(action, Impact) for action in self.actions)

@@ -4,7 +4,6 @@ Recurrences of power series (Knuth, The Art of Computer Programming 2, 4.7; Grie
 13.2). As in `signals`, a signal is continuous from the right, and what stands still has no motion through a function of
 infinite slope. The state does not occur in these signals.
 """
-from liedyn.jit import kernel, primitive
 from liedyn.kernels.simulation.signals import (
     ABS,
     ACOS,
@@ -41,6 +40,7 @@ from liedyn.kernels.simulation.signals import (
     quotient,
     unary,
 )
+from liedyn.numba_tools.decorators import kernel, primitive
 
 _ROOM = 3                        # series of scratch before the stack
 _MOST = 64                       # of an integer exponent that is multiplied out

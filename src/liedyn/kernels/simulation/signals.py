@@ -13,9 +13,86 @@ from typing import NamedTuple
 
 from numpy import floor, inf, int64, ndarray, zeros
 
-from liedyn.jit import kernel, primitive, rounded
-from liedyn.kernels.simulation.link_points import NO_POINTS, Points
-from liedyn.lie.lanes import absolute, load, where_less
+from liedyn.joints.joint_model import joint_add, joint_pose
+from liedyn.kernels.manifold import store_quaternion
+from liedyn.lie.se3 import Ad_inv, compose
+from liedyn.lie.simd import absolute, load, number_like, where_less
+from liedyn.lie.so3 import (
+    angles_motion,
+    angles_quaternion,
+    quaternion_exp,
+    quaternion_product,
+    quaternion_rotation,
+    quaternion_unit,
+    rotation_vector_motion,
+)
+from liedyn.lie.vectors import cross, load3, load_pose, plus_cross, plus_rotate, rotate, rotate_back, store3, sub3
+from liedyn.numba_tools.decorators import kernel, primitive, rounded
+
+# Positions and velocities of points of links, in world axes: what expressions of a scenario read ------------------------
+
+# Along the path from the ground to the link: X = X T_i, V = Ad_{T_i^-1} V + S dq. A line computes twists that the dynamics needs,
+# too, only once, and leaves out what no expression reads.
+
+COMPONENTS = ("x", "y", "z", "vx", "vy", "vz", "wx", "wy", "wz")      # position, velocity, angular velocity of the link
+NUMBERS = 9
+
+
+class Points(NamedTuple):
+    """p points of links."""
+
+    link: ndarray        # (p,) int64
+    first: ndarray       # (p + 1,) int64: the part of `path` of each point
+    path: ndarray        # int64: bodies from the ground to the link's
+    at: ndarray          # (3p,) link frame
+
+
+NO_POINTS = Points(zeros(0, dtype=int64), zeros(1, dtype=int64), zeros(0, dtype=int64), zeros(0))
+
+
+@kernel
+def look_at_points(points, tree, q, v, measured):
+    """Into the last 9p numbers of `measured`."""
+    o = measured.size - NUMBERS * points.link.size
+    for j in range(points.link.size):
+        x, u, w = point_motion(points, j, tree, q, v)
+        for k in range(3):
+            measured[o + k], measured[o + 3 + k], measured[o + 6 + k] = x[k], u[k], w[k]
+        o += NUMBERS
+
+
+@primitive
+def point_motion(points, j, tree, q, v):
+    """Position, velocity and angular velocity in world axes."""
+    X, V = along(points.path, points.first[j], points.first[j + 1], points.link[j], tree, q, v)
+    p = load3(points.at, 3 * j)
+    return plus_rotate(X[1], X[0], p), rotate(X[0], plus_cross(V[1], V[0], p)), rotate(X[0], V[0])
+
+
+@primitive
+def along(path, first, last, link, tree, q, v):
+    """Pose and twist of a link, seen from where its path begins; twist in the link's frame."""
+    zero = number_like(q, 0.0)
+    one = zero + 1.0
+    T, V = ((one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)), ((zero, zero, zero), (zero, zero, zero))
+    for k in range(first, last):
+        i = path[k]
+        X = joint_pose(tree, i, q)
+        V = joint_add(tree, i, Ad_inv(X, V), v)
+        T = compose(T, X)
+    X = load_pose(tree.link_pose, link)
+    return compose(T, X), Ad_inv(X, V)
+
+
+@primitive
+def measure_forces(tau, measured):
+    """Into the first nv numbers of `measured`, where there are any."""
+    if measured.size:
+        for k in range(tau.size):
+            measured[k] = tau[k]
+
+
+# signals ----------------------------------------------------------------------------------------------------------------
 
 CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
 TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
@@ -375,3 +452,53 @@ def power(x, dx, ddx, y, dy, ddy):
     moving = absolute(dy) + absolute(ddy)
     still = chain(f, slope, curvature, dx, ddx)
     return f, where_zero(moving, still[1], f * g), where_zero(moving, still[2], f * (dg + g * g))
+
+
+# Prescribed poses of ball and free joints: configuration, twist and acceleration from signals ---------------------------
+
+# With p(t) and R(t) the joint's v is [w; R^T p'], its a [dw; R^T p'' - w × R^T p'].
+
+SIGNALS = 10                     # of a pose
+
+
+@kernel
+def prescribe_poses(poses, signals, t, q, v, a, work):
+    """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWork`; work.flag: a signal that is
+    not finite."""
+    for k in range(poses.q.size):
+        i, j = poses.q[k], poses.v[k]
+        u, w, dw = turn_of(poses, k, signals, t, work)
+        store3(v, j, w)
+        store3(a, j, dw)
+        if poses.free[k]:
+            p, dp, ddp = three(signals, poses.signal, SIGNALS * k, t, work)
+            R = quaternion_rotation(u)
+            b = rotate_back(R, dp)
+            store3(q, i, p)
+            store3(v, j + 3, b)
+            store3(a, j + 3, sub3(rotate_back(R, ddp), cross(w, b)))
+            i += 3
+        store_quaternion(q, i, u)
+
+
+@primitive
+def turn_of(poses, k, signals, t, work):
+    """Quaternion, w, dw."""
+    first = SIGNALS * k + 3
+    x, dx, ddx = three(signals, poses.signal, first, t, work)
+    if poses.curved[k]:
+        w, dw = rotation_vector_motion(x, dx, ddx)
+        u = quaternion_product(constants(signals, poses.signal, first + 3, t, work), quaternion_exp(x))
+    else:
+        _, w, dw = angles_motion(x, dx, ddx)
+        u = angles_quaternion(x)
+    return quaternion_unit(u), w, dw
+
+
+@primitive
+def constants(signals, numbers, first, t, work):
+    """Four signals of which the values alone are used."""
+    return (signal(signals, numbers[first], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 3], t, work.q, work.v, work.stack)[0])

@@ -3,14 +3,98 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+import numpy as np
+
+from liedyn.dynamics.kinematics import link_poses, quaternions_over_time
 from liedyn.errors import shown
-from liedyn.report.replay.run_data import run_data
-from liedyn.report.replay.sources import Shown
-from liedyn.report.replay.visuals import Visuals
+from liedyn.report.replay.meshes import packed
+from liedyn.report.replay.scene import Placed, Visuals, bodies_of, body_scene
+from liedyn.report.replay.sources import Shown, arrows_of
+
+# What a page shows of one run: frames of its motion, forces, curves and marks of time -----------------------------------
+
+RATE = 60                               # frames a second, at most
+MOST_FRAMES = 20_000                    # of longer motions fewer a second are taken
+# What numbers of the page are rounded to: nothing that is seen.
+_TIME = 1e-6                            # s, and of the run
+_POSITION, _TURN = 1e-5, 5e-6           # of the size of the robot; of parts of quaternions, or of the size that they turn
+_ARROW = 1e-4                           # of the largest number of an arrow
+_LEVELS = 10_000                        # of a curve from its lowest to its highest value
+_MOST_CURVES = 600
+# prefix of the columns, last part of their names ("" for any), title of the plot
+_PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerations"), ("tau", "", "joint forces"),
+          ("motor", "torque", "motor torques"), ("motor", "speed", "motor speeds"),
+          ("contact", "force", "contact forces"), ("reaction", "", "reactions"), ("fext", "", "external wrenches"),
+          ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
+
+
+def run_data(run: Shown, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:
+    """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links."""
+    keep = frames_of(run.t)
+    t, model = run.t[keep], run.model
+    T = link_poses(model, run.q[keep])
+    first, _ = bodies_of(model)
+    poses = T[:, first]
+    scene = body_scene(model, T, meshes)
+    size = scene["size"] or 1.0
+    names, arrows = arrows_of(run, keep, T, size)
+    plots, curves = _plots(run, keep)
+    return {"name": run.name, "notes": list(run.notes), "robot": model.name, "status": run.status, "reason": run.reason,
+            "scene": scene,
+            "floor": _floor(scene["bounds"][0][2], size, run.contacts),
+            "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
+            "t": packed(t[:, None], _TIME * min(1.0, t[-1] - t[0] or 1.0)),
+            "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION * size),
+            "turns": packed(quaternions_over_time(poses[..., :3, :3]).reshape(len(t), -1),
+                            _TURN / max(1.0, _lever(scene) / size)),
+            "arrows": {"of": names, **packed(arrows, _ARROW * _positive(np.abs(arrows).max(axis=0, initial=0.0)))},
+            "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS)}
+
+
+def _positive(sizes: np.ndarray) -> np.ndarray:
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def frames_of(t: np.ndarray) -> np.ndarray:
+    """Rows to show: the first and the last, those on both sides of an event, and of the others at most RATE a second."""
+    span = t[-1] - t[0]
+    wanted = np.arange(t[0], t[-1], max(1 / RATE, span / MOST_FRAMES))
+    near = np.searchsorted(t, wanted).clip(0, len(t) - 1)
+    near -= (near > 0) & (wanted - t[near - 1] < t[near] - wanted)
+    twice = np.flatnonzero(np.diff(t) == 0.0)
+    return np.unique(np.concatenate([near, [0, len(t) - 1], twice[:MOST_FRAMES], twice[:MOST_FRAMES] + 1]))
+
+
+def _lever(scene: dict) -> float:
+    """The farthest that a link's origin is from that of its body [m]."""
+    return max((float(np.linalg.norm(link["at"][9:])) for link in scene["links"] if link["body"] >= 0), default=0.0)
+
+
+def _floor(lowest: float, size: float, contacts: Mapping) -> float:
+    """Height of the ground [m]: that of the plane that is touched, 0 where the robot stays above it, else just below it."""
+    for plane in (contacts.get("planes") or {}).values():
+        if not plane.get("link") and list(plane.get("normal", [0, 0, 1]))[:2] == [0, 0]:
+            return float(plane.get("point", [0, 0, 0])[2])
+    return 0.0 if lowest >= -0.02 * size else lowest - 0.05 * size
+
+
+def _plots(run: Shown, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """The plots with the names and units of their curves, and all curves (F, n) in their order."""
+    plots, curves = [], []
+    for prefix, last, title in _PLOTS:
+        names = [name for name in run.columns if name.startswith(prefix + ".") and (not last or name.endswith("." + last))]
+        names = names[:_MOST_CURVES - len(curves)]
+        if names:
+            plots.append({"title": title, "curves": [[name.partition(".")[2], run.units.get(name, "")] for name in names]})
+            curves += [np.asarray(run.columns[name])[keep] for name in names]
+    return plots, np.column_stack(curves) if curves else np.zeros((len(keep), 0))
+
+
+# page -------------------------------------------------------------------------------------------------------------------
 
 SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "plots.js",
            "arrangement.js", "recording.js", "picking.js", "viewer.js")

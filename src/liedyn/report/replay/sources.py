@@ -10,10 +10,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.batch.result_store import MARK
 from liedyn.errors import Place, TrajectoryError, UsageError
-from liedyn.io.output import STDIO
+from liedyn.io.atomic_output import STDIO
+from liedyn.model.description import WORLD
 from liedyn.model.model import Model
-from liedyn.report.run_sources import run_name, trajectory_file
+from liedyn.simulation.name_binding import matching
+from liedyn.simulation.trajectory_columns import WRENCH
+
+# What a person names to be shown: a trajectory file, a run folder, the folder of a batch --------------------------------
+
+def trajectory_file(source: str) -> str:
+    """The trajectory of a run folder; a file, or `-`, is one itself. UsageError for a folder without one."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return source
+    if not (folder / "trajectory.csv").is_file():
+        raise UsageError(f"{folder} is not a run folder: it has no trajectory.csv")
+    return str(folder / "trajectory.csv")
+
+
+def run_name(trajectory: str) -> str:
+    """Of a trajectory file: the name of its run folder, or its own."""
+    path = Path(trajectory).absolute()
+    return path.parent.name if path.name == "trajectory.csv" else path.stem
+
+
+def is_batch(source: str) -> bool:
+    return (Path(source) / MARK).is_file()
+
+
+# sources ----------------------------------------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
     from liedyn.simulation.run import Result
@@ -41,7 +68,7 @@ class Shown:
 
 def shown_result(result: Result, name: str) -> Shown:
     """Of a simulation that has just ended."""
-    from liedyn.io.scenarios.contact_keys import plain_contacts
+    from liedyn.io.scenarios.contact_schema import plain_contacts
 
     scenario = result.scenario
     return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
@@ -56,9 +83,8 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
 
     Raises TrajectoryError, ModelError, UsageError.
     """
-    from liedyn.analyse.along.recorded_motion import positions_of
-    from liedyn.analyse.along.robot_of_file import robot_of
-    from liedyn.io.csv import read_trajectory
+    from liedyn.analysis.recorded_motion import positions_of, robot_of
+    from liedyn.io.trajectory_csv import read_trajectory
 
     trajectory = trajectory_file(trajectory)
     motion = read_trajectory(trajectory, events=True)
@@ -75,8 +101,8 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
 
 
 def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[Shown]:
-    """Runs of a batch, computed again; `wanted` as `batch.rerun.chosen_runs` takes them. Raises UsageError."""
-    from liedyn.batch.rerun import chosen_runs, rerun
+    """Runs of a batch, computed again; `wanted` as `batch.run_batch.chosen_runs` takes them. Raises UsageError."""
+    from liedyn.batch.run_batch import chosen_runs, rerun
 
     numbers = chosen_runs(folder, wanted)
     if len(numbers) > MOST_RUNS:
@@ -111,3 +137,83 @@ def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:
             raise TrajectoryError("not a row of events", place=Place(str(path), line),
                                   expected="a time, an event and a phase, as simulate writes them") from None
     return tuple(marks)
+
+
+# Wrenches of a run as arrows in the world: forces at points on their lines of action, moments, reactions of loops -------
+
+_NO_FORCE = 1e-12       # of the largest force of a run: a weaker one has no axis
+_SMALL = 1e-3           # moments that are left over, in forces times sizes of the robot, are not drawn
+
+
+def arrows_of(run: Shown, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict], np.ndarray]:
+    """Names, links and kinds (force, contact, moment, reaction) of n arrows, and (F, 6 n) of their feet [m] and vectors
+    [N | N m], in the world.
+
+    A wrench is drawn as its force on its central axis, where it leaves the least moment, and that moment. Where the axis is far
+    from the robot, the force is weak beside the moment: it is drawn at the link's origin.
+    T: (F, n_links, 4, 4) poses of the links at the rows `keep`.
+    """
+    names, arrays = [], []
+
+    def add(name: str, link: str, kind: str, foot: np.ndarray, vector: np.ndarray) -> None:
+        names.append({"name": name, "link": link, "kind": kind})
+        arrays.append(np.concatenate([foot, vector], axis=1))
+
+    for link in run.model.link_names:
+        wrench = _wrench(run.columns, f"fext.{link}", keep)
+        if wrench is None or not wrench.any():
+            continue
+        R, at = T[:, run.model.link_index(link), :3, :3], T[:, run.model.link_index(link), :3, 3]
+        m, f = wrench[:, :3], wrench[:, 3:]
+        foot, left = _reduced(m, f, _touching(run, link), size)
+        if f.any():
+            kind = "contact" if f"contact.{link}.force" in run.columns else "force"
+            add(link, link, kind, at + _turned(R, foot), _turned(R, f))
+        if np.abs(left).max() > _SMALL * size * np.abs(f).max():
+            add(link, link, "moment", at, _turned(R, left))
+    for loop in run.model.description.loops:
+        wrench = _wrench(run.columns, f"reaction.{loop.name}", keep)
+        if wrench is not None and wrench[:, 3:].any():
+            pose = np.eye(4) if loop.b == WORLD else T[:, run.model.link_index(loop.b)]
+            foot = pose[..., :3, :3] @ np.array(loop.pose_b.translation) + pose[..., :3, 3]
+            add(loop.name, "" if loop.b == WORLD else loop.b, "reaction", np.broadcast_to(foot, (len(keep), 3)), wrench[:, 3:])
+    return names, np.concatenate(arrays, axis=1) if arrays else np.zeros((len(keep), 0))
+
+
+def _reduced(m: np.ndarray, f: np.ndarray, near: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """(F, 3) points on the central axes of wrenches, in the link, each nearest to that of the points `near` (n, 3) which the axis
+    passes closest, and the moments about them."""
+    square = np.maximum(np.einsum("fi,fi->f", f, f), 1e-300)[:, None]
+    axis = np.cross(f, m) / square
+    away = near[None] - axis[:, None]                       # (F, n, 3)
+    along = np.einsum("fni,fi->fn", away, f) / square
+    distance = np.linalg.norm(away - along[..., None] * f[:, None], axis=2)
+    foot = axis + np.take_along_axis(along, distance.argmin(axis=1)[:, None], axis=1) * f
+    foot[(np.linalg.norm(foot, axis=1) > size) | (square[:, 0] < _NO_FORCE**2 * float(square.max()))] = 0.0
+    return foot, m - np.cross(foot, f)
+
+
+def _touching(run: Shown, link: str) -> np.ndarray:
+    """(n, 3) middles of what touches of a link, and of those welded to it, in the link: arrows of contacts begin near them. Its
+    origin where nothing does."""
+    model, k, found = run.model, run.model.link_index(link), []
+    for pattern, shapes in (run.contacts.get("links") or {}).items():
+        for other in matching(pattern, model.link_names):
+            j = model.link_index(other)
+            if model.link_body[j] == model.link_body[k]:
+                pose = np.linalg.solve(model.link_pose[k], model.link_pose[j])
+                found += [(pose @ [*shape.get("at", shape.get("point", (0.0, 0.0, 0.0))), 1.0])[:3]
+                          for shape in (shapes if isinstance(shapes, list) else [shapes])]
+    return np.array(found or [np.zeros(3)], dtype=float)
+
+
+def _wrench(columns: Mapping[str, np.ndarray], name: str, keep: np.ndarray) -> np.ndarray | None:
+    """(F, 6) of the columns of a wrench; parts that the file does not have are zero. None where it has none."""
+    parts = [columns.get(f"{name}.{part}") for part in WRENCH]
+    if all(x is None for x in parts):
+        return None
+    return np.column_stack([np.zeros(len(keep)) if x is None else np.asarray(x)[keep] for x in parts])
+
+
+def _turned(R: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("fij,fj->fi", R, x)

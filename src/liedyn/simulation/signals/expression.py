@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.kernels.simulation import signals as code
-from liedyn.kernels.simulation.link_points import COMPONENTS
+from liedyn.kernels.simulation.signals import COMPONENTS
 
 LONGEST = 1000                   # characters
 DEEPEST = 50                     # operations nested in one another; a sum or product of many terms is not deep

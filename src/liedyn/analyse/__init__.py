@@ -1,1 +1,0 @@
-"""What is done with motions and models."""

@@ -1,1 +1,0 @@
-"""What is computed along the rows of a trajectory file."""

@@ -1,1 +1,0 @@
-"""A robot or a scenario about one instant: at rest, linear systems, their checks."""

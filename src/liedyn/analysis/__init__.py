@@ -1,0 +1,1 @@
+"""What is computed along recorded motions, identification, linearization, equilibria."""

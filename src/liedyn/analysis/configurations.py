@@ -1,0 +1,481 @@
+"""A configuration at rest: Newton's method on the manifold, by the linearization itself."""
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from liedyn.analysis.linear_system import LinearSystem
+from liedyn.analysis.operating_point import Instant, Setup, chart, completed, frozen, instant, prepare, standing, state_at
+from liedyn.analysis.tangent_system import linear_system
+from liedyn.arrays import Array, ArrayLike, short
+from liedyn.codegen.rhs import depends_on_time
+from liedyn.dynamics.constraints.assembly import Assembly, assemble
+from liedyn.dynamics.constraints.constraints import constraint_velocity, nearest_velocity, project_configuration
+from liedyn.dynamics.constraints.rank import column_scale, row_scale
+from liedyn.dynamics.kinematics import difference, integrate
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, ConfigurationError, ScenarioError, UsageError, warn
+from liedyn.immutable import Immutable
+from liedyn.io.yaml_values import Overrides, override_texts
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.model.description import FREE, SCREW, Pose
+from liedyn.model.model import Model
+from liedyn.model.spatial import pose
+from liedyn.robot_files import findings_note
+from liedyn.simulation.constraint_setup import drives_at
+from liedyn.simulation.name_binding import listed, named
+
+# In characteristic units of the robot (`scales`): lengths are compared with angles, and accelerations with that of a pendulum.
+_TOLERANCE = 1e-9            # an acceleration that counts as none; rounding leaves about 1e-14 times the condition of M
+_FINE = 1e-3                 # of _TOLERANCE: where Newton's method ends, which goes on beyond what counts as none
+_STEPS, _LONGEST = 60, 0.7   # Newton steps; an angle or a slide in one of them: beyond, the linearization is not a guide
+_STARTS, _SPREAD = 24, 0.2   # further configurations to start from; how far they are from the guess at first: fifty times at last
+_DESCENT = 1e-4              # of the accelerations, and of the part of a step taken: what it must take off (Armijo's rule)
+_UNSEEN = 1e-10              # of the largest singular value: directions that move no acceleration but by rounding
+_MOVING = 1e-9               # velocities and accelerations that count as rest
+_AT_LIMIT = 1e-12            # rounding of a limit in a file: a coordinate that is beyond it by less began within it
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium(Immutable):
+    """A configuration at which the robot stays when it is put there.
+
+    q          (nq,)
+    tau        (nv,) joint forces there, those of prescribed coordinates included
+    u          (nv + actuators,) what it takes besides the forces of the scenario; not zero for what is held only
+    offset     {input: value} of those entries
+    residual   largest acceleration that is left [rad/s^2 | m/s^2]
+    integral   (nv,) of pid laws [N m | N], with which their joints stand at their targets; zero for others
+    system     the linear system there, its laws closed
+    """
+
+    q: Array
+    tau: Array
+    u: Array
+    offset: dict[str, float]
+    residual: float
+    notes: tuple[str, ...]
+    integral: Array
+    system: LinearSystem | None = None
+
+    def __repr__(self) -> str:
+        held = "".join(f", {name} {value:+.6g}" for name, value in self.offset.items())
+        kind = f", {self.system.stability}" if self.system is not None else ""
+        return f"<Equilibrium{kind}: q {short(self.q)}, tau {short(self.tau)}{held}; residual {self.residual:.1e}>"
+
+
+def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], q: ArrayLike | None = None, *,
+                     tau: ArrayLike | None = None, passive: bool = True, at: float = 0.0, hold: str | Sequence[str] = (),
+                     overrides: Overrides = (), strict: bool = False) -> Equilibrium:
+    """Equilibrium near the configuration of a scenario at a time, or near `q` for a model under constant forces.
+
+    At v = 0, springs, PD laws, torques, external wrenches and gravity balance in the joints that are driven by torques; those
+    with a PID law are at their targets, by the value of the integral.
+    Prescribed joints keep their positions at that time.
+
+    Parameters
+    ----------
+    robot : Model, or the path of a scenario YAML, robot YAML or URDF
+    q : (nq,) array, optional
+        With a Model: initial guess; default: the neutral configuration.
+    tau : (nv,) array, optional
+        With a Model: the joint forces that act [N m | N]; default: none.
+    passive : bool
+        With a Model: whether joint springs, damping and friction act.
+    at : float
+        With a scenario: time [s] of the initial guess and of the forces.
+    hold : names or patterns, one or several
+        Joints that are held in place by a force to be found, and actuators whose thrust is to be found; both are added to
+        the given forces.
+    overrides, strict
+        With a file: as for `run_scenario`.
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError, UsageError, ShapeError, ConfigurationError
+    ComputationError
+        If none is found: names the coordinate whose forces do not balance.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.find_equilibrium(model, [0.4, -0.3])
+    <Equilibrium, neutral: q [0. 0.], tau [0. 0.]; residual ...>
+    """
+    if isinstance(robot, Model):
+        if override_texts(overrides, ScenarioError) or at or strict:
+            raise UsageError("at, overrides and strict are for a file or scenario; use Model.with_changes")
+        setup = standing(robot, q, tau, passive)
+        t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
+    elif q is not None or tau is not None or not passive:
+        raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
+    else:
+        setup = prepare(robot, overrides, strict)
+        setup, t, q, v = state_at(setup, float(at))
+    found = settle(setup, t, q, v, hold)
+    rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
+    here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
+    warn((*([] if isinstance(robot, Model) else findings_note(setup.model)), *found.notes))
+    return replace(found, system=linear_system(setup, rest, here))
+
+
+def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
+    """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
+    _refuse_moving_drives(setup, t)
+    search = _Search(setup, t, q, v, *held(setup, hold))
+    rng = np.random.default_rng(0)
+    best, notes = search.newton(q), []
+    for k in range(_STARTS):
+        if best.worst <= _TOLERANCE:
+            break
+        spread = _SPREAD * 2**(k / 4) * rng.standard_normal(setup.model.nv) * search.reach
+        try:
+            start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
+        except ComputationError:                                   # beyond what the constraints allow
+            continue
+        other = search.newton(start)
+        if other.size < 0.9 * best.size:                               # the first one where none is better
+            best, notes = other, [search.far(other, q)]
+    if not best.worst <= _TOLERANCE:
+        raise search.refusal(best)
+    return search.result(best, q, v, notes)
+
+
+def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
+    """q moved onto the constraints, if there are any."""
+    if not setup.model.nc:
+        return q
+    return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
+
+
+def _refuse_moving_drives(setup: Setup, t: float) -> None:
+    units = scales_of(setup.model)
+    sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
+    for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
+        if (np.abs([V, dV]) > _MOVING * sizes).any():
+            raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
+                                   "(choose another time, or constant drives)")
+
+
+def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
+    """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
+    model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
+    joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
+    known = [*model.joint_names, *actuators]
+    for name in named(hold, known, lambda pattern: f"no joint or actuator to hold matches {pattern!r}; the robot has "
+                                                   f"{', '.join(known[:12]) or 'none'}"):
+        if name in model.joint_names:
+            joints[model.v_index(name)] = True
+        thrusts |= np.array([actuator == name for actuator in actuators], dtype=bool)
+    return joints & ~setup.prescribed, thrusts
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    q: np.ndarray
+    u: np.ndarray
+    z: np.ndarray
+    here: Instant
+    off: np.ndarray          # accelerations of free coordinates, then the errors that are summed, in characteristic units
+    residual: float          # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
+
+    @property
+    def size(self) -> float:
+        return float(np.linalg.norm(self.off))
+
+    @property
+    def worst(self) -> float:
+        return float(np.abs(self.off).max(initial=0.0))
+
+
+class _Search:
+    """Solves a(q, thrusts, z) = 0 at v = 0 for the coordinates that neither are prescribed nor held, with the integrals z of
+    those of them that have a pid law: there, q is the target."""
+
+    def __init__(self, setup: Setup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
+        self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
+        self.z = np.zeros(setup.model.nv) if setup.integral is None else setup.integral
+        self.start = instant(setup.problem, t, q, v, None, self.z)
+        self.laws = frozen(setup.problem, self.start, rest=True)
+        self.problem = frozen(setup.problem, self.start, rest=True, held=joints)
+        self.free = np.asarray(self.problem.schedule.level == TORQUE)
+        schedule = setup.problem.schedule
+        self.sums, self.ki, self.summed = schedule.integral, schedule.ki, self.free[schedule.integral]
+        units = scales_of(self.model)
+        self.reach = units.of_all(self.model.v_units)                       # of each coordinate
+        self.quickness = self.reach / units.time**2                         # of its acceleration
+        self.off_units = np.concatenate([self.quickness[self.free], self.reach[self.sums[self.summed]]])
+        self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.of("N")),
+                                       units.of_forces(self.model.v_units[k] for k in self.sums)])
+        slack = _AT_LIMIT * self.reach
+        low, high = self.model.lower - slack, self.model.upper + slack
+        own = setup.problem.schedule.q_of_v
+        x = np.where(own >= 0, q[own], 0.0)
+        inside = (own >= 0) & self.free & (x >= low) & (x <= high)
+        self.own, self.limited = own, np.flatnonzero(inside)
+
+    def within(self, q) -> np.ndarray:
+        """q with the coordinates that began within their limits brought back to them, and on the constraints."""
+        q, k = q.copy(), self.limited
+        q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
+        return _closed(self.setup, self.t, q, ~self.free)
+
+    def point(self, q, u, z) -> _Point:
+        here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
+        off = np.concatenate([here.a[self.free], self._errors(here)[self.summed]])
+        return _Point(q, u, z, here, off / self.off_units, float(np.abs(off).max(initial=0.0)))
+
+    def _errors(self, here: Instant) -> np.ndarray:
+        """(m,) of pid laws [rad | m]."""
+        return here.integral_rate[self.sums] / self.ki
+
+    def newton(self, q) -> _Point:
+        """Damped steps of least length while the accelerations fall."""
+        now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
+        for _ in range(_STEPS):
+            if now.worst <= _FINE * _TOLERANCE:
+                break
+            step = self._step(now)
+            after = self._shorter(now, step)
+            if after is None:
+                break
+            now = after
+        return now
+
+    def _step(self, now: _Point) -> np.ndarray:
+        nv = self.model.nv
+        moves = chart(self.model, now.here.q, now.here.v, ~self.free, drives_at(self.problem, self.t))
+        index, Z = (moves.index, moves.Z) if moves else (np.arange(nv), np.eye(nv))
+        system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
+        slope, a, A = system.A[f:2 * f, :f], now.here.a[index], system.A
+        downhill = np.zeros(nv)
+        downhill[index] = -slope.T @ np.where(free, a / self.quickness[index]**2, 0.0)
+        unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts, self.summed])
+        J = np.hstack([slope, system.B[f:2 * f, nv:], A[f:2 * f, 2 * f:]])[free]
+        errors = np.hstack([A[2 * f:, :f], system.B[2 * f:, nv:], A[2 * f:, 2 * f:]]) / self.ki[:, None]
+        x_units = np.concatenate([self.reach[index], self.x_units[nv:]])[unknown]
+        off_units = np.concatenate([self.quickness[index][free], self.off_units[self.free.sum():]])
+        J = np.vstack([J, errors[self.summed]])[:, unknown] * x_units / off_units[:, None]
+        x, off = np.zeros(len(unknown)), np.concatenate([a[free], self._errors(now.here)[self.summed]]) / off_units
+        x[unknown] = x_units * np.linalg.lstsq(J, -off, rcond=_UNSEEN)[0]
+        step = np.concatenate([Z @ x[:f], x[f:]])
+        longest = np.abs(step[:nv] / self.reach).max(initial=0.0)
+        return step * min(1.0, _LONGEST / longest) if longest else step
+
+    def _blocked(self, now: _Point, downhill) -> np.ndarray:
+        """Coordinates that stand at a limit beyond which the accelerations would fall."""
+        blocked = np.zeros(self.model.nv, dtype=bool)
+        k = self.limited
+        x = now.q[self.own[k]]
+        blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
+        return blocked
+
+    def _shorter(self, now: _Point, step) -> _Point | None:
+        """The first of ever shorter steps after which the accelerations are less; None where none is."""
+        nv = self.model.nv
+        dq, thrust, dz = step[:nv], step[nv:nv + len(self.thrusts)], step[nv + len(self.thrusts):]
+        for k in range(12):
+            part = 0.5**k
+            u, z = now.u.copy(), now.z.copy()
+            u[nv:] += part * thrust
+            z[self.sums] += part * dz
+            try:
+                after = self.point(self.within(integrate(self.model, now.q, part * dq)), u, z)
+            except ComputationError:                               # a singular position, a law beyond its domain
+                continue
+            if after.size < now.size * (1 - _DESCENT * part):
+                return after
+        return None
+
+    def far(self, found: _Point, q) -> str:
+        """The note about an equilibrium to which no way leads from q."""
+        moved = difference(self.model, q, found.q)
+        k = int(np.argmax(np.abs(moved) / self.reach))
+        return f"the search did not converge from the given configuration: the equilibrium found from others is " \
+               f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
+
+    def result(self, best: _Point, q, v, notes) -> Equilibrium:
+        """With the forces of held joints less what their laws give."""
+        u, rest = best.u.copy(), np.zeros(self.model.nv)
+        given = instant(self.laws, self.t, best.q, rest, None, best.z)
+        _, tau = completed(self.model, best.q, rest, rest, given.tau, ~self.free, best.here.f_ext, self.setup.scenario.passive,
+                           drives_at(self.setup.problem, self.t))
+        u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
+        names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
+        offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
+        return Equilibrium(best.q, tau, u, offset, best.residual, (*notes, *self._notes(v)), best.z)
+
+    def _notes(self, v) -> list[str]:
+        notes, prescribed = [], self.setup.prescribed
+        time = np.sqrt(self.reach / self.quickness)
+        moves = prescribed & ((np.abs(v) * time > _MOVING * self.reach) | (np.abs(self.start.a) > _MOVING * self.quickness))
+        if moves.any():
+            names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
+            notes.append(f"{listed(names, 4)}: the prescribed motion is not at rest at "
+                         f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
+        if self._changing():
+            notes.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
+        return notes
+
+    def _changing(self) -> bool:
+        """Whether a force, or what a law follows, depends on time at any time of the run."""
+        problem = self.setup.problem
+        s, law, laws = problem.schedule, problem.law, problem.joint_laws
+        torque = s.level == TORQUE
+        used = {*s.signal[torque], *s.target[torque], *s.force_signal, *(() if law is None else law.signal)}
+        if laws is not None:
+            used |= {*laws.signal[laws.driven], *laws.top, *laws.bottom, *(() if laws.task is None else laws.task.poses.signal)}
+        windows = (s.force_from > 0.0).any() or np.isfinite(s.force_until).any()
+        return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)
+
+    def refusal(self, best: _Point) -> ComputationError:
+        """Names the coordinate that is held least, and how it could be."""
+        off = np.where(self.summed, np.abs(self._errors(best.here)), 0.0)
+        if off.max(initial=0.0) and (off / self.reach[self.sums]).max() >= best.worst:
+            k = int(self.sums[np.argmax(off)])
+            return ComputationError(f"no equilibrium was found near the configuration at t = {self.t:g} s: "
+                                    f"{self.model.v_names[k]} stays {off.max():.3g} {self.model.v_units[k]} off the target of "
+                                    "its pid law")
+        k = int(np.argmax(np.where(self.free, np.abs(best.here.a) / self.quickness, -1.0)))
+        name, unit = self.model.v_names[k], self.model.v_units[k]
+        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \
+               f"acceleration of {best.here.a[k]:.3g} {unit}/s^2"
+        at_limit = [self.model.v_names[i] for i in self.limited
+                    if best.q[self.own[i]] in (self.model.lower[i], self.model.upper[i])]
+        joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
+        actuators = [x.name for x in self.model.description.actuators]
+        more = [name for name, used in zip(actuators, self.thrusts, strict=True) if not used]
+        if joint.kind == FREE and more:
+            return ComputationError(f"{text} (the held thrusts cannot hold {joint.name}: find all thrusts with "
+                                    f"{_options(actuators)}, or prescribe its motion)" if len(more) < len(actuators) else
+                                    f"{text} (nothing holds {joint.name}: find thrusts with {_options(actuators)}, or prescribe "
+                                    "its motion)")
+        if joint.kind == FREE and actuators:
+            return ComputationError(f"{text} (no thrusts hold {joint.name} here: start from another configuration, or prescribe "
+                                    "its motion)")
+        if joint.kind == FREE:
+            return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
+                                    f"--hold {joint.name})")
+        if at_limit:
+            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold holds a joint in place)")
+        return ComputationError(f"{text} (--hold {joint.name} holds it in place)")
+
+
+def _options(names: list[str]) -> str:
+    """Options of the command that hold these actuators."""
+    most = 6
+    return " ".join(f"--hold {name}" for name in names) if len(names) <= most else f"--hold for each of {listed(names, most)}"
+
+
+# A closed state of a robot from values by joint name: what `liedyn assemble` runs ---------------------------------------
+
+_AGREE = 1e-9            # of the largest given velocity, in lengths of the loops: what is left of an equation is rounding
+_UNIT_NORM = 1e-6        # rounding allowed in a quaternion; people write six digits
+
+
+@dataclass(frozen=True, eq=False)
+class AssembledState:
+    """A closed configuration and, where one was asked for, a velocity that obeys the constraints there."""
+
+    model: Model
+    assembly: Assembly
+    v: np.ndarray | None
+    still: tuple[str, ...] = ()         # driven loops whose motion was not given: they stand where the file has them
+
+
+def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), keep: Sequence[str] = (),
+                    drive: Sequence[str] = (), *, seed: int = 0) -> AssembledState:
+    """Close the loops from a guess, and complete a velocity.
+
+    Parameters
+    ----------
+    q, v : texts such as "crank=0.5" or "base=0,0,1,0,0,0,1"
+        The guess, by joint; the others start from their neutral coordinates. Velocities, which are kept; the others become those
+        that the constraints ask for, and as small as can be in kinetic energy.
+    keep : joint names or patterns
+        Joints that stay where the guess has them.
+    drive : texts such as "tool=0,0,-0.7" or "tool=0,0,-0.7,0,0,1.57"
+        Where the frames of driven loops stand: x, y, z [m] and roll, pitch, yaw [rad] in the frames of the file; at rest.
+    seed : int
+
+    Raises
+    ------
+    UsageError
+        For texts and names that fit no joint.
+    ModelError, ComputationError, ConfigurationError
+    """
+    guess = model.neutral()
+    for name, values in _given(model, q, model.q_index, "--q"):
+        guess[model.q_index(name)] = _unit(model, name, values)
+    moved, known = dict(_driven(model, text) for text in drive), ", ".join(model.joint_names[:12])
+    kept = named(keep, model.joint_names, lambda pattern: f"no joint to keep matches {pattern!r}; the robot has {known}")
+    found = assemble(model, guess, fixed=kept, drive=moved, seed=seed)
+    still = tuple(one.name for one in model.constraints if one.driven and one.name not in moved)
+    return AssembledState(model, found, _velocity(model, found.q, v, moved) if v else None, still)
+
+
+def _velocity(model: Model, q, texts: Sequence[str], drive: dict) -> np.ndarray:
+    wanted, given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
+    for name, values in _given(model, texts, model.v_index, "--v"):
+        wanted[model.v_index(name)], given[model.v_index(name)] = values, True
+    v = nearest_velocity(model, q, wanted, prescribed=given, drive=drive)
+    left = np.abs(constraint_velocity(model, q, v, drive=drive))
+    off = row_scale(model) * left
+    if off.max() > _AGREE * np.abs(wanted / column_scale(model)).max():
+        row = int(np.argmax(off))
+        raise ComputationError(f"the given velocities contradict the constraints: the residual of {model.row_names[row]} is "
+                               f"{left[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
+    return v
+
+
+def _unit_of(model: Model, row: int) -> str:
+    return [unit for one in model.constraints for unit in one.units][row]
+
+
+def _given(model: Model, texts: Sequence[str], index, option: str):
+    """Joint and values of each text."""
+    for text in texts:
+        name, values = _named_values(text, option, "moving joint", model.joint_names)
+        part = index(name)
+        if len(values) != part.stop - part.start:
+            raise UsageError(f"{option} {text}: joint {name} takes {part.stop - part.start} number(s)")
+        yield name, values
+
+
+def _driven(model: Model, text: str) -> tuple[str, np.ndarray]:
+    """Closure and pose (4, 4) of its frame A."""
+    name, values = _named_values(text, "--drive", "driven loop", [one.name for one in model.constraints if one.driven])
+    if len(values) not in (3, 6):
+        raise UsageError(f"--drive {text}: a driven loop takes 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
+    return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
+
+
+def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tuple[str, list[float]]:
+    name, equals, numbers = text.partition("=")
+    name = name.strip()
+    if not equals:
+        raise UsageError(f"{option} {text}: expected NAME=VALUE")
+    if name not in names:
+        raise UsageError(f"{option} {text}: no {what} {name!r}; the robot has {', '.join(names[:12]) or 'none'}")
+    try:
+        values = [float(x) for x in numbers.strip().strip("[]").split(",")]
+    except ValueError:
+        values = [np.nan]
+    if not np.isfinite(values).all():
+        raise UsageError(f"{option} {text}: {numbers.strip()!r} is not a finite number or a comma-separated list of them")
+    return name, values
+
+
+def _unit(model: Model, name: str, values: list[float]) -> list[float]:
+    """The values, the quaternion in them rid of rounding."""
+    if model.joint(name).kind == SCREW:
+        return values
+    norm = math.hypot(*values[-4:])
+    if abs(norm - 1.0) > _UNIT_NORM:
+        raise ConfigurationError(f"the quaternion x y z w of joint {name} has norm {norm:.7g}; expected 1")
+    return [*values[:-4], *(x / norm for x in values[-4:])]

@@ -1,0 +1,343 @@
+"""A linear system with names: dx/dt = A x + B u, y = C x + D u; its discretization, modes and reachable states."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.arrays import Array, ComplexArray, Mask
+from liedyn.dynamics.scales import Scales
+from liedyn.errors import ComputationError, UsageError
+from liedyn.immutable import Immutable, read_only_property
+from liedyn.simulation.name_binding import listed, named
+
+STABILITY = ("unstable", "drifting", "neutral", "stable")      # from worst to best
+
+# A in characteristic units of the robot, balanced; "norm" is its largest singular value.
+_RANK = 1e-10        # of the norm: parts of a direction that an input does not reach but by rounding
+_ZERO = 1e-11        # of the norm: singular values and real parts that count as zero; rounding leaves up to 1e-12
+_ROUNDING = 1e-12    # of its row, its column and the characteristic rate: rounding is 1e-15 times the condition of M
+_SCATTER = 1e-7      # of the eigenvalue: real parts of one that is almost repeated, a root of the rounding
+_APART = (1e-3, 1e-5, 1e-7)    # of the eigenvalue: how far rounding scatters a chain of 4, 3 and 2 equal ones
+
+
+@dataclass(frozen=True, eq=False)
+class Mode(Immutable):
+    """A real eigenvalue, or a pair of conjugate ones (the one with a positive imaginary part).
+
+    count          number of eigenvalues: 1, 2, all those at zero, or all those of a pair on the imaginary axis with chains
+    participation  {coordinate: share}, of the states of each coordinate, largest first; they sum to 1
+    chains         lengths of the Jordan chains of an eigenvalue on the imaginary axis, longest first; empty off the axis. A
+                   chain of 4 at zero is four integrators in series
+    stability      "stable": deviations decay. "neutral": they stay bounded without decaying. "drifting": they grow like t
+                   (a chain of 2). "unstable": they grow exponentially, or like a higher power of t
+    fastest        {coordinate: share} of the deviations that grow like the highest power of t; empty if none grows like a power
+    """
+
+    eigenvalue: complex
+    count: int
+    participation: dict[str, float]
+    chains: tuple[int, ...]
+    fastest: dict[str, float]
+
+    @property
+    def stability(self) -> str:
+        if self.growth is None:
+            return "stable" if self.eigenvalue.real < 0.0 else "unstable"
+        return {0: "neutral", 1: "drifting"}.get(self.growth, "unstable")
+
+    @property
+    def growth(self) -> int | None:
+        """Power of t like which deviations grow on the imaginary axis: the longest chain less one. None off the axis, where they
+        grow or decay exponentially."""
+        return self.chains[0] - 1 if self.chains else None
+
+    @property
+    def frequency(self) -> float:
+        """Natural frequency |lambda| / 2 pi [Hz]; 0 where it does not oscillate."""
+        return abs(self.eigenvalue) / (2 * np.pi) if self.eigenvalue.imag else 0.0
+
+    @property
+    def damping(self) -> float:
+        """Damping ratio -Re lambda / |lambda|: 1 and -1 without oscillation, 0 at zero."""
+        return -self.eigenvalue.real / abs(self.eigenvalue) if self.eigenvalue else 0.0
+
+    @property
+    def time_constant(self) -> float:
+        """-1 / Re lambda [s]: negative where deviations grow exponentially, infinite on the imaginary axis."""
+        return np.inf if self.chains else -1.0 / self.eigenvalue.real
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSystem(Immutable):
+    """dx/dt = A x + B u, y = C x + D u: deviations from a motion or an equilibrium, at one time.
+
+    A (n, n), B (n, m), C (p, n), D (p, m)
+    states, inputs, outputs   their names: q.elbow, v.elbow; tau.elbow, a.elbow, thrust.rotor1; q.…, v.…, a.…, tau.…,
+                              p.<link>.x (position of a link's origin in the world)
+    state_units, input_units, output_units
+    moving                    (n,) bool: states that forces affect; the others belong to prescribed coordinates
+    scales                    characteristic length, mass and time of the robot, in which ranks are decided
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> system = ld.linearize(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    >>> [round(mode.frequency, 3) for mode in system.modes]      # Hz
+    [0.427, 1.144]
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    state_units: tuple[str, ...]
+    input_units: tuple[str, ...]
+    output_units: tuple[str, ...]
+    moving: Mask
+    scales: Scales = Scales(1.0, 1.0, 1.0)
+
+    def __repr__(self) -> str:
+        return (f"<LinearSystem, {self.stability}: {len(self.states)} states {_few(self.states)}; "
+                f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
+
+    def discretize(self, h: float) -> tuple[Array, Array]:
+        """Ad (n, n), Bd (n, m): x[k+1] = Ad x[k] + Bd u[k] where u is held for a step of h [s] (zero-order hold, exact).
+
+        Raises UsageError for a step that is not positive, ComputationError where the exponential overflows.
+        """
+        from scipy.linalg import expm
+
+        if not 0.0 < h < np.inf:
+            raise UsageError(f"the step of the discretization must be a positive number of seconds; found {h:g}")
+
+        n, m = self.B.shape
+        block = np.zeros((n + m, n + m))
+        with np.errstate(over="ignore", invalid="ignore"):
+            block[:n, :n], block[:n, n:] = self.A * h, self.B * h
+            held = expm(block) if np.isfinite(block).all() else np.full_like(block, np.nan)
+        if not np.isfinite(held).all():
+            raise ComputationError(f"the discretization overflows: an unstable mode grows without bounds within {h:g} s")
+        return held[:n, :n], held[:n, n:]
+
+    @read_only_property
+    def eigenvalues(self) -> ComplexArray:
+        """(n,) of A, complex, sorted by falling real part. Those of prescribed coordinates are those of their rows alone."""
+        return np.sort_complex(np.linalg.eigvals(self.A))[::-1]
+
+    @cached_property
+    def modes(self) -> tuple[Mode, ...]:
+        """Of the moving states, the least stable first."""
+        names = [name.partition(".")[2] for name, moves in zip(self.states, self.moving, strict=True) if moves]
+        return modes(self._characteristic[0][np.ix_(self.moving, self.moving)], names, 1.0 / self.scales.time)
+
+    @property
+    def stability(self) -> str:
+        """Of the worst mode of the moving states: "unstable", "drifting", "neutral" or "stable" (see `Mode`). All deviations
+        decay if it is "stable" (asymptotically stable), and stay bounded if it is "neutral". A "neutral" or "drifting" linear
+        system does not decide whether the nonlinear robot is stable."""
+        return min((mode.stability for mode in self.modes), key=STABILITY.index, default="stable")
+
+    @property
+    def growth(self) -> int | None:
+        """Power of t like which deviations grow, where none grows exponentially: 0 if they stay bounded, 1 for a body that
+        drifts, 3 for four integrators in series. None if a mode grows exponentially, or all decay."""
+        powers = [-1 if mode.growth is None else mode.growth for mode in self.modes]
+        exponential = any(mode.growth is None and mode.stability == "unstable" for mode in self.modes)
+        return None if exponential or max(powers, default=-1) < 0 else max(powers)
+
+    @cached_property
+    def controllable(self) -> int:
+        """Dimension of the states that the inputs reach."""
+        A, B, _ = self._characteristic
+        return reachable(A, B, 1.0 / self.scales.time)
+
+    @cached_property
+    def observable(self) -> int:
+        """Dimension of the states that the outputs tell apart."""
+        A, _, C = self._characteristic
+        return reachable(A.T, C.T, 1.0 / self.scales.time)
+
+    @property
+    def _characteristic(self) -> tuple[Array, Array, Array]:
+        """A, B, C with states in characteristic units. Time keeps its unit: A is in 1/s."""
+        size = self.scales.of_all(self.state_units)
+        return self.A / size[:, None] * size, self.B / size[:, None], self.C * size
+
+    def select(self, inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "*") -> LinearSystem:
+        """The inputs and outputs whose names match a pattern (a text, or several), in the system's order. UsageError for one that
+        matches nothing."""
+        i, o = choose(self.inputs, inputs, "input"), choose(self.outputs, outputs, "output")
+        pick = lambda names, which: tuple(names[k] for k in which)      # noqa: E731
+        return replace(self, B=self.B[:, i], C=self.C[o], D=self.D[np.ix_(o, i)], inputs=pick(self.inputs, i),
+                       outputs=pick(self.outputs, o), input_units=pick(self.input_units, i),
+                       output_units=pick(self.output_units, o))
+
+
+def _few(names: Sequence[str]) -> str:
+    return listed(names, 8) or "none"
+
+
+def choose(names, patterns, what: str) -> list[int]:
+    """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    chosen = named([pattern for pattern in patterns if names or pattern != "*"], names,
+                   lambda pattern: f"no {what} matches {pattern!r}; there are {_few(names)}")
+    return sorted(names.index(name) for name in chosen)
+
+
+def modes(A: np.ndarray, names, rate: float = 1.0) -> tuple[Mode, ...]:
+    """Modes of A, whose states belong to the coordinates `names`; `rate` is a characteristic one [1/s].
+
+    Eigenvalues at zero come in chains (a drifting body has two for each coordinate), which a general solver scatters over
+    a circle as wide as a root of the rounding error: they are split off first, by null spaces. So are repeated ones on the
+    imaginary axis, where the length of chains decides on stability.
+    """
+    from scipy.linalg import eig
+
+    if not len(A):
+        return ()
+    balanced, _ = _balance(A, rate)
+    norm = float(np.linalg.norm(balanced, 2))
+    rest, levels, drift = _split_zeros(balanced, _ZERO * norm)
+    found = [_chain_mode(0j, balanced, drift, names)] if drift else []
+    if len(rest):
+        values, left, right = eig(rest, left=True)
+        above = values.imag >= 0.0
+        values, left, right = values[above], left[:, above], right[:, above]
+        repeated, single = _repeated(balanced, values, _ZERO * norm)
+        found += [_chain_mode(value, balanced, drift, names) for value, drift in repeated]
+        for value, w, x in zip(values[single], left[:, single].T, right[:, single].T, strict=True):
+            for level, down in reversed(levels):                   # A x = value x, of which P x is known
+                x, w = level @ (down.T @ x) / value, down.T @ w
+            on_axis = abs(value.real) <= max(_ZERO * norm, _SCATTER * abs(value))
+            found.append(Mode(complex(value), 2 if value.imag else 1, _shares(np.abs(w * x), names), (1,) if on_axis else (), {}))
+    return tuple(sorted(found, key=lambda mode: _least_stable(mode, norm)))
+
+
+def _least_stable(mode: Mode, norm: float) -> tuple[float, float, float]:
+    """Key of sorting: exponential growth, powers of t, decay; real parts that differ by rounding count as equal."""
+    real = 0.0 if mode.chains else round(mode.eigenvalue.real / norm, 12)
+    return -real, -(mode.growth or 0), abs(mode.eigenvalue)
+
+
+def _balance(A: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """A in units (n,) of the states that make its rows as long as its columns, without entries that are rounding: these would be
+    blown up to the size of the others, and connect what is not connected."""
+    from scipy.linalg import matrix_balance
+
+    size = np.abs(A)
+    largest = np.maximum(size.max(axis=1, initial=rate)[:, None], size.max(axis=0, initial=rate))        # of its row and column
+    A = np.where(size > _ROUNDING * largest, A, 0.0)
+    _, (scale, _) = matrix_balance(A, permute=False, separate=True)
+    return A / scale[:, None] * scale, scale
+
+
+def _split_zeros(A, least: float):
+    """The part of A without eigenvalues at zero; the (A, P) that lead there, P A = A' P; orthonormal bases [(n, k), ...] of what
+    was split, in that order. A' acts on what the null space of A leaves, where each chain is shorter by one: so the k are the
+    numbers of chains of at least 1, 2, ... eigenvalues."""
+    levels, drift, onward = [], [], np.eye(len(A))
+    while len(A):
+        _, s, rows = np.linalg.svd(A)
+        kept = int((s > least).sum())
+        if kept == len(A):
+            break
+        drift.append((rows[kept:] @ onward).conj().T)
+        levels.append((A, rows[:kept]))
+        A, onward = rows[:kept] @ A @ rows[:kept].conj().T, rows[:kept] @ onward
+    return A, levels, drift
+
+
+def _chain_mode(value: complex, A, drift, names) -> Mode:
+    """The mode of an eigenvalue on the imaginary axis, from the bases of `_split_zeros`."""
+    numbers = [basis.shape[1] for basis in drift]
+    chains = tuple(sum(number > k for number in numbers) for k in range(numbers[0]))
+    basis, fastest = np.hstack(drift), {}
+    if len(drift) > 1:                                  # (A - value)^(longest - 1) leaves the ends of the longest chains
+        ends = np.linalg.matrix_power(A - value * np.eye(len(A)), len(drift) - 1) @ basis
+        fastest = _shares(_weights(np.linalg.svd(ends)[0][:, :numbers[-1]]), names)
+    return Mode(value, sum(chains) * (2 if value.imag else 1), _shares(_weights(basis), names), chains, fastest)
+
+
+def _weights(basis) -> np.ndarray:
+    """How much each state takes part in the span of orthonormal columns."""
+    return (np.abs(basis)**2).sum(axis=1)
+
+
+def _repeated(A, values, least: float):
+    """[(eigenvalue, bases of `_split_zeros`), ...] of chains on the imaginary axis; indices of the other values, with imag >= 0.
+
+    Eigenvalues that are close together are equal if A less their mean has as many at zero. This does not depend on how far
+    rounding scattered them. Equal ones without a chain stay as they are: their eigenvectors are accurate."""
+    found, single = [], list(range(len(values)))
+    for apart in _APART:
+        for group in _groups(values, single, apart):
+            value = 1j * values[group].imag.mean()
+            drift = _split_zeros(A - value * np.eye(len(A)), least)[2]
+            if sum(basis.shape[1] for basis in drift) == len(group) and len(drift) > 1:
+                found.append((value, drift))
+                single = [k for k in single if k not in group]
+    return found, single
+
+
+def _groups(values, single, apart: float) -> list[list[int]]:
+    """Of those close to the imaginary axis, groups whose neighbours differ by at most `apart` of their size."""
+    near = [k for k in single if values[k].imag and abs(values[k].real) <= apart * abs(values[k])]
+    near.sort(key=lambda k: values[k].imag)
+    groups: list[list[int]] = []
+    for k in near:
+        if groups and values[k].imag - values[groups[-1][-1]].imag <= apart * abs(values[k]):
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return [group for group in groups if len(group) > 1]
+
+
+def _shares(weights, names) -> dict[str, float]:
+    """{coordinate: share} of the weights of states, largest first; equal ones in the order of the states."""
+    shares: dict[str, float] = {}
+    for name, weight in zip(names, weights / weights.sum(), strict=True):
+        shares[name] = shares.get(name, 0.0) + float(weight)
+    return dict(sorted(shares.items(), key=lambda item: -round(item[1], 9)))
+
+
+def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
+    """Dimension of the smallest space that holds the columns of B and that A maps into itself: block Arnoldi, which unlike
+    powers of A keeps its columns apart."""
+    balanced, scale = _balance(A, rate)
+    least, basis = _RANK * np.linalg.norm(balanced, 2), np.zeros((len(A), 0))
+    B = B / scale[:, None]
+    size = np.linalg.norm(B, axis=0)
+    new = B[:, size > 0.0] / size[size > 0.0]
+    floor = _RANK
+    while new.shape[1]:
+        for _ in range(2):                                         # twice is enough
+            new = new - basis @ (basis.T @ new)
+        u, s, _ = np.linalg.svd(new, full_matrices=False)
+        u = u[:, s > floor]
+        basis = np.hstack([basis, u])
+        new, floor = balanced @ u, least
+    return basis.shape[1]
+
+
+# in words -----------------------------------------------------------------------------------------------------------
+def verdict(system: LinearSystem) -> str:
+    """"stable", "neutral (bounded)", "drifting (grows like t)", "unstable" or "unstable (grows like t^3)"."""
+    if system.stability == "neutral":
+        return "neutral (bounded)"
+    return f"{system.stability} ({growth_in_words(system.growth)})" if system.growth else system.stability
+
+
+def growth_in_words(power: int) -> str:
+    return "grows like t" + (f"^{power}" if power > 1 else "")
+
+
+def chains_in_words(mode: Mode) -> str:
+    """"Jordan chain of 4", or "Jordan chains of 4, 4, 2"."""
+    return f"Jordan chain{'s' * (len(mode.chains) > 1)} of {', '.join(map(str, mode.chains))}"

@@ -1,0 +1,357 @@
+"""Linearization of a robot, or of a scenario at a time or at rest, in tangent coordinates."""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from liedyn.analysis.configurations import held, settle
+from liedyn.analysis.linear_system import LinearSystem
+from liedyn.analysis.operating_point import Instant, Setup, chart, completed, frozen, instant, prepare, state_at
+from liedyn.analysis.tangent_system import linear_system, refuse_unmatched, tangent_system
+from liedyn.arrays import Array, ArrayLike, Wrenches
+from liedyn.dynamics.batching.arrays import as_array, wrenches
+from liedyn.dynamics.constraints.constraints import (
+    constraint_residual,
+    constraint_velocity,
+    nearest_velocity,
+    project_configuration,
+)
+from liedyn.dynamics.constraints.rank import row_scale, size_of_rates
+from liedyn.dynamics.kinematics import difference, integrate, link_poses
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, ShapeError, warn
+from liedyn.immutable import Immutable
+from liedyn.io.scenarios.scenario import Scenario
+from liedyn.io.yaml_values import Overrides
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.model.description import FRICTION_SPEED
+from liedyn.model.model import Model
+from liedyn.numba_tools.compile_cache import FIRST_RUN
+from liedyn.robot_files import findings_note
+from liedyn.simulation.constraint_setup import drives_at
+from liedyn.simulation.control.law_derivatives import friction_note
+from liedyn.simulation.finite_differences import Compared, compare, condition_of, own_error, rough, slope, surest_slope
+
+_CLOSED = 1e-7       # rad or lengths of the loop; of velocities, of the largest: a state off its constraints by less is closed
+
+
+@dataclass(frozen=True, eq=False)
+class Linearization(Immutable):
+    """A scenario, linearized.
+
+    here          the instant: t, q, v, a, tau, external wrenches
+    system        the linear system; step [s], Ad, Bd: its discretization
+    offset        {input: value} that an equilibrium needs besides what the scenario gives; None without `equilibrium`
+    differences   {matrix: how it compares with extrapolated differences}; None without `verify`
+    """
+
+    scenario: Scenario
+    model: Model
+    here: Instant
+    system: LinearSystem
+    step: float
+    Ad: Array
+    Bd: Array
+    offset: dict[str, float] | None = None
+    differences: dict[str, Compared] | None = None
+    notes: tuple[str, ...] = ()
+    timing: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Linearization {self.model.name}: t = {self.here.t:g} s, step {self.step:g} s; system: {self.system!r}>"
+
+
+def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
+              prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+              inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
+              drive: Mapping[str, Any] | None = None) -> LinearSystem:
+    """Linear system of small deviations from a motion. Forces, external wrenches in local frames, and accelerations of
+    prescribed coordinates are constant except for the inputs.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, tau : (nv,) arrays
+        Joint velocity [rad/s | m/s] and force [N m | N], read where not prescribed.
+    a : (nv,) array, optional
+        Acceleration, read where prescribed.
+    prescribed : (nv,) bool array, optional
+        Coordinates whose acceleration is the input; default: none.
+    f_ext, passive
+        As in `forward_dynamics`.
+    inputs, outputs : names or patterns, one or several
+        Inputs are tau.<coordinate>, a.<coordinate> (where prescribed), thrust.<actuator>; outputs are q.…, v.…, a.…,
+        tau.<coordinate> and p.<link>.x, .y, .z (a link's origin in the world).
+    independent : names or patterns, one or several
+        For a model with constraints: coordinates to use as states. Prescribed ones are always used; others are chosen.
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of driven loops, see `constraint_residual`.
+
+    Returns
+    -------
+    LinearSystem
+        States q.<coordinate> (tangent: rotation [rad] and translation [m] in the body frame for ball and free joints), then v;
+        with constraints those of independent coordinates.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+        Also if q or v violate the constraints.
+    ModelError
+        For a robot without a moving joint.
+    UsageError
+        For a pattern that matches nothing.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.linearize(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    <LinearSystem, neutral: 4 states q.shoulder, q.elbow, v.shoulder, v.elbow; 2 inputs tau.shoulder, ...
+    """
+    nv = model.nv
+    prescribed = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
+    if a is None and prescribed.any():
+        raise ShapeError("a is missing: prescribed coordinates need their acceleration")
+    q, v, tau = as_array(q, "q", (model.nq,)), as_array(v, "v", (nv,)), as_array(tau, "tau", (nv,))
+    for name, x in (("q", q), ("v", v), ("tau", tau)):
+        if x.ndim != 1:
+            raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
+    _refuse_open(model, q, v, drive)
+    a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, drive)
+    chosen = chart(model, q, v, prescribed, drive, independent)
+    here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
+    none = np.zeros((nv, 2 * nv))
+    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, drive)
+
+
+def _refuse_open(model, q, v, drive) -> None:
+    if not model.nc:
+        return
+    for what, x, size, mend in (
+            ("q", constraint_residual(model, q, drive=drive), 1.0, "project_configuration or assemble"),
+            ("v", constraint_velocity(model, q, v, drive=drive), size_of_rates(model, v, 1), "project_velocity")):
+        off = row_scale(model) * np.abs(x)
+        r = int(np.argmax(off))
+        if not off[r] <= _CLOSED * size:
+            raise ComputationError(f"{what} violates the constraints: the residual of {model.row_names[r]} is {abs(x[r]):.3g} "
+                                   f"({mend} corrects it)")
+
+
+def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: float = 0.0, equilibrium: bool = False,
+                       hold: str | Sequence[str] = (), open_loop: bool = False, step: float | None = None,
+                       inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] | None = None,
+                       independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
+                       strict: bool = False, progress: Any | None = None) -> Linearization:
+    """Linearize a scenario file, or a robot file with defaults, at a time of its motion or about an equilibrium.
+
+    Parameters
+    ----------
+    path : path or mapping
+        A scenario YAML, robot YAML or URDF; or the keys of a scenario as a dict.
+    at : float
+        Time [s] up to which the scenario is simulated; the system is that of the phase, locked joints and attached bodies then.
+    equilibrium : bool
+        Linearize about an equilibrium near the state at that time (`find_equilibrium`).
+    hold : names or patterns, one or several
+        With `equilibrium`: joints to hold in place by a force to be found, actuators whose thrust is to be found.
+    open_loop : bool
+        Omit the state feedback of torques, PD and PID laws, wrenches and thrusts. Integrals of PID laws, states z.<coordinate>
+        [N m | N], go on summing the errors.
+    step : float, optional
+        Time step of the discretization [s]; default: the scenario's output_step.
+    inputs, outputs, independent
+        As for `linearize`. Default outputs: q.* and the forces of prescribed joints.
+    verify : bool
+        Compare with extrapolated finite differences of the right-hand side.
+    overrides, strict
+        As for `run_scenario`.
+    progress : optional
+        An object with `stage(text)`, a context, and `update(fraction)`.
+
+    Returns
+    -------
+    Linearization
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError, UsageError
+        UsageError also if an event ends the run before `at`, or a joint rests at a hard stop then.
+    ComputationError
+        If the simulation fails before `at`, a force has no derivative, or no equilibrium is found.
+
+    Examples
+    --------
+    >>> found = ld.linearize_scenario("configs/cart_pole.yaml", equilibrium=True)
+    >>> found.system.states, found.system.stability
+    (('q.cart', 'q.pole', 'v.cart', 'v.pole'), 'stable')
+    """
+    from liedyn.simulation.run import Silent
+
+    progress, began = progress or Silent(), time.perf_counter()
+    setup = prepare(path, overrides, strict)
+    offset, u = None, None
+    if not setup.scenario.events:                            # else what is prescribed depends on the time
+        refuse_unmatched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
+        if equilibrium:
+            held(setup, hold)
+    with progress.stage(f"simulating up to the instant ({FIRST_RUN})"):
+        setup, t, q, v = state_at(setup, float(at), progress.update)
+    notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
+    if equilibrium:
+        with progress.stage(f"looking for an equilibrium ({FIRST_RUN})"):
+            found = settle(setup, t, q, v, hold)
+        q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
+        notes, setup = [*notes, *found.notes], replace(setup, integral=found.integral)
+    with progress.stage(f"linearizing ({FIRST_RUN})"):
+        z = setup.integral
+        rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
+        here = instant(rest, t, q, v, u, z)
+        if open_loop:
+            rest = frozen(rest, instant(rest, t, q, v, None, z), laws=False)
+        system = linear_system(setup, rest, here, inputs, outputs, independent=independent, acting=not open_loop)
+        step = setup.scenario.output_step if step is None else float(step)
+        Ad, Bd = system.discretize(step)
+        notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
+    done, compared = time.perf_counter(), None
+    if verify:
+        with progress.stage("comparing with differences"):
+            compared = differences(rest, here, u, system, progress.update, not open_loop)
+    timing = {"linearize": done - began, "verify": time.perf_counter() - done}
+    warn((*findings_note(setup.model), *notes))
+    return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
+
+
+def _default_outputs(setup: Setup) -> list[str]:
+    return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.v_names, setup.prescribed, strict=True) if p)]
+
+
+# Checks a linearization against extrapolated differences of the scenario's own right-hand side --------------------------
+
+_STEP = 0.02                 # of characteristic units: results are smooth over it, and rounding is small beside it
+_TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
+_WITHIN = 1e-3               # of the step, where it leads beyond the domain of a law
+
+
+def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None,
+                acting: bool = True) -> dict[str, Compared]:
+    """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …), in
+    characteristic units.
+
+    `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None. acting: whether forces answer to
+    integrals.
+    """
+    model = problem.model
+    nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
+    u = np.zeros(nv + actuators) if u is None else u
+    inputs, index = _input_numbers(model, system), _coordinates(model, system)
+    f, sums = len(index), problem.schedule.integral
+    deviated = _deviated_tied(problem, here, index) if problem.ties is not None else _deviated(model, here)
+
+    def outcome(x, w):
+        z = here.integral.copy()
+        z[sums] += acting * x[2 * f:n]
+        return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs) / rows
+
+    condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
+    units = scales_of(model)
+    by_state, by_input, of_outputs = map(units.of_all, (system.state_units, system.input_units, system.output_units))
+    rows = np.concatenate([by_state / units.time, of_outputs])
+    x, w, found = np.diag(by_state), np.eye(nv + actuators), []
+    steps = (_STEP,) if problem.contacts is None else tuple(share * _STEP for share in _TOUCHING)
+    for k, name in enumerate(system.states):
+        rate, _, coordinate = name.partition(".")
+        bends = (2 * FRICTION_SPEED / by_state[k],) if rate == "v" and problem.passive and rough(model, coordinate) else ()
+        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), steps + bends, condition))
+        update(k / n)
+    found += [_surest(lambda h, k=k, size=size: outcome(0 * x[0], h * size * w[k]), (1.0,), condition)
+              for k, size in zip(inputs, by_input, strict=True)]
+    theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
+    doubt += own_error(condition, theirs)
+    ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
+    ours = ours * np.concatenate([by_state, by_input]) / rows[:, None]
+    kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
+    return _compare(ours, theirs, doubt, np.array(kinds), n)
+
+
+def _coordinates(model, system) -> np.ndarray:
+    """Numbers of the coordinates whose positions are states."""
+    return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states if name.startswith("q.")])
+
+
+def _deviated(model, here: Instant):
+    """State (q, v) by deviations dq, dv."""
+    return lambda dq, dv: (integrate(model, here.q, dq), here.v + dv)
+
+
+def _deviated_tied(problem, here: Instant, index):
+    """The same by deviations of the independent coordinates, which the others follow."""
+    model, drive = problem.model, drives_at(problem, here.t)
+    given = np.isin(np.arange(model.nv), index)
+    Z = chart(model, here.q, here.v, given, drive).Z
+
+    def deviated(dq, dv):
+        q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
+        v = here.v.copy()
+        v[index] += dv
+        return q, nearest_velocity(model, q, v, prescribed=given, drive=drive)
+    return deviated
+
+
+def _surest(f, steps: tuple[float, ...], condition: float):
+    try:
+        return surest_slope(f, steps, condition)
+    except ComputationError:                       # beyond the domain of a law
+        return surest_slope(f, tuple(_WITHIN * h for h in steps), condition)
+
+
+def _input_numbers(model, system) -> list[int]:
+    """Numbers of the system's inputs among the coordinates and actuators."""
+    names = [*model.v_names, *(f"thrust.{actuator.name}" for actuator in model.description.actuators)]
+    return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
+
+
+def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.ndarray:
+    """Rates of the states, of coordinates `index` and integrals of coordinates `sums`, then the outputs, of a state near
+    `here`."""
+    model = problem.model
+    there = instant(problem, here.t, q, v, u, z)
+    values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
+    places = link_poses(model, q)[:, :3, 3] if any(name.startswith("p.") for name in outputs) else None
+    y = []
+    for name in outputs:
+        kind, _, rest = name.partition(".")
+        if kind == "p":
+            link, _, axis = rest.rpartition(".")
+            y.append(places[model.link_index(link), "xyz".index(axis)])
+        else:
+            y.append(values[kind][model.v_names.index(rest)])
+    return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])
+
+
+def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:
+    """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
+    units = scales_of(model)
+    fast = np.abs(v / units.of_all(model.v_units)).max(initial=1.0 / units.time)
+    change = lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v))      # noqa: E731
+    return slope(change, _STEP / fast, 3)[0]
+
+
+def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, Compared]:
+    """Of the four blocks that meet at row and column n; each entry against the largest one of its rows' kind in its block."""
+    scale = np.ones(ours.shape)
+    for kind in set(kinds):
+        rows = kinds == kind
+        for columns in (slice(None, n), slice(n, None)):
+            block = np.abs(theirs[rows, columns])
+            scale[rows, columns] = block.max(initial=0.0) or 1.0
+            doubt[rows, columns] = doubt[rows, columns].max(axis=0, initial=0.0)
+    halves = slice(None, n), slice(n, None)
+    blocks = {"A": (0, 0), "B": (0, 1), "C": (1, 0), "D": (1, 1)}
+    return {name: compare(*(x[halves[i], halves[j]] for x in (ours, theirs, doubt, scale))) for name, (i, j) in blocks.items()}

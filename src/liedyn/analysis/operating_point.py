@@ -1,0 +1,342 @@
+"""A scenario at one instant: its forces and accelerations at any state, by the compiled right-hand side of simulations."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.analysis.linear_system import LinearSystem
+from liedyn.arrays import Array
+from liedyn.codegen.rhs import read_signal
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives
+from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
+from liedyn.dynamics.constraints.rank import RANK, least_solution, null_space
+from liedyn.dynamics.dynamics import hybrid_dynamics
+from liedyn.dynamics.kinematics import integrate, jacobian
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
+from liedyn.immutable import Immutable
+from liedyn.integrators.problem import Options, Problem, Start
+from liedyn.integrators.segment import evaluated
+from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
+from liedyn.io.scenarios.scenario_file import scenario_of
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
+from liedyn.model.model import Model
+from liedyn.robot_files import read_model
+from liedyn.simulation.constraint_setup import drives_at
+from liedyn.simulation.control.joint_control import with_rotors
+from liedyn.simulation.name_binding import listed, measured_at, named
+
+
+@dataclass(frozen=True, eq=False)
+class Instant(Immutable):
+    """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none; integral
+    (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
+
+    t: float
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    f_ext: Array | None
+    integral: Array
+    integral_rate: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with bodies that are attached; whole: as
+    loaded. integral (nv,): of pid laws at present; None: zero."""
+
+    scenario: Scenario
+    model: Model
+    problem: Problem
+    notes: tuple[str, ...]
+    whole: Model
+    integral: Array | None = None
+
+    @property
+    def prescribed(self) -> Array:
+        return np.asarray(self.problem.schedule.level != TORQUE)
+
+
+def prepare(path, overrides=(), strict: bool = False) -> Setup:
+    """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
+    scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
+    model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    return _setup(scenario, model)
+
+
+def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
+    """A model in the configuration q (nq,), by default the neutral one, under constant joint forces tau (nv,)."""
+    tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
+    if tau.ndim != 1:
+        raise ShapeError(f"tau must be a single set of forces; found tau of shape {tau.shape}")
+    if not np.isfinite(tau).all():
+        k = int(np.argmin(np.isfinite(tau)))
+        raise ConfigurationError(f"tau[{k}] is not finite; found {tau[k]}")
+    forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in tau[joint.v]))) for joint in model.joints)
+    setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces, assemble=q is None), model)
+    if q is None:
+        return setup
+    q = as_array(q, "q", (model.nq,))
+    if q.ndim != 1:
+        raise ShapeError(f"a single state is expected; found q of shape {q.shape}")
+    return replace(setup, problem=replace(setup.problem, q=integrate(model, q, np.zeros(model.nv))))
+
+
+def _setup(scenario: Scenario, model: Model) -> Setup:
+    from liedyn.simulation.input_schedule import compile_schedule
+    from liedyn.simulation.segment_problems import opened
+
+    if not model.nv:
+        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    if scenario.sampling is not None:
+        raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
+                            expected="no sampling: -S sampling=null linearizes with continuous laws")
+    model = with_rotors(scenario, model)
+    whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
+    problem, _, warnings = compile_schedule(scenario, model)
+    return Setup(scenario, model, problem, warnings, whole)
+
+
+def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[Setup, float, np.ndarray, np.ndarray]:
+    """t, q, v of the simulated motion at the time `at`, from 0 to the duration, with the setup of that time, after the events up
+    to it. At the very end t is just before it: the last instant belongs to what came before. Raises UsageError for another time,
+    ComputationError."""
+    scenario, problem = setup.scenario, setup.problem
+    if not 0.0 <= at <= scenario.duration:
+        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found t = {at:g} s")
+    t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
+    hard = scenario.limits is not None and scenario.limits.mode == "hard"
+    if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
+        return setup, t, problem.q.copy(), problem.v.copy()
+    from liedyn.integrators.diagnosis import choose_integrator, options_of
+    from liedyn.simulation.preparation import refuse_integrals
+
+    integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
+    refuse_integrals(scenario, integrator.method)
+    if scenario.events or hard:
+        from liedyn.simulation.preparation import refuse_uneventful
+        refuse_uneventful(replace(scenario, integrator=integrator))
+        setup, now = past_events(setup, at, options_of(integrator), progress)
+        return replace(setup, integral=now.integral), t, now.q, now.v
+    from liedyn.integrators.solve import solve, solve_stretch
+
+    times, options = np.array([0.0, at]), options_of(integrator)
+    if len(problem.schedule.integral):
+        now = solve_stretch(problem, Start(0.0, problem.q, problem.v), times, options, progress).end
+        return replace(setup, integral=now.integral), t, now.q, now.v
+    record, _ = solve(problem, times, options, progress)
+    return setup, t, record.q[-1], record.v[-1]
+
+
+def instant(problem: Problem, t: float, q, v, u=None, integral=None) -> Instant:
+    """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
+    coordinate, the force of each other one, the thrusts. integral (nv,): of pid laws, None: zero. Raises ComputationError."""
+    m, nv, work = problem.model, problem.model.nv, evaluated(problem, t, q, v, integral=integral)
+    f_ext = None
+    if len(problem.forced_links):
+        f_ext = np.zeros((len(m.link_names), 6))
+        f_ext[problem.forced_links] = work.wrench.reshape(-1, 6)
+    sums, of_laws = np.zeros((2, nv)), problem.schedule.integral
+    sums[:, of_laws] = work.z.reshape(2, -1)
+    here = Instant(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, *sums)
+    if u is None or not np.any(u):
+        return here
+    for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
+        if thrust:
+            f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
+            f_ext[m.link_index(actuator.link)] += thrust * push_of(actuator)
+    a, tau = completed(m, here.q, here.v, here.a + u[:nv], here.tau + u[:nv], np.asarray(problem.schedule.level != TORQUE), f_ext,
+                       problem.passive, drives_at(problem, t))
+    return replace(here, a=a, tau=tau, f_ext=f_ext)
+
+
+def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, drive) -> tuple[np.ndarray, np.ndarray]:
+    """a and tau complete, by hybrid dynamics under the constraints that the model has; drive: the motion of driven loops."""
+    if not model.nc:
+        return hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive)
+    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
+    return found.a, found.tau
+
+
+def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=False) -> Problem:
+    """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
+    are states like others.
+
+    laws   False: torques, wrenches and thrusts keep their values too, whatever the state; integrals of pid laws go on
+           summing, and their values in `here` act
+    rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
+    """
+    schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
+    motion = np.asarray(schedule.level != TORQUE) | held
+    values, first = (np.zeros(nv) if rest else here.a) * motion, len(signals.kind)
+    constant = motion.copy()
+    if not laws:
+        # what the laws give here: tau itself, as it is written where no motion is prescribed
+        values, constant = np.where(motion, values, here.tau - here.integral), np.ones(nv, dtype=bool)
+        summed = np.isin(np.arange(nv), schedule.integral)
+        forces = np.array([signal_at(problem, k, here) for k in schedule.force_signal])
+        values = np.concatenate([values, forces])
+        problem = replace(problem, law=None, joint_laws=None)
+        schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
+                                     force_signal=first + nv + np.arange(len(forces)))
+    elif problem.joint_laws is not None:                       # computed torque knows what is prescribed
+        known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
+        problem = replace(problem, joint_laws=known)
+    signals = _with_constants(signals, values)
+    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=Schedule._field_defaults["poses"],
+                                 signal=np.where(constant, first + np.arange(nv), schedule.signal))
+    return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
+
+
+def signal_at(problem: Problem, k: int, here: Instant) -> float:
+    return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
+
+
+def _with_constants(signals, values):
+    """The signals, and a constant one for each value."""
+    n = len(values)
+    return signals._replace(kind=np.append(signals.kind, np.full(n, CONSTANT)),
+                            first=np.append(signals.first, len(signals.literals) + np.arange(n)),
+                            count=np.append(signals.count, np.ones(n, dtype=np.int64)),
+                            literals=np.append(signals.literals, values))
+
+
+def push_of(actuator) -> np.ndarray:
+    """(6,) wrench of a thrust of 1 N, in its link's frame."""
+    axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
+    return np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])
+
+
+def thrust_columns(model: Model, q) -> np.ndarray:
+    """(nv, actuators) generalized forces of thrusts of 1 N."""
+    columns = [jacobian(model, q, actuator.link).T @ push_of(actuator) for actuator in model.description.actuators]
+    return np.column_stack(columns) if columns else np.zeros((model.nv, 0))
+
+
+# Independent coordinates of a constrained mechanism at an instant, and the linear system in them ------------------------
+
+# Small changes that keep to the constraints are dq = Z dq_i, dv = Z dv_i + G dq_i, where i are the independent coordinates and
+#
+#     A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (v less the motion of driven loops)
+
+_NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """index: (f,) the independent coordinates; Z, G: (nv, f)."""
+
+    index: np.ndarray
+    Z: np.ndarray
+    G: np.ndarray
+
+    def reduced(self, full: LinearSystem) -> LinearSystem:
+        """The system of all coordinates in the independent ones; integrals stay."""
+        (nv, f), n = self.Z.shape, len(full.states)
+        others = np.arange(2 * nv, n)
+        P = np.zeros((n, 2 * f + len(others)))
+        P[:nv, :f], P[nv:2 * nv, :f], P[nv:2 * nv, f:2 * f], P[2 * nv:, 2 * f:] = self.Z, self.G, self.Z, np.eye(len(others))
+        kept = np.concatenate([self.index, nv + self.index, others])
+        pick = lambda names: tuple(names[k] for k in kept)      # noqa: E731
+        return replace(full, A=(full.A @ P)[kept], B=full.B[kept], C=full.C @ P, states=pick(full.states),
+                       state_units=pick(full.state_units), moving=full.moving[kept])
+
+
+def chart(model, q, v, prescribed, drive=None, wanted=()) -> Chart | None:
+    """Of the model at q, v; None where it has no constraints. Independent are prescribed coordinates (nv,), then those `wanted`
+    (patterns), then what moves most.
+
+    Raises
+    ------
+    UsageError
+        For a pattern that matches no coordinate, names that depend on each other, or any without constraints.
+    ComputationError
+        Where nothing can move, or where prescribed coordinates depend on each other.
+    """
+    if not model.nc:
+        if len(wanted):
+            raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
+        return None
+    nv, m = model.nv, model.nc
+    rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, drive=drive, passive=False)
+    index = _independent(model, null_space(model, rates.A), np.flatnonzero(prescribed), _wanted(model, wanted))
+    others = np.setdiff1d(np.arange(nv), index)
+    Z, G = np.zeros((2, nv, len(index)))
+    Z[index] = np.eye(len(index))
+    A = np.where(np.isin(np.arange(nv), others), rates.A, 0.0)
+    Z[others] = least_solution(model, A, -rates.A[:, index])[others]
+    G[others] = least_solution(model, A, -rates.dAx_dq @ Z)[others]
+    return Chart(index, Z, G)
+
+
+def _wanted(model, patterns) -> np.ndarray:
+    names = model.v_names
+    chosen = named(patterns, names, lambda pattern: f"no independent coordinate matches {pattern!r}; the coordinates are "
+                                                    f"{listed(names, 12)}")
+    return np.array([names.index(name) for name in chosen], dtype=np.int64)
+
+
+def _independent(model, N, prescribed, wanted) -> np.ndarray:
+    """Rows of N (nv, f) that form a basis, in the order of the file."""
+    if not N.shape[1]:
+        raise ComputationError(f"the mechanism {model.name} cannot move here, its constraints leave no degree of freedom: there "
+                               "is nothing to linearize")
+    chosen, left = [], N.copy()
+    for group in (prescribed, wanted, np.arange(len(N))):
+        group = [k for k in group if k not in chosen]
+        while group:
+            size = np.linalg.norm(left[group], axis=1)
+            if not size.max() > RANK:
+                break
+            k = group.pop(int(np.argmax(size >= _NEARLY * size.max())))
+            d = left[k] / np.linalg.norm(left[k])
+            left = left - np.outer(left @ d, d)
+            chosen.append(k)
+    _refuse_dependent(model, [k for k in prescribed if k not in chosen], [k for k in wanted if k not in chosen], N.shape[1])
+    return np.sort(np.array(chosen))
+
+
+def _refuse_dependent(model, prescribed, wanted, freedom: int) -> None:
+    how_many = f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here"
+    if prescribed:
+        names = ", ".join(model.v_names[k] for k in prescribed)
+        raise ComputationError(f"the motion of {names} follows from that of other prescribed coordinates; {how_many} "
+                               "(prescribe fewer joints)")
+    if wanted:
+        names = ", ".join(model.v_names[k] for k in wanted)
+        raise UsageError(f"{names} cannot be independent, since the others determine it; {how_many}")
+
+
+# past events ------------------------------------------------------------------------------------------------------------
+
+# What a scenario with phases and events does at a time of its motion: the robot with what it carries, and the problem then.
+
+def past_events(setup, at: float, options: Options, progress):
+    """The setup of the phase at the time `at`, with locked joints prescribed at rest and with attached bodies, after all that
+    happens at that time; and the state. Raises UsageError where the run ends before, or a joint rests at a hard stop then."""
+    from liedyn.simulation.hybrid_simulation import Timeline
+    from liedyn.simulation.run_recorder import Rows
+
+    scenario = setup.scenario
+    timeline, rows = Timeline(scenario, setup.whole, setup.problem), Rows(setup.whole, setup.problem)
+    timeline.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
+    now, mode = timeline.ended, timeline.modes.mode
+    if timeline.actions.stopped:
+        raise UsageError(f"the run ends at t = {now.t:g} s, by the event {timeline.occurrences[-1].name}; found t = {at:g} s")
+    if mode.resting:
+        names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
+        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
+                         "side only (limits: stop gives compliant stops; or lock the joint by an event)")
+    problem = timeline.modes.problem
+    notes = setup.notes if not timeline.occurrences else (*setup.notes, _told(mode, at))
+    return replace(setup, model=problem.model, problem=problem, notes=notes), now
+
+
+def _told(mode, at: float) -> str:
+    parts = [f"phase {mode.phase}"] if mode.phase else []
+    parts += [f"{', '.join(mode.locked)} locked"] if mode.locked else []
+    parts += [f"a body attached to {', '.join(one.link for one in mode.attached)}"] if mode.attached else []
+    return f"after the events up to t = {at:g} s" + (f": {'; '.join(parts)}" if parts else "")

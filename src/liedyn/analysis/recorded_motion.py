@@ -1,0 +1,655 @@
+"""What a trajectory file gives to a computation along its rows, and what comes out."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.analysis.numerical_differentiation import (
+    POINTS,
+    continued,
+    derivatives,
+    errors,
+    of_unit_norm,
+    other_points,
+    rates,
+    sizes_to_judge_by,
+    with_noise,
+)
+from liedyn.arrays import Array, ArrayLike, Wrenches
+from liedyn.dynamics.batching.arrays import as_array, wrenches
+from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
+from liedyn.io.atomic_output import STDIO
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory, refuse_events
+from liedyn.model.description import Robot
+from liedyn.model.model import Model, build
+from liedyn.robot_files import load_description, read_model, yaml_of
+from liedyn.simulation.control.joint_control import with_armatures
+from liedyn.simulation.limits import limit_notes, limits_exceeded
+from liedyn.simulation.name_binding import coordinates, named, unwrapped_angle
+from liedyn.simulation.trajectory_columns import bind_columns, bind_wrenches, columns_of, header_of, passed_over
+
+# The robot that a trajectory file was recorded with, as its comments tell -----------------------------------------------
+
+_NAMED = 8          # columns of a note
+
+
+def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
+             strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
+    """Model of the robot that moved, with the base, the gravity and the rotors of motors of the recording, and what is to be
+    noted.
+
+    Parameters
+    ----------
+    robot : path, optional
+        Robot file; default: the comment `# model:`, the model that a run was computed with, else the comment `# robot:`. Both are
+        relative to the folder of the trajectory.
+    base : "fixed" or "floating", optional
+        Default: the comment `# base:`, else as the robot file says.
+    strict : bool
+        As in `robot_files.load`.
+    edits : ("key.path=value", …), optional
+        Of a robot YAML.
+
+    Raises
+    ------
+    UsageError
+        Neither an argument nor a comment names a robot.
+    TrajectoryError
+        A comment that cannot be used.
+    ModelError, CheckFailed
+        As `robot_files.load`.
+    """
+    header, notes = trajectory.header, []
+    recorded = _recorded_model(trajectory) if robot is None and header.get("model") else None
+    path = Path(robot) if robot is not None else recorded or _named_robot(trajectory)
+    if robot is None and recorded is None and header.get("model"):
+        notes.append(f"{header['model']}, the model that {trajectory.source} was recorded with, is missing: {path} is used")
+    if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
+        raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
+                              expected="fixed or floating")
+    loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") and recorded is None else None
+    base = base or header.get("base")
+    if edits:
+        model = build(load_description(path, base, loops, edits))
+    else:
+        model = read_model(path, base=base, loops=loops, strict=strict)
+    model, _ = as_recorded(model, trajectory)
+    source = _path_of(trajectory, "robot") if recorded and header.get("robot") else path
+    if source != path and source.is_file():                # shapes and meshes are in the robot file
+        model = build(_described_in(model.description, os.fspath(source)))
+    if "robot_sha256" in header and source.is_file() and _sha256(source) != header["robot_sha256"]:
+        notes.append(f"{source} differs from the robot file that {trajectory.source} was recorded with"
+                     + ("; the model of the run is used" if recorded else ""))
+    return model, (*notes, *attached_notes(trajectory), *unknown_notes(model, trajectory))
+
+
+def as_recorded(model: Model, trajectory: Trajectory) -> tuple[Model, tuple[str, ...]]:
+    """The model with the gravity and the rotors of motors of the recording, and a message where those of the model differ.
+
+    Raises TrajectoryError for a comment that cannot be used."""
+    name, notes = trajectory.source or "the trajectory", []
+    gravity, armatures = _gravity(trajectory), _armatures(model, trajectory)
+    if gravity is not None and gravity != tuple(model.gravity):
+        there, here = (" ".join(f"{x:.6g}" for x in vector) for vector in (gravity, model.gravity))
+        notes.append(f"the gravity of {name}, {there} m/s^2, is used instead of that of the model, {here} m/s^2")
+        model = model.with_changes(gravity=gravity)
+    own = {joint.name: joint.figures[0].armature for joint in model.description.joints if joint.name in armatures}
+    other = {joint: x for joint, x in armatures.items() if x != own[joint]}
+    if other:
+        listing = ", ".join(f"{joint} {x:.6g} (model: {own[joint]:.6g})" for joint, x in other.items())
+        notes.append(f"the armatures of {name} are used instead of those of the model: {listing}")
+        model = with_armatures(model, other)
+    return model, tuple(notes)
+
+
+def unknown_notes(model: Model, trajectory: Trajectory) -> list[str]:
+    """A message that names columns of nothing that the robot has."""
+    unknown = passed_over(model, trajectory)
+    more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    text = f"unknown columns of {trajectory.source or 'the trajectory'} are ignored: {', '.join(unknown[:_NAMED])}{more}"
+    return [text] if unknown else []
+
+
+def attached_notes(trajectory: Trajectory) -> list[str]:
+    """A message where bodies were attached in the course of the run, which the model does not have."""
+    attached = trajectory.header.get("attached")
+    text = f"the run of this file had bodies attached to {attached}: results are those of the robot without them"
+    return [text] if attached else []
+
+
+def _described_in(robot: Robot, source: str) -> Robot:
+    """The robot with the file `source` as its own."""
+    loops, couplings = (tuple(replace(one, place=Place(source)) for one in part) for part in (robot.loops, robot.couplings))
+    return replace(robot, loops=loops, couplings=couplings, source=source)
+
+
+def comments_for(header: dict[str, str], model: Model, output: str,
+                 recorded: Trajectory | None = None) -> dict[str, str]:
+    """The comments, with the paths of the robot, of its file of loops and of the model of the run relative to the folder of the
+    file `output` in which they will stand.
+
+    recorded: the trajectory that names the robot; None where the results are those of another one, so that the model of the run
+    is not named."""
+    folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
+    if recorded is not None and recorded.header.get("model"):
+        paths = {key: Path(os.path.relpath(_path_of(recorded, key), folder)).as_posix()
+                 for key in ("robot", "loops", "model") if recorded.header.get(key)}
+        kept = {key: recorded.header[key] for key in ("robot_sha256", "model_sha256") if key in recorded.header}
+        return paths | {key: value for key, value in header.items() if key not in (*paths, "robot", "loops")} | kept
+    named = {key: value for key, value in header_of(model, folder=folder).items() if key in ("robot", "loops")}
+    return named | {key: value for key, value in header.items() if key not in ("robot", "loops", "model", "model_sha256")}
+
+
+def _recorded_model(trajectory: Trajectory) -> Path | None:
+    """The model that a run was computed with; None where it is missing. Raises TrajectoryError where the file was changed."""
+    path = _path_of(trajectory, "model")
+    if not path.is_file():
+        return None
+    if _sha256(path) != trajectory.header.get("model_sha256"):
+        raise TrajectoryError(f"{path} is not the model that the run was computed with",
+                              place=Place(trajectory.source, key="# model"), expected="the file that the run has written",
+                              hint="or use --robot")
+    return path
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _path_of(trajectory: Trajectory, key: str) -> Path:
+    folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
+    return Path(os.path.normpath(folder / trajectory.header[key]))
+
+
+def _named_robot(trajectory: Trajectory) -> Path:
+    named = trajectory.header.get("robot")
+    if not named:
+        raise UsageError(f"{trajectory.source} does not name a robot; use --robot")
+    return _named_file(trajectory, "robot", "robot file", "or use --robot")
+
+
+def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = None) -> Path:
+    named = trajectory.header[key]
+    path = _path_of(trajectory, key)
+    if not path.is_file():
+        raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
+                              expected="a file relative to the folder of the trajectory", hint=hint)
+    return path
+
+
+def _armatures(model: Model, trajectory: Trajectory) -> dict[str, float]:
+    """The comment `# armatures: {"elbow": 0.1}`: of joints whose motors a scenario has given rotors."""
+    text = trajectory.header.get("armatures")
+    if text is None:
+        return {}
+    try:
+        given = {str(name): float(x) for name, x in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        given = {"": math.nan}
+    single = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1]
+    if not all(name in single and 0.0 <= x < math.inf for name, x in given.items()):
+        raise TrajectoryError("invalid armatures", place=Place(trajectory.source, key="# armatures"), found=text,
+                              expected="numbers of at least 0 by joints of the robot with one coordinate")
+    return given
+
+
+def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:
+    """The comment `# gravity: 0 0 -9.81`; brackets and commas may stand in it."""
+    text = trajectory.header.get("gravity")
+    if text is None:
+        return None
+    try:
+        gravity = tuple(float(x) for x in text.strip("[]()").replace(",", " ").split())
+    except ValueError:
+        gravity = ()
+    if len(gravity) != 3 or not all(map(math.isfinite, gravity)):
+        raise TrajectoryError("invalid gravity", place=Place(trajectory.source, key="# gravity"), found=text,
+                              expected="three numbers")
+    return gravity
+
+
+# Checks of a recorded motion: angles that wrap by 2 pi, limits that it exceeds, angles that seem to be in degrees -------
+
+_DEGREES = 2.0           # angles may be in degrees if one of them exceeds its limit by this factor
+_TURN = 360.0            # what an angle in degrees jumps by where it wraps
+_JUMP = 60.0             # degrees: a row turns by less; a jump is as near to a turn as that
+_FEW = 0.1               # of the jump: what half of all rows stay below where jumps are single
+_SWING = 4 * np.pi       # rad: few joints without limits turn to and fro by more, ...
+_FAST = 20.0             # rad/s: ... as fast as this, ...
+_MOVING = 2 * np.pi      # rad: ... while no angle of the robot moves by less: wheels do beside others that do not, ...
+_MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors and propellers turn farther
+
+
+def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Configurations (N, nq) without jumps by full turns, and a message. TrajectoryError where limits exclude the other turns."""
+    out, names = q, []
+    for k, i in enumerate(coordinates(model)):
+        if i < 0 or model.v_units[k] != "rad" or _degrees_wrap(q[:, i]):
+            continue
+        x, jumps = unwrapped_angle(q[:, i], model.v_names[k], model.lower[k], model.upper[k])
+        if jumps:
+            out = out.copy() if out is q else out
+            out[:, i] = x
+            names.append(f"{model.v_names[k]} ({jumps} times)")
+    return out, [f"angles that jump by 2 pi were unwrapped: {', '.join(names)}"] if names else []
+
+
+def recorded_limit_notes(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> list[str]:
+    """Messages about position, velocity and torque limits that the rows exceed, and about angles in degrees."""
+    notes = limit_notes(limits_exceeded(model, t, q, v, tau), recorded=True)
+    degrees = _in_degrees(model, q, v)
+    return notes + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
+
+
+def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
+    """Why angles seem to be in degrees; empty if they do not: a 180/pi-th part of all is within their limits, and some are far
+    beyond them, jump by 360, or turn to and fro by many turns."""
+    worst, text, unlimited = 0.0, "", []
+    for k, i in enumerate(coordinates(model)):
+        if i < 0 or model.v_units[k] != "rad":
+            continue
+        if not (model.lower[k] < model.upper[k] and np.isfinite([model.lower[k], model.upper[k]]).all()):
+            unlimited.append((k, i))
+            continue
+        reach = max(abs(model.lower[k]), abs(model.upper[k]))
+        largest = float(np.abs(q[:, i]).max())
+        if np.radians(largest) > reach:
+            return ""
+        if largest > max(_DEGREES * reach, worst * reach):
+            worst = largest / reach
+            text = f"{model.v_names[k]} reaches {largest:.4g} rad, its limit is {reach:.4g} rad"
+    return text or _without_limits(model, q, v, unlimited)
+
+
+def _without_limits(model: Model, q: np.ndarray, v: np.ndarray, places: list[tuple[int, int]]) -> str:
+    """The same of angles without limits, at places (k, i) in v and q."""
+    for k, i in places:
+        if _degrees_wrap(q[:, i]):
+            return f"{model.v_names[k]} jumps by {np.abs(np.diff(q[:, i])).max():.4g} rad between two rows"
+    if set(model.v_units) != {"rad"} or min(coordinates(model)) < 0:           # wheels of vehicles turn to and fro
+        return ""
+    moved = np.ptp(q, axis=0)
+    if (moved[moved > 0] < _MOVING).any() or np.abs(q).max() > _MOST:
+        return ""
+    for k, i in places:
+        steps = np.diff(q[:, i])
+        if min(steps[steps > 0].sum(), -steps[steps < 0].sum()) > _SWING and np.abs(v[:, k]).max() > _FAST:
+            return f"{model.v_names[k]} turns to and fro by {np.ptp(q[:, i]):.4g} rad"
+    return ""
+
+
+def _degrees_wrap(x: np.ndarray) -> bool:
+    """Whether samples x (N,) jump by about 360, and are continuous elsewhere."""
+    steps = np.abs(np.diff(x))
+    jumps = np.abs(steps - _TURN) < _JUMP
+    return bool(jumps.any() and np.median(steps) < _FEW * _TURN and steps[~jumps].max(initial=0.0) < _JUMP)
+
+
+# recorded motion --------------------------------------------------------------------------------------------------------
+
+_UNIT_NORM = 4e-10                      # of a norm: a quaternion written with ten digits; less is a mistake in the file
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """A completed trajectory, ready for `io.trajectory_csv.write_trajectory`."""
+
+    header: dict[str, str]
+    t: np.ndarray
+    columns: list[tuple[str, str, np.ndarray]]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Of a file, and what dynamics makes of it. variants: the same motion with v and a derived in another way, and from positions
+    with more noise, for telling what results are off; none where nothing is derived. multipliers: of constraints, once known."""
+
+    q: np.ndarray
+    v: np.ndarray | None
+    a: np.ndarray | None
+    tau: np.ndarray | None
+    f_ext: np.ndarray | None
+    passive: bool
+    notes: tuple[str, ...]
+    variants: tuple[Motion, ...] = ()
+    multipliers: np.ndarray | None = None
+
+
+def mask_of(model: Model, patterns) -> np.ndarray:
+    """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
+    mask = np.zeros(model.nv, dtype=bool)
+    known = ", ".join(model.joint_names) or "none"
+    for name in named(patterns, model.joint_names, lambda pattern: f"no moving joint matches {pattern!r}; the robot has {known}"):
+        mask[model.v_index(name)] = True
+    return mask
+
+
+def prescribed_of(model: Model, of: str, patterns) -> np.ndarray:
+    """(nv,) bool: coordinates whose acceleration goes into "inverse", "forward" or "hybrid" dynamics, and whose force comes out.
+    patterns: of joint names, for "hybrid"."""
+    return mask_of(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
+
+
+def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:
+    """The comments of a trajectory, and with what was computed."""
+    return trajectory.header | {key: x for key, x in header_of(model, passive=passive).items() if key != "robot"}
+
+
+def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> Motion:
+    """What dynamics needs of a file."""
+    motion = motion_of_trajectory(model, trajectory, derive_a=bool(prescribed.any()))
+    if not prescribed.all():
+        require_forces(trajectory, motion.tau, of)
+    return motion
+
+
+def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Motion:
+    given = given_motion(model, trajectory)
+    needed = (("velocities", given.v, True), ("accelerations", given.a, derive_a))
+    missing = [name for name, x, derive in needed if x is None and derive]
+    if not missing:
+        return given
+    refuse_events(trajectory, " and ".join(missing))
+    source = "velocities" if given.v is not None else "positions"
+    note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
+    with naming(trajectory):
+        if given.v is None:
+            q, unwrapping = unwrapped(model, given.q)
+            given = replace(given, q=q, notes=(*given.notes, *unwrapping))
+        derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
+            {}, {"points": other_points(len(given.q))}, {"noisy": True}))
+    return replace(derived, notes=(*given.notes, note), variants=tuple(others))
+
+
+def columns_of_motion(model: Model, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
+    """The motion, and the external wrenches that act, as columns of a trajectory."""
+    which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
+    return columns_of(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
+                      q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
+
+
+def given_motion(model: Model, trajectory) -> Motion:
+    """What the file holds, v and a None where it does not."""
+    q = positions_of(model, trajectory)
+    v, a, tau = (bind_columns(model, trajectory, kind) for kind in ("v", "a", "tau"))
+    passive = trajectory.passive
+    return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
+
+
+def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None, needed=("q", "tau")):
+    """Times and motion of arrays: t (N,), q (N, nq), tau, v, a (N, nv). Raises ShapeError, ConfigurationError, UsageError."""
+    t = as_array(t, "t", ())
+    if t.ndim != 1 or not len(t):
+        raise ShapeError(f"t has the wrong shape; found {t.shape}, expected (N,)")
+    arrays = {}
+    for name, x, columns in (("q", q, model.nq), ("tau", tau, model.nv), ("v", v, model.nv), ("a", a, model.nv)):
+        if x is None and name in needed:
+            raise UsageError(f"{name} is missing: give t, q and tau as arrays, or a trajectory file")
+        arrays[name] = None if x is None else as_array(x, name, (len(t), columns))
+        if x is not None and arrays[name].ndim != 2:
+            raise ShapeError(f"{name} has the wrong shape; found {arrays[name].shape}, expected ({len(t)}, {columns})")
+    F = wrenches(model, f_ext)
+    F = None if F is None else np.broadcast_to(F, (len(t), *F.shape[-2:]))
+    for name, x in {"t": t, **arrays, "f_ext": F}.items():
+        if x is not None and not np.isfinite(x).all():
+            raise ConfigurationError(f"{name} is not finite at index {np.argwhere(~np.isfinite(x))[0].tolist()}")
+    back = np.flatnonzero(np.diff(t) <= 0)
+    if len(back):
+        k = int(back[0]) + 1
+        raise ConfigurationError(f"the times do not increase: t[{k}] is {float(t[k])!r} after {float(t[k - 1])!r}")
+    off = off_unit(model, arrays["q"])
+    if off:
+        raise ConfigurationError(f"the quaternion of joint {off[0]} is not of unit norm in row {off[1]}: |q| = {off[2]:.9g}")
+    return t, Motion(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False, ())
+
+
+def _derived(model: Model, t, given: Motion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> Motion:
+    """The motion with what it lacks, by polynomials through so many rows, with noise added or without."""
+    if given.v is not None:
+        return replace(given, a=rates(t, with_noise(t, given.v) if noisy else given.v, points))
+    q = of_unit_norm(model, with_noise(t, continued(model, given.q))) if noisy else given.q
+    v, a = derivatives(model, t, q, points)
+    return replace(given, v=v, a=a if derive_a and given.a is None else given.a)
+
+
+def positions_of(model: Model, trajectory) -> np.ndarray:
+    """(N, nq) of the file. Refuses quaternions that are not of unit norm, with the line."""
+    if not model.nv:
+        raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
+                              place=Place(trajectory.source))
+    q = bind_columns(model, trajectory, "q")
+    others = [name for name in trajectory.columns if name.startswith("q.")]
+    if q is None and others:
+        raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
+                              found=", ".join(others), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
+                              hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
+    require(trajectory, q, "q", "the positions")
+    off = off_unit(model, q)
+    if off:
+        joint, row, norm = off
+        raise TrajectoryError(f"the quaternion of joint {joint} is not of unit norm",
+                              place=Place(trajectory.source, int(trajectory.lines[row])), found=f"|q| = {norm:.9g}", expected="1",
+                              hint="write at least ten digits")
+    return q
+
+
+def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
+    """The first quaternion in samples q (N, nq) that is not of unit norm: joint, row, norm."""
+    for joint in model.joints:
+        if joint.type in ("ball", "free"):
+            with np.errstate(over="ignore"):
+                norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            bad = np.flatnonzero(np.abs(norms - 1) > _UNIT_NORM)
+            if len(bad):
+                return joint.name, int(bad[0]), float(norms[bad[0]])
+    return None
+
+
+@contextmanager
+def naming(trajectory):
+    """Gives the file's name to errors that know the numbers only. What overflows shows in the result, which must be finite."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ConfigurationError):
+        raise TrajectoryError("derivatives cannot be computed for this file", place=Place(trajectory.source),
+                              expected="smaller values, or times that are more evenly spaced") from None
+    except TrajectoryError as error:
+        if error.place is not None:
+            raise
+        raise TrajectoryError(error.message, place=Place(trajectory.source), found=error.found, expected=error.expected,
+                              hint=error.hint) from None
+
+
+def require_forces(trajectory, tau, of: str) -> None:
+    require(trajectory, tau, "tau", f"the joint forces{' of the joints that are not prescribed' if of == 'hybrid' else ''}")
+
+
+def require(trajectory, array, kind: str, what: str) -> None:
+    if array is None:
+        raise TrajectoryError(f"there are no columns of {what}", place=Place(trajectory.source),
+                              found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
+
+
+# Trajectories to and from arrays in the order of a model's coordinates --------------------------------------------------
+
+class RecordedMotion(NamedTuple):
+    """Arrays of a trajectory of N rows.
+
+    t        (N,) time [s]
+    q        (N, nq) configurations [rad | m]
+    v, a     (N, nv) velocities and accelerations
+    tau      (N, nv) joint forces [N m | N]; None if the trajectory has none
+    f_ext    (N, n_links, 6) external wrenches [m; f] on the links, in link frames [N m | N]; None if it has none
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> q = np.outer(np.linspace(0, 1, 101) ** 2, [1.0, 2.0])
+    >>> motion = ld.motion_of(model, ld.trajectory_of(model, np.linspace(0, 1, 101), q))
+    >>> motion.v[-1].round(3), motion.tau is None
+    (array([2., 4.]), True)
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array | None
+    f_ext: Array | None
+
+
+def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> RecordedMotion:
+    """The arrays of a trajectory, in the order of the model's coordinates; columns are matched by name.
+
+    Missing v and a are derived, as by `liedyn inverse`: by polynomials through seven neighbouring rows, on the manifold. They
+    magnify the noise of measured positions; `identify` smooths them.
+
+    Parameters
+    ----------
+    model : Model
+    trajectory : Trajectory or path
+
+    Raises
+    ------
+    TrajectoryError
+        With file, line and column: for a file that cannot be read, missing columns, wrong units, quaternions that are not of unit
+        norm; and for derivatives across an event, where two rows have the same time.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> t = np.linspace(0, 1, 101)
+    >>> motion = ld.motion_of(model, ld.trajectory_of(model, t, np.outer(t**2, [1.0, 2.0])))
+    >>> motion.a[50].round(3)
+    array([2., 4.])
+    """
+    source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(trajectory, events=True)
+    motion = motion_of_trajectory(model, source, derive_a=True)
+    warn(motion.notes)
+    return RecordedMotion(source.t, motion.q, motion.v, motion.a, motion.tau, motion.f_ext)
+
+
+def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None,
+                  tau: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True) -> Trajectory:
+    """A trajectory of arrays, with the names and units of the model's coordinates, for `Trajectory.save` and the commands.
+
+    Parameters
+    ----------
+    model : Model
+        Its robot file, base and gravity are written as comments. If it differs from its robot file in more than that, as after
+        `with_changes`, `save` writes it next to the trajectory; commands use it.
+    t : (N,) array
+        Times [s], increasing.
+    q : (N, nq) array
+        Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a, tau : (N, nv) arrays, optional
+        Velocities, accelerations, joint forces [N m | N].
+    f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
+        External wrenches [m; f] on links, in link frames about their origins [N m | N]; links without a wrench get no columns.
+    passive : bool
+        Whether springs, damping and friction of the joints act in addition to tau.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.trajectory_of(model, [0.0, 0.1], [[0.3, 0.0], [0.2, 0.1]]).save("motion.csv", force=True)
+    >>> ld.read_trajectory("motion.csv").columns["q.elbow"]
+    array([0. , 0.1])
+    """
+    t, motion = motion_of_arrays(model, t, q, tau, v, a, f_ext, passive, needed=("q",))
+    columns = columns_of_motion(model, motion)
+    header = header_of(model, passive=passive)
+    return Trajectory(header, t, {name: x for name, _, x in columns}, {name: unit for name, unit, _ in columns},
+                      model="" if _is_of_file(model, header) else yaml_of(model))
+
+
+def _is_of_file(model: Model, header: dict[str, str]) -> bool:
+    """Whether the comments robot, loops, base and gravity give the model."""
+    def known(robot: Robot) -> Robot:
+        return replace(robot, base=model.base, gravity=model.description.gravity)
+    if "robot" not in header:
+        return False
+    expected, of_file = known(model.description), {"base": model.base, "loops": header.get("loops")}
+    try:                                                            # building may change the spanning tree
+        return any(known(robot()) == expected for robot in (lambda: load_description(header["robot"], **of_file),
+                                                            lambda: read_model(header["robot"], **of_file).description))
+    except LiedynError:
+        return False
+
+
+# derived error ----------------------------------------------------------------------------------------------------------
+
+# How far results are off because velocities and accelerations were derived from samples, and what a person is told of it.
+#
+# The motion is derived twice more, in another way and with noise of its own size added (`Motion.variants`). What comes out then
+# differs from the result by about the result's error.
+
+UNRELIABLE = 0.1                        # of a result's own size
+_NAMED_COLUMNS = 24                             # columns in one message
+_FEWEST = 4                             # rows; fewer have no second way to derive
+
+
+@np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
+def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], np.ndarray], names: Sequence[str],
+                units: Sequence[str], smoothing: str | None) -> list[str]:
+    """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
+
+    compute: the same results of another motion; smoothing: the option that smooths, None where there is none. Nothing is said
+    where nothing was derived."""
+    if not motion.variants:
+        return []
+    if len(found) < _FEWEST:
+        return [f"{len(found)} rows are not enough to estimate the error of what is derived"]
+    others = [compute(variant)[:, None] for variant in motion.variants]
+    ends = min(POINTS // 2, len(found) // 4)
+    inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
+    judged = sizes_to_judge_by(size, units)
+    worst = int((inner / judged).argmax())
+    told = [f"{percent(error / of)} ({error:.2g} {unit})" for error, of, unit in zip(inner, judged, units, strict=True)]
+    alike = np.array([unit == units[worst] for unit in units])
+    most = int(np.where(alike, inner, -1.0).argmax())
+    largest = f"; the largest is {inner[most]:.2g} {units[most]} ({names[most]})" if most != worst else ""
+    at_ends = f", {percent((outer / judged).max())} within {ends} rows of the ends" if ends else ""
+    notes = [f"estimated error of the worst column: {names[worst]} {told[worst]}{at_ends}{largest}"]
+    by_way, by_noise = (errors(found[:, None], [other], ends)[0][0] for other in others)
+    causes = {}
+    for k in sorted(np.flatnonzero(inner > UNRELIABLE * judged), key=lambda k: -inner[k] / judged[k]):
+        causes.setdefault(by_noise[k] > 2.0 * by_way[k], []).append(f"{names[k]}, off by {told[k]}")
+    return notes + [f"NOT RELIABLE: {named_first(columns)}: {mend(noisy, 'rows', smoothing)}"
+                    for noisy, columns in causes.items()]
+
+
+def named_first(columns: Sequence[str]) -> str:
+    """What is off, the worst first: all columns of a robot, the first of the many of a Jacobian."""
+    more = len(columns) - _NAMED_COLUMNS
+    return "; ".join([*columns[:_NAMED_COLUMNS], *([f"and {more} more"] if more > 0 else [])])
+
+
+def mend(noisy: bool, between: str, smoothing: str | None) -> str:
+    """What may be wrong and what to do about it; between: what may be too far apart, "rows" or "knots"."""
+    if noisy:
+        smooths = f"use {smoothing}, or " if smoothing else ""
+        return (f"the noise of the rows is amplified, or they are too far apart; {smooths}give measured "
+                "derivatives as columns")
+    return f"no spline fits the motion: it hardly moves, has kinks, or the {between} are too far apart"
+
+
+def percent(x: float) -> str:
+    """An error that is most of what was found tells nothing of the size of the truth."""
+    return f"{100 * x:.2g}%" if x < 0.5 else "50% or more"

@@ -1,0 +1,202 @@
+"""The linear system of a scenario's problem about an instant, with the integrals of its pid laws, and the independent coordinates
+there."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.analysis.linear_system import LinearSystem, choose
+from liedyn.analysis.operating_point import Instant, Setup, chart, signal_at, thrust_columns
+from liedyn.dynamics.constraints.constrained_derivatives import constrained_hybrid_derivatives
+from liedyn.dynamics.derivatives import SplitDerivatives, hybrid_dynamics_derivatives
+from liedyn.dynamics.kinematics import jacobian
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ModelError
+from liedyn.integrators.segment import evaluated
+from liedyn.kernels.simulation.joint_laws import COMPUTED
+from liedyn.model.description import FREE, SCREW
+from liedyn.model.spatial import bracket, skew
+from liedyn.simulation.constraint_setup import drives_at
+from liedyn.simulation.control.law_derivatives import at_limits, joint_laws, signal_gradient, wrench_laws
+
+# A, B, C, D of a robot about one instant --------------------------------------------------------------------------------
+
+# Deviations x = [dq; dv] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. Since T = T0 exp(dq) for each joint,
+#
+#     d(dq)/dt = dv - ad_V0 dq            for a ball or free joint of body twist V0; dv alone for the others
+#     d(dv)/dt = da/dq dq + da/dv dv + da/du u
+#
+# Under constraints the rates of dv are those of constrained motion, and the system is written in independent coordinates
+# (`analysis.operating_point`).
+#
+# Integrals z of pid laws are states after these: a force of their own at each joint, with d(dz)/dt by the laws.
+#
+# Inputs: u_k = a_k of a prescribed coordinate, at whatever level it is prescribed: its velocity and position follow by
+# integration; else u_k = an addition to tau_k; and an addition to each thrust.
+
+_FORCE = {"rad": "N m", "m": "N"}
+
+
+def refuse_unmatched(model, prescribed, inputs, outputs) -> None:
+    """UsageError for a pattern that names nothing, and ModelError for a robot without motion, before anything is computed."""
+    if not model.nv:
+        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    for patterns, known, what in ((inputs, _inputs(model, prescribed), "input"), (outputs, _known_outputs(model), "output")):
+        choose([name for name, _ in known], patterns, what)
+
+
+@dataclass(frozen=True, eq=False)
+class Integrals:
+    """Of m pid laws. k (m,): their coordinates; rate (m, 2 nv): of their rates by the state; force (nv, m): of joint forces by
+    them."""
+
+    k: np.ndarray
+    rate: np.ndarray
+    force: np.ndarray
+
+
+def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
+                   drive=None, integrals: Integrals | None = None) -> LinearSystem:
+    """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
+    inputs, outputs: patterns. chart: `operating_point.Chart` of a constrained model, with the motion of driven loops."""
+    refuse_unmatched(model, prescribed, inputs, outputs)
+    nv = model.nv
+    integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
+    n, last = 2 * nv + len(integrals.k), slice(2 * nv, None)
+    d, free, none = _derivatives(model, here, prescribed, passive, drive), ~prescribed, np.zeros_like(integrals.force)
+
+    def answers(force, push):
+        """Of accelerations and joint forces to joint forces of free coordinates, and to generalized forces of wrenches, (nv, k)
+        each."""
+        acting = (force + push)[free]
+        da, dtau = d.da_du[:, free] @ acting, d.dtau_du[:, free] @ acting
+        dtau[~free] -= push[~free]
+        dtau[free] = force[free]
+        return da, dtau
+
+    motion_laws, force_laws = answers(np.hstack([force, integrals.force]), np.hstack([push, none]))
+    motion_x = np.hstack([d.da_dq, d.da_dv, none]) + motion_laws
+    force_x = np.hstack([d.dtau_dq, d.dtau_dv, none]) + force_laws
+    thrusts = thrust_columns(model, here.q)
+    motion_thrust, force_thrust = answers(np.zeros_like(thrusts), thrusts)
+    motion_u, force_u = np.hstack([d.da_du, motion_thrust]), np.hstack([d.dtau_du, force_thrust])
+    m = motion_u.shape[1]
+    A, B = np.zeros((n, n)), np.vstack([np.zeros((nv, m)), motion_u, np.zeros((n - 2 * nv, m))])
+    A[:nv, :nv], A[:nv, nv:2 * nv], A[nv:2 * nv] = -carried(model, here.v), np.eye(nv), motion_x
+    A[last, :2 * nv] = integrals.rate
+    x = np.eye(n)
+    table = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:2 * nv], np.zeros((nv, m))), "a": (motion_x, motion_u),
+             "tau": (force_x, force_u)}
+    names, C, D, units = _outputs(model, here.q, table, m, outputs)
+    sums = _named(model, ["z"] * nv)
+    states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv) + [sums[k] for k in integrals.k]
+    (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
+                                                              for rows in (states, _inputs(model, prescribed)))
+    moves = np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool))
+    system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units, moves,
+                          scales_of(model)).select(inputs=inputs)
+    return system if chart is None else chart.reduced(system)
+
+
+def _named(model, kinds) -> list[tuple[str, str]]:
+    """(name, unit) of each coordinate as a q, v, a, tau or z."""
+    return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2"}.get(kind, _FORCE[unit]))
+            for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
+
+
+def _inputs(model, prescribed) -> list[tuple[str, str]]:
+    kinds = ["a" if given else "tau" for given in prescribed]
+    return _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in model.description.actuators]
+
+
+def _known_outputs(model) -> list[tuple[str, str]]:
+    """Coordinates first, of all kinds, then links' places."""
+    coordinates = [entry for kind in ("q", "v", "a", "tau") for entry in _named(model, [kind] * model.nv)]
+    return coordinates + [(f"p.{link}.{axis}", "m") for link in model.link_names for axis in "xyz"]
+
+
+def _outputs(model, q, table, m: int, patterns):
+    """Names, C, D and units of the outputs that match. table: {kind: rows of C and D of all coordinates}."""
+    n, known = table["q"][0].shape[1], _known_outputs(model)
+    chosen = [known[k] for k in choose([name for name, _ in known], patterns, "output")]
+    C, D = np.zeros((len(chosen), n)), np.zeros((len(chosen), m))
+    for row, (name, _) in enumerate(chosen):
+        kind, _, rest = name.partition(".")
+        if kind == "p":
+            link, _, axis = rest.rpartition(".")
+            C[row, :model.nv] = jacobian(model, q, link, frame="local_world_aligned")[3 + "xyz".index(axis)]
+        else:
+            C[row], D[row] = (block[model.v_names.index(rest)] for block in table[kind])
+    return tuple(name for name, _ in chosen), C, D, tuple(unit for _, unit in chosen)
+
+
+def _derivatives(model, here: Instant, prescribed, passive, drive) -> SplitDerivatives:
+    state = model, here.q, here.v, here.a, here.tau, prescribed
+    if model.nc:
+        return constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive).split()
+    return hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive).split()
+
+
+def carried(model, v) -> np.ndarray:
+    """(nv, nv) ad of the body twists of ball and free joints: deviations in a body's frame turn and shift with it."""
+    out = np.zeros((model.nv, model.nv))
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            out[joint.v, joint.v] = bracket(v[joint.v]) if joint.kind == FREE else skew(v[joint.v])
+    return out
+
+
+def moving(model, prescribed) -> np.ndarray:
+    """(2 nv,) states that forces move. All positions of a ball or free joint do where one of its coordinates does: they
+    turn into each other."""
+    position = ~prescribed
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            position[joint.v] = position[joint.v].any()
+    return np.concatenate([position, ~prescribed])
+
+
+# system at --------------------------------------------------------------------------------------------------------------
+
+def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None,
+                  independent=(), acting: bool = True) -> LinearSystem:
+    """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup; acting: whether forces
+    answer to integrals."""
+    prescribed = setup.prescribed if prescribed is None else prescribed
+    force, push = joint_laws(problem, here.t, here.q, here.v, here.integral), wrench_laws(problem, here.t, here.q, here.v)
+    drive = drives_at(problem, here.t)
+    independent = chart(problem.model, here.q, here.v, prescribed, drive, independent)
+    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, independent, drive,
+                          integrals_of(problem, here, acting))
+
+
+def integrals_of(problem, here: Instant, acting: bool = True) -> Integrals:
+    """How the integrals of pid laws answer to the state, and joint forces to them. An integral that rests at a limit of the force
+    keeps its value, and a force that is at its limit."""
+    schedule, nv, laws = problem.schedule, problem.model.nv, problem.joint_laws
+    k = schedule.integral
+    rate, force = np.zeros((len(k), 2 * nv)), np.zeros((nv, len(k)))
+    if not len(k):
+        return Integrals(k, rate, force)
+    for row, i, ki in zip(rate, k, schedule.ki, strict=True):
+        at_target = signal_at(problem, schedule.target[i], here) == here.q[schedule.q_of_v[i]]
+        if here.integral_rate[i] != 0.0 or at_target:          # else it rests, with an error
+            row += ki * signal_gradient(problem, schedule.target[i], here.t, here.q, here.v)
+            row[i] -= ki
+    if acting:
+        force[k, np.arange(len(k))] = 1.0
+        if laws is not None and (laws.acts[COMPUTED] or laws.task is not None):
+            force[laws.driven] = _of_computed(problem, here)[laws.driven]          # it knows the other forces
+        if laws is not None:
+            force[at_limits(problem, here.t, here.q, here.v, here.integral)[1]] = 0.0
+    return Integrals(k, rate, force)
+
+
+def _of_computed(problem, here: Instant) -> np.ndarray:
+    """(nv, m) derivative of joint forces by integrals: forces are affine in them."""
+    p, nv = problem.without_stops, problem.model.nv
+
+    def forces(x):
+        return evaluated(p, here.t, here.q, here.v, integral=here.integral + x).tau.copy()
+    return np.column_stack([0.5 * (forces(e) - forces(-e)) for e in np.eye(nv)[problem.schedule.integral]])

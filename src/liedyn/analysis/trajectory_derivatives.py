@@ -1,0 +1,462 @@
+"""Columns of derivatives: what is asked of them, their values at the rows of a motion, their names and units."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.analysis.numerical_differentiation import POINTS
+from liedyn.analysis.recorded_motion import (
+    Along,
+    Motion,
+    error_notes,
+    header_along,
+    mask_of,
+    motion_for,
+    prescribed_of,
+    recorded_limit_notes,
+)
+from liedyn.dynamics.derivatives import forward_dynamics_derivatives, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.directional_derivatives import parameter_derivatives
+from liedyn.dynamics.dynamics import hybrid_dynamics, inverse_dynamics
+from liedyn.dynamics.kinematics import integrate
+from liedyn.dynamics.model_parameters import parameter_names
+from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.variants import Variants
+from liedyn.errors import CheckFailed, UsageError, nearest
+from liedyn.io.trajectory_csv import LONGEST_LINE
+from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
+from liedyn.model.model import Assembly, Model
+from liedyn.model.spatial import exp_screw, pose
+from liedyn.simulation.finite_differences import BOUND, Compared, compare, condition_of, own_error, rough, surest_slope
+from liedyn.simulation.name_binding import named
+
+LARGEST = 20_000                 # columns
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is differentiated by what.
+
+    of           "inverse", "forward" or "hybrid"
+    prescribed   (nv,) bool: coordinates whose force comes out; the acceleration of the others does
+    outputs      coordinates of the rows wanted
+    by           names: q.<coordinate>, v.<coordinate>, a.<coordinate> or tau.<coordinate> (the inputs), or model parameters
+    """
+
+    of: str
+    prescribed: np.ndarray
+    outputs: np.ndarray
+    by: tuple[str, ...]
+
+
+def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> Question:
+    """Patterns bound to the names of the model; refuses what matches nothing, and too much."""
+    if (of == "hybrid") != bool(prescribed):
+        raise UsageError("--prescribed and --of hybrid must be used together")
+    mask = prescribed_of(model, of, prescribed)
+    outputs = np.flatnonzero(mask_of(model, joints)) if joints else np.arange(model.nv)
+    state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    state += [f"{'a' if given else 'tau'}.{name}" for name, given in zip(model.v_names, mask, strict=True)]
+    asked = Question(of, mask, outputs, _chosen(model, by, state) if by else tuple(state))
+    count = len(outputs) * len(asked.by)
+    if count > LARGEST:
+        raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(asked.by)} "
+                         "variables; "
+                         f"at most {LARGEST} are written: select with --joint PATTERN and --by PATTERN, such as --by 'q.*'")
+    if sum(len(text) + 3 for both in column_names(model, asked) for text in both) > LONGEST_LINE:   # `read_trajectory` refuses it
+        raise UsageError(f"the names of {count} columns make the header line too long: select with --joint and --by")
+    return asked
+
+
+def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
+    """Names that match, in the order of the patterns, each once."""
+    known = *state, *parameter_names(model)
+
+    def refusal(pattern: str) -> str:
+        kinds = dict.fromkeys(name.partition(".")[0] for name in known)
+        hint = nearest(pattern, known, 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
+        return f"--by {pattern}: there is no such variable; {hint}"
+    return tuple(named(patterns, known, refusal))
+
+
+def jacobian(model: Model, asked: Question, motion: Motion) -> np.ndarray:
+    """(N, outputs, by) derivatives at every row of a motion."""
+    given = {"f_ext": motion.f_ext, "passive": motion.passive}
+    blocks = dict.fromkeys(("q", "v", "u"))
+    kinds = [kind_of(name) for name in asked.by]
+    if any(kind in blocks for kind in kinds):
+        blocks = dict(zip(blocks, _full(model, asked, motion, given), strict=True))
+    parameters = [name for name, kind in zip(asked.by, kinds, strict=True) if kind == "parameter"]
+    if parameters:
+        x = np.where(asked.prescribed, _or_zero(motion.a, motion.v), _or_zero(motion.tau, motion.v))
+        mask = {"of": "hybrid", "prescribed": asked.prescribed} if asked.of == "hybrid" else {"of": asked.of}
+        by_parameter = parameter_derivatives(model, motion.q, motion.v, x, parameters, **mask, **given)
+    coordinate = {name: k for k, name in enumerate(model.v_names)}
+    out = np.empty((len(motion.q), len(asked.outputs), len(asked.by)))
+    for j, (name, kind) in enumerate(zip(asked.by, kinds, strict=True)):
+        if kind == "parameter":
+            out[:, :, j] = by_parameter[:, asked.outputs, parameters.index(name)]
+        else:
+            out[:, :, j] = blocks[kind][:, asked.outputs, coordinate[name.partition(".")[2]]]
+    return out
+
+
+def _full(model: Model, asked: Question, motion: Motion, given: dict) -> list[np.ndarray]:
+    """(N, nv, nv) of what comes out, by q, by v and by what goes in."""
+    if asked.of == "inverse":
+        return list(inverse_dynamics_derivatives(model, motion.q, motion.v, motion.a, **given))
+    if asked.of == "forward":
+        return list(forward_dynamics_derivatives(model, motion.q, motion.v, motion.tau, **given))
+    return list(hybrid_dynamics_derivatives(model, motion.q, motion.v, _or_zero(motion.a, motion.v),
+                                            _or_zero(motion.tau, motion.v), asked.prescribed, **given)[:3])
+
+
+def rows_of(motion: Motion, rows) -> Motion:
+    """The motion at some of its rows."""
+    arrays = (None if x is None else x[rows] for x in (motion.q, motion.v, motion.a, motion.tau, motion.f_ext))
+    return Motion(*arrays, motion.passive, motion.notes)
+
+
+def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
+    return np.zeros_like(like) if x is None else x
+
+
+# names and units ---------------------------------------------------------------------------------------------------
+def kind_of(name: str) -> str:
+    """q, v, u (what goes in) or parameter (of the model)."""
+    head = name.partition(".")[0]
+    return head if head in ("q", "v") else "u" if head in ("a", "tau") else "parameter"
+
+
+def column_names(model: Model, asked: Question) -> tuple[list[str], list[str]]:
+    """Of all columns, output by output: names and units."""
+    names, units = [], []
+    for k in asked.outputs:
+        kind = "tau" if asked.prescribed[k] else "a"
+        for by in asked.by:
+            names.append(f"d{kind}.{model.v_names[k]}/d{by}")
+            units.append(quotient(unit_of(model, f"{kind}.{model.v_names[k]}"), unit_of(model, by)))
+    return names, units
+
+
+def unit_of(model: Model, name: str) -> str:
+    """Unit of a coordinate's q, v, a or tau, or of a parameter of the model."""
+    head, _, rest = name.partition(".")
+    fixed = {"mass": "kg", "com": "m", "inertia": "kg m^2", "pitch": "m/rad", "gravity": "m/s^2"}
+    if head in fixed:
+        return fixed[head]
+    last = rest.rpartition(".")[2]
+    if head in ("origin", "screw"):
+        angle, length = ("rad", "m") if head == "origin" else ("", "m")
+        return angle if last.startswith("w") else length
+    c = model.v_units[model.v_names.index(rest)]
+    force = {"rad": "N m", "m": "N"}[c]
+    return {"q": c, "v": f"{c}/s", "a": f"{c}/s^2", "tau": force, "armature": {"rad": "kg m^2", "m": "kg"}[c],
+            "damping": f"{force} s/{c}", "friction": force, "stiffness": f"{force}/{c}", "rest": c}[head]
+
+
+def quotient(above: str, below: str) -> str:
+    """Unit of a derivative: N m/rad, N m/(rad/s), (rad/s^2)/(N m); none where the two are the same."""
+    if above == below:
+        return ""
+    if not below:
+        return above
+    above = f"({above})" if "/" in above else above
+    return f"{above}/({below})" if "/" in below or " " in below else f"{above}/{below}"
+
+
+# A robot with one of its parameters changed, built anew: what derivatives by parameters are checked against -------------
+
+_TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
+_PARTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
+
+
+def varied(model: Model, name: str, change: float) -> Model:
+    """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
+    from a massless link to a negative mass."""
+    tree = Assembly(_changed(_with_root_joint(model), model, name, change))
+    tree.grow()
+    tree.floor = np.zeros(model.nv)
+    return tree.model()
+
+
+def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
+    """The robot where these parameters have these values (those of `value`: placements and screws change against what they
+    are); not validated."""
+    described = {joint.name for joint in model.description.joints}
+    roots = [joint.name for joint in model.joints if joint.name not in described]
+    of_root = any(name.partition(".")[2].partition(".")[0] in roots for name in values)
+    robot = _with_root_joint(model) if of_root else model.description
+    for name, x in values.items():
+        robot = _changed(robot, model, name, x - value(model, name))
+    return robot
+
+
+def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
+    head, _, rest = name.partition(".")
+    if head == "gravity":
+        return replace(robot, gravity=_plus(robot.gravity, "xyz".index(rest), change))
+    if head in _PARTS:
+        return replace(robot, links=tuple(_changed_link(link, head, rest, change) for link in robot.links))
+    moved = head in ("origin", "screw", "pitch")
+    return replace(robot, joints=tuple(_moved(model, joint, head, rest, change) if moved else
+                                       _coordinate(joint, head, rest, change) for joint in robot.joints))
+
+
+def value(model: Model, name: str) -> float:
+    """The parameter itself; zero for placements and screws, which change against what they are."""
+    head, _, rest = name.partition(".")
+    if head == "gravity":
+        return float(model.gravity["xyz".index(rest)])
+    if head in _PARTS:
+        found = {_part(link, head, rest): link for link in model.description.links}
+        return next(link.mass if head == "mass" else getattr(link, head)[k] for k, link in found.items() if k is not None)
+    for joint in model.description.joints:
+        if head == "pitch" and joint.name == rest:
+            return joint.pitch
+        for label, figures in zip(joint.labels, joint.figures, strict=True):
+            if rest == _dotted(joint.name, label) and hasattr(figures, head):
+                return getattr(figures, head)
+    return 0.0
+
+
+def _with_root_joint(model: Model) -> Robot:
+    """The description, with the free joint of a floating base as a joint of its own."""
+    robot, known = model.description, {joint.name for joint in model.description.joints}
+    added = tuple(Joint(joint.name, "free", WORLD, joint.child) for joint in model.joints if joint.name not in known)
+    return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
+
+
+def _part(link: Link, head: str, rest: str) -> int | None:
+    """Which number of the field `head` of a link it is, if any."""
+    names = [_dotted(link.name, part) for part in _PARTS[head]]
+    return names.index(rest) if rest in names else None
+
+
+def _changed_link(link: Link, head: str, rest: str, change: float) -> Link:
+    k = _part(link, head, rest)
+    if k is None:
+        return link
+    return replace(link, **{head: link.mass + change if head == "mass" else _plus(getattr(link, head), k, change)})
+
+
+def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> Joint:
+    """Placement, screw or pitch: origin -> origin exp(twist); a screw of the joint as one of a list of screws."""
+    if head == "pitch":
+        return replace(joint, pitch=joint.pitch + change) if joint.name == rest else joint
+    owner, _, part = rest.rpartition(".")
+    if head == "origin":
+        if joint.name != owner:
+            return joint
+        T = pose(joint.origin) @ exp_screw(np.eye(6)[_TWIST.index(part)], change)
+        return replace(joint, origin=Pose(tuple(T[:3, :3].ravel()), tuple(T[:3, 3])))
+    numbered, _, k = owner.rpartition(".")
+    several = joint.name == numbered and k.isdigit()
+    if joint.name != owner and not several:
+        return joint
+    screws = model.joint(joint.name).screws.copy()
+    screws[int(k) - 1 if several else 0, _TWIST.index(part)] += change
+    return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="")
+
+
+def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
+    parameters = list(joint.figures)
+    for k, label in enumerate(joint.labels):
+        if rest == _dotted(joint.name, label):
+            parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
+            return replace(joint, coordinates=tuple(parameters))
+    return joint
+
+
+def _dotted(name: str, label: str) -> str:
+    return f"{name}.{label}" if label else name
+
+
+def _plus(x: tuple, k: int, change: float) -> tuple:
+    return (*x[:k], x[k] + change, *x[k + 1:])
+
+
+# Checks derivatives along a trajectory against extrapolated differences of the dynamics themselves ----------------------
+
+ROWS, PARAMETERS = 5, 60   # at most so many rows and parameters of the model are compared
+_STEP = 0.02          # of characteristic units, masses and inertias: results are smooth over it, and rounding is small beside it
+_LIGHT = 1e-4         # of the largest mass or inertia: what a link without any gets at first
+_NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it are judged by it
+
+
+def verify_rows(model: Model, asked: Question, motion, progress) -> str:
+    """The note that says how large the differences are. Raises CheckFailed where one is larger than BOUND and than what the
+    differences may be off themselves."""
+    rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
+    with progress.stage("comparing with differences"):
+        found = differences(model, asked, motion, rows, progress.update)
+    worst = max(found, key=lambda kind: (found[kind].excess, found[kind].off))
+    told = f"largest relative difference from extrapolated differences, on {len(rows)} row{'s' * (len(rows) > 1)}: " \
+           f"{found[worst].off:.1e} ({worst})"
+    if not found[worst].sound:
+        raise CheckFailed(f"{told}; expected at most {BOUND:g}; nothing is written")
+    doubtful = max(found.values(), key=lambda one: one.doubt)
+    if doubtful.doubt > BOUND:
+        told += f"; where the mass matrix is nearly singular, finite differences are accurate to {doubtful.doubt:.0e} only"
+    return told
+
+
+def differences(model: Model, asked: Question, motion, rows, update=lambda fraction: None) -> dict[str, Compared]:
+    """Largest differences at these rows, {"dtau/dq": …}, relative to the largest entry of its kind in characteristic units, or to
+    a millionth of the force or acceleration itself where that is more (by v, at rest, nothing depends)."""
+    asked, chosen = _fewer_figures(asked), rows_of(motion, rows)
+    u = np.where(asked.prescribed, *(np.zeros_like(chosen.v) if x is None else x for x in (chosen.a, chosen.tau)))
+    condition = condition_of(model, chosen.q, ~asked.prescribed)
+    of, by = _characteristic(model, asked)
+    theirs, doubt = (x * by for x in _differences(model, asked, chosen, u, of, condition.max(), update))
+    ours, level = jacobian(model, asked, chosen) * by / of[:, None], _outcome(model, asked, chosen, chosen.q, chosen.v, u) / of
+    heads = np.array([name.partition(".")[0] for name in asked.by])
+    out = {}
+    for kind, mask in (("tau", asked.prescribed[asked.outputs]), ("a", ~asked.prescribed[asked.outputs])):
+        for head in dict.fromkeys(heads):
+            x, y, z = (block[:, mask][:, :, heads == head] for block in (ours, theirs, doubt))
+            if y.size:
+                size = max(np.abs(y).max(), _NOTHING * np.abs(level[:, mask]).max()) or 1.0
+                doubtful = z.max(axis=1, keepdims=True) + own_error(condition[:, None, None], y)
+                out[f"d{kind}/d{head}"] = compare(x, y, doubtful, size)
+    return out
+
+
+def _characteristic(model: Model, asked: Question) -> tuple[np.ndarray, np.ndarray]:
+    """Characteristic units of what comes out, and of what it is differentiated by."""
+    units = scales_of(model)
+    outputs = [f"{'tau' if asked.prescribed[k] else 'a'}.{model.v_names[k]}" for k in asked.outputs]
+    return tuple(units.of_all(unit_of(model, name) for name in names) for names in (outputs, asked.by))
+
+
+def _fewer_figures(asked: Question) -> Question:
+    """PARAMETERS of the parameters of the model, spread over all: each takes a robot built anew for every step."""
+    parameters = [name for name in asked.by if kind_of(name) == "parameter"]
+    kept = {parameters[k] for k in np.linspace(0, len(parameters) - 1, min(PARAMETERS, len(parameters))).astype(int)}
+    by = tuple(name for name in asked.by if kind_of(name) != "parameter" or name in kept)
+    return Question(asked.of, asked.prescribed, asked.outputs, by)
+
+
+def _differences(model: Model, asked: Question, motion, u, of, condition: float, update) -> tuple[np.ndarray, np.ndarray]:
+    """(N, outputs, by) by extrapolated central differences, and how far they may be off; of: units of the outputs."""
+    out, doubt = np.empty((2, len(motion.q), len(asked.outputs), len(asked.by)))
+    for j, name in enumerate(asked.by):
+        update(j / len(asked.by))
+        outcome, steps = _along(model, asked, motion, u, name)
+        out[:, :, j], doubt[:, :, j] = surest_slope(lambda s, f=outcome: f(s) / of, steps, condition)
+    return out, doubt
+
+
+def _along(model: Model, asked: Question, motion, u, name: str):
+    """What comes out as a function of a change of one variable, and the first steps to take."""
+    kind = kind_of(name)
+    if kind == "parameter":
+        return lambda s: _outcome_of(varied(model, name, s), model, asked, motion, u), _steps(model, name)
+    dq, dv, du = np.zeros((3, model.nv))
+    {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
+    step = _STEP * scales_of(model).of(unit_of(model, name))
+    if kind == "u":                                            # which results are linear in
+        sizes = scales_of(model).of_all(unit_of(model, f"{'a' if given else 'tau'}.{other}")
+                                        for other, given in zip(model.v_names, asked.prescribed, strict=True))
+        step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
+    steps = (step, 2 * FRICTION_SPEED) if kind == "v" and motion.passive and rough(model, name.partition(".")[2]) else (step,)
+    return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
+
+
+def _outcome_of(other: Model, model: Model, asked: Question, motion, u) -> np.ndarray:
+    """Of a robot with other numbers, by one line for all of them."""
+    if not np.array_equal(other.index, model.index):
+        return _outcome(other, asked, motion, motion.q, motion.v, u)
+    numbers = np.tile(other.constants, (len(motion.q), 1))
+    with Variants.of_numbers(model, range(len(other.constants)), numbers).in_place_of_the_model() as robots:
+        return _outcome(robots, asked, motion, motion.q, motion.v, u)
+
+
+def _outcome(model: Model, asked: Question, motion, q, v, u) -> np.ndarray:
+    """(N, outputs): tau where prescribed, a elsewhere."""
+    given = {"f_ext": motion.f_ext, "passive": motion.passive}
+    if asked.of == "inverse":
+        return inverse_dynamics(model, q, v, u, **given)[:, asked.outputs]
+    a, tau = hybrid_dynamics(model, q, v, u, u, asked.prescribed, **given)
+    return np.where(asked.prescribed, tau, a)[:, asked.outputs]
+
+
+def _steps(model: Model, name: str) -> tuple[float, ...]:
+    """Of a parameter: small beside the link's own, since accelerations bend with it, and large, since forces are linear in it."""
+    head, _, rest = name.partition(".")
+    unit = scales_of(model).of(unit_of(model, name))
+    if head not in ("mass", "inertia", "armature"):
+        return (_STEP * unit,)
+    links = model.description.links
+    size = {link.name: link.mass if head == "mass" else max(map(abs, link.inertia)) for link in links}
+    most = unit if head == "armature" else max(size.values()) or unit
+    own = abs(value(model, name)) if head == "armature" else size[rest if head == "mass" else rest.rpartition(".")[0]]
+    small, large = _STEP * (own or _LIGHT * most), _STEP * max(own, unit if head == "armature" else most)
+    return (small, (small * large) ** 0.5, large)
+
+
+# Derivatives of inverse, forward and hybrid dynamics along the rows of a trajectory file, as columns --------------------
+
+_ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large
+_JUDGED = 256                    # rows by which errors are estimated
+
+
+def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (), by: Sequence[str] = (),
+                      joints: Sequence[str] = (), verify: bool = False, progress=None) -> Along:
+    """Derivatives at each row of a trajectory, one column each: `dtau.elbow/dq.shoulder`, `da.elbow/dmass.hand`.
+
+    Parameters
+    ----------
+    of : "inverse", "forward" or "hybrid"
+        What is differentiated: tau of q, v, a; a of q, v, tau; or tau of the prescribed joints and a of the others.
+    prescribed : patterns of joint names, for "hybrid"
+    by : patterns of what to differentiate by: q.*, v.*, a.*, tau.* (of coordinates; those that go in) and `parameter_names`
+        Default: by q, v and all that goes in.
+    joints : patterns of the joints whose force or acceleration is differentiated; default: all
+    verify : bool
+        Compare a few rows with extrapolated differences.
+    progress : optional
+        With `stage(text)`, a context, and `update(fraction)`.
+
+    Returns
+    -------
+    Along
+        Its notes tell what was derived, how many columns there are and how large the differences of `verify` are.
+
+    Raises
+    ------
+    TrajectoryError, ComputationError
+    UsageError
+        For a robot with constraints, a pattern that matches nothing, or more than 20,000 columns.
+    CheckFailed
+        With `verify`, where a difference is larger than 1e-6 and than what the differences may be off themselves.
+    """
+    if model.nc:
+        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a trajectory are for "
+                         "robots "
+                         "without them; use liedyn linearize, or constrained_inverse_derivatives in Python")
+    asked = question(model, of, prescribed, by, joints)
+    motion = motion_for(model, trajectory, of, asked.prescribed)
+    parts = [jacobian(model, asked, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
+    table = np.concatenate([part.reshape(len(part), -1) for part in parts])
+    names, units = column_names(model, asked)
+    some = _sample(len(motion.q))
+    doubts = error_notes(motion, table[some], lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1),
+                         names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
+    notes = [*motion.notes, *doubts, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
+    tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
+    notes[len(motion.notes):0] = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
+    if verify:
+        from liedyn.simulation.run import Silent
+        notes.append(verify_rows(model, asked, motion, progress or Silent()))
+    columns = list(zip(names, units, table.T, strict=True))
+    return Along(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(notes))
+
+
+def _sample(count: int) -> np.ndarray:
+    """Rows of `count` by which errors are estimated: those at the ends, and some between."""
+    if count <= _JUDGED:
+        return np.arange(count)
+    return np.unique(np.r_[:POINTS, np.linspace(POINTS, count - POINTS, _JUDGED - 2 * POINTS).astype(int), count - POINTS:count])

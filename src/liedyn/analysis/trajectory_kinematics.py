@@ -1,0 +1,219 @@
+"""Poses, twists, accelerations and Jacobians of links, centre of mass, momentum and zero-moment point along a trajectory file."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.analysis.recorded_motion import Along, Motion, error_notes, header_along, motion_of_trajectory
+from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
+from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
+from liedyn.dynamics.dynamics import link_loads, moving_links
+from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum, quaternions_over_time
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, UsageError, nearest
+from liedyn.io.trajectory_csv import LONGEST_LINE, MAY_BE_EMPTY
+from liedyn.model.model import Model
+from liedyn.simulation.name_binding import listed, named
+
+_TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
+_AXES = {LOCAL: "axes of the link, about its point",
+         LOCAL_WORLD_ALIGNED: "world axes, about the link's point; the acceleration is the second derivative of its position",
+         WORLD: "world axes, about the world's origin"}
+_FEWEST_NEWTONS = 1e-9                   # of the weight: below it the zero-moment point is not defined, rounding leaves 1e-15
+
+Columns = list[tuple[str, str, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """links: their names; point (3,) in each link [m]; frame of twists, accelerations and Jacobians; what else is asked for."""
+
+    links: tuple[str, ...]
+    point: np.ndarray
+    frame: str
+    jacobian: bool = False
+    com: bool = False
+    momentum: bool = False
+    zmp: bool = False
+
+
+def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, point: Sequence[float] | None = None,
+                     frame: str = LOCAL_WORLD_ALIGNED, jacobian: bool = False, com: bool = False, momentum: bool = False,
+                     zmp: bool = False) -> Along:
+    """Motion of points of links, and what the whole robot does, along a trajectory of q; v and a are derived where it has none.
+
+    Parameters
+    ----------
+    links : of names or patterns
+        For each: pose of the link's axes at the point, twist, speed of the point, acceleration.
+    point : (3,), optional
+        In the link [m]; default: its origin. For one link only.
+    frame : "local", "local_world_aligned" or "world"
+        Of twist, acceleration and Jacobian, as in `link_acceleration`.
+    jacobian : bool
+        Also the Jacobians and, for a robot without constraints, the manipulabilities (Yoshikawa 1985): sqrt det J J^T of all six
+        rows and of the three rows of position.
+    com, momentum, zmp : bool
+        Centre of mass, its velocity and acceleration; angular momentum about it and linear momentum; zero-moment point.
+
+    Raises
+    ------
+    UsageError, TrajectoryError
+    ComputationError
+        The zero-moment point is not defined at any time: no vertical force acts. Where it is defined in some rows, it is NaN in
+        the others, and a note says so.
+
+    Notes
+    -----
+    Zero-moment point (Vukobratovic and Borovac 2004): with [m; f] the sum over the moving bodies of what must act on them besides
+    their weight, about the world's origin, x = -m_y / f_z, y = m_x / f_z on the plane z = 0. There, [m; f] has no moment about x
+    and y. External wrenches are not considered: where only the ground acts, the point is its centre of pressure.
+    """
+    asked = _question(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
+    motion = motion_of_trajectory(model, trajectory, derive_a=True)
+    columns = _columns(model, asked, motion)
+    flight = _flight_notes(trajectory.t, columns) if zmp else []
+    undefined = np.isnan(np.column_stack([x for *_, x in columns])).any(axis=1)
+    header = header_along(model, trajectory, motion.passive)
+    header.pop("reaction", None)
+    if asked.links:
+        header["frame"] = frame_comment(frame, point)
+    fixed = ("pose.", "jacobian.", "manipulability.")        # of q alone, which is never derived
+
+    def derived(found: Columns) -> Columns:
+        return [one for one in found if not one[0].startswith(fixed)]
+
+    def values(found: Columns) -> np.ndarray:
+        x = np.column_stack([x for *_, x in derived(found)])
+        return np.where(undefined[:, None] & [name in MAY_BE_EMPTY for name, *_ in derived(found)], 0.0, x)
+
+    names, units = zip(*((name, unit) for name, unit, _ in derived(columns)), strict=True)
+    doubts = error_notes(motion, values(columns), lambda other: values(_columns(model, asked, other)), names, units,
+                         None if model.nc else "liedyn inverse --smooth auto first")
+    loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
+    missing = [loops] if model.nc and jacobian and links else []
+    return Along(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *missing))
+
+
+def frame_comment(frame: str, point: Sequence[float] | None) -> str:
+    """The comment of the file that names the axes, and the point where it is not the link's origin."""
+    at = "" if point is None else f"; the point is {' '.join(repr(float(x)) for x in point)} in the link"
+    return f"{frame}: {_AXES[frame]}{at}"
+
+
+def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> Question:
+    check_frame(frame)
+
+    def refusal(pattern: str) -> str:
+        hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {listed(model.link_names, 12)}"
+        return f"--link {pattern}: there is no such link; {hint}"
+    links = named(patterns, model.link_names, refusal)
+    if not links and not any(whole.values()):
+        raise UsageError("there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp")
+    if not links and (point is not None or jacobian):
+        raise UsageError(f"{'--point' if point is not None else '--jacobian'} needs --link NAME")
+    if point is not None and len(links) > 1:
+        raise UsageError(f"--point is in the axes of one link; there are {len(links)}: {', '.join(links)}")
+    p = np.zeros(3) if point is None else np.array(point, dtype=float)
+    if p.shape != (3,) or not np.isfinite(p).all():
+        raise UsageError(f"--point: expected three finite numbers [m]; found {' '.join(map(str, point))}")
+    if jacobian:
+        count = 6 * model.nv * len(links)
+        length = 6 * sum(len(f"jacobian.{link}.wx/{name}[m/rad],") for link in links for name in model.v_names)
+        if count > LARGEST or 2 * length > LONGEST_LINE:
+            raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
+                             f"{LONGEST_LINE} characters: name fewer links")
+    return Question(tuple(links), p, frame, jacobian, **whole)
+
+
+def _columns(model: Model, asked: Question, motion: Motion) -> Columns:
+    out: Columns = []
+    T, V, dV = all_link_motions(model, motion.q, motion.v, motion.a)
+    for link in asked.links:
+        k = model.link_index(link)
+        out += _link_columns(asked, link, T[:, k], V[:, k], dV[:, k])
+        if asked.jacobian:
+            out += _jacobian_columns(model, asked, link, motion.q, T[:, k])
+    if asked.com or asked.momentum or asked.zmp:
+        out += _whole_columns(model, asked, motion)
+    return out
+
+
+def _link_columns(asked: Question, link: str, T, V, dV) -> Columns:
+    T, V, dV = _at_point(T, asked.point), _shifted(V, asked.point), _shifted(dV, asked.point)
+    speed = np.linalg.norm(V[:, 3:], axis=1)
+    if asked.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
+        dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=1)
+    pose = np.concatenate([T[:, :3, 3], quaternions_over_time(T[:, :3, :3])], axis=1)
+    out = _named(f"pose.{link}", ("px", "py", "pz", "qx", "qy", "qz", "qw"), ["m"] * 3 + [""] * 4, pose)
+    out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in(asked.frame, T, V))
+    out += [(f"speed.{link}", "m/s", speed)]
+    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in(asked.frame, T, dV))
+
+
+def _jacobian_columns(model: Model, asked: Question, link: str, q, T) -> Columns:
+    local = _shifted(np.swapaxes(jacobian(model, q, link, frame=LOCAL), 1, 2), asked.point)     # (N, nv, 6): rows are twists
+    J = twists_in(asked.frame, _at_point(T, asked.point)[:, None], local)
+    out = [(f"jacobian.{link}.{part}/{name}", quotient("rad" if row < 3 else "m", unit), J[:, k, row])
+           for row, part in enumerate(_TWIST) for k, (name, unit) in enumerate(zip(model.v_names, model.v_units, strict=True))]
+    if model.nc:
+        return out
+    return [*out, (f"manipulability.{link}", "", _volume(local)),
+            (f"manipulability.{link}.position", "", _volume(local[..., 3:]))]
+
+
+def _volume(rows) -> np.ndarray:
+    """sqrt det J J^T of J^T (N, nv, m): the product of the singular values; 0 with fewer than m coordinates."""
+    n, m = rows.shape[1:]
+    return np.prod(np.linalg.svd(rows, compute_uv=False), axis=1) if n >= m else np.zeros(len(rows))
+
+
+def _whole_columns(model: Model, asked: Question, motion: Motion) -> Columns:
+    moving = moving_links(model)
+    mass = sum(link.mass for link, moves in zip(model.description.links, moving, strict=True) if moves)
+    c, h = centre_of_mass(model, motion.q), momentum(model, motion.q, motion.v)
+    rate = link_loads(model, motion.q, motion.v, motion.a, gravity=False)[:, moving].sum(axis=1)
+    axes, out = ("x", "y", "z"), []
+    if asked.com:
+        for name, unit, x in (("position", "m", c), ("velocity", "m/s", h[:, 3:] / mass),
+                              ("acceleration", "m/s^2", rate[:, 3:] / mass)):
+            out += _named(f"com.{name}", axes, [unit] * 3, x)
+    if asked.momentum:
+        out += _named("momentum.angular", axes, ["kg m^2/s"] * 3, h[:, :3] - np.cross(c, h[:, 3:]))
+        out += _named("momentum.linear", axes, ["kg m/s"] * 3, h[:, 3:])
+    if asked.zmp:
+        weight = mass * np.asarray(model.gravity)
+        m, f = rate[:, :3] - np.cross(c, weight), rate[:, 3:] - weight
+        least = _FEWEST_NEWTONS * scales_of(model).of("N")
+        vertical = np.where(np.abs(f[:, 2]) > least, f[:, 2], np.nan)         # in free flight the point is not defined
+        out += [("zmp.x", "m", -m[:, 1] / vertical), ("zmp.y", "m", m[:, 0] / vertical), ("zmp.force", "N", f[:, 2])]
+    return out
+
+
+def _flight_notes(t, columns: Columns) -> list[str]:
+    """Raises ComputationError where the zero-moment point is defined at no time."""
+    flight = np.isnan(next(x for name, _, x in columns if name == "zmp.x"))
+    if flight.all():
+        raise ComputationError("the zero-moment point is not defined: no vertical force acts on the robot at any time (free "
+                               "fall, or no gravity); omit --zmp")
+    if not flight.any():
+        return []
+    return [f"the zero-moment point is not defined in {flight.sum()} of {len(t)} rows, the first at t = "
+            f"{float(t[np.argmax(flight)])!r}, where no vertical force acts on the robot: these cells are empty"]
+
+
+def _named(kind: str, parts: Sequence[str], units: Sequence[str], x) -> Columns:
+    return [(f"{kind}.{part}", unit, x[:, k]) for k, (part, unit) in enumerate(zip(parts, units, strict=True))]
+
+
+def _at_point(T, point) -> np.ndarray:
+    out = T.copy()
+    out[..., :3, 3] += T[..., :3, :3] @ point
+    return out
+
+
+def _shifted(V, point) -> np.ndarray:
+    """Local twists [w; v] about a point of the link instead of its origin: v + w x point."""
+    return np.concatenate([V[..., :3], V[..., 3:] + np.cross(V[..., :3], point)], axis=-1)

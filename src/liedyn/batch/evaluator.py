@@ -1,0 +1,236 @@
+"""A chunk of runs as rows of the table: what all kinds of runs have in common."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.batch.output_expressions import RunsMotion, as_written, compile_output
+from liedyn.batch.sweep_binding import Binding
+from liedyn.errors import LiedynError, ScenarioError, nearest
+from liedyn.io.sweep_file import Sweep
+from liedyn.io.trajectory_csv import column_title
+from liedyn.model.model import Model
+from liedyn.simulation.name_binding import matching
+
+COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
+_SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs side by side; runs in it
+_WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
+
+
+@dataclass
+class Table:
+    """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds,
+    hashes, and what is kept of trajectories: columns by title, of some runs each. Outputs of runs that are not complete are
+    NaN."""
+
+    number: np.ndarray
+    values: list
+    outputs: np.ndarray
+    energy_balance: np.ndarray
+    status: list[str]
+    reason: list[str]
+    seconds: np.ndarray
+    hash: list[str]
+    kept: list[dict[str, np.ndarray]] = field(default_factory=list)
+
+    @property
+    def trajectories(self) -> dict[str, np.ndarray]:
+        """All that is kept, in the order of numbers; columns that a run does not have are NaN. Empty where nothing is."""
+        titles = dict.fromkeys(title for one in self.kept for title in one)
+        columns = {title: np.concatenate([one.get(title, np.full(len(one["number"]), math.nan)) for one in self.kept])
+                   for title in titles}
+        order = np.argsort(columns["number"], kind="stable") if columns else ()
+        return {title: x[order] for title, x in columns.items()}
+
+
+class Bench:
+    """What computes runs of a sweep. threads: for runs side by side; fewest: such runs in a chunk."""
+
+    fewest = 64
+
+    identity = ""                                              # of the batch, which hashes of its runs begin with
+
+    def __init__(self, sweep: Sweep, threads: int | None = None):
+        self.sweep, self.threads = sweep, threads
+        self.binding = self._bound()
+        self.outputs = [compile_output(one) for one in sweep.outputs]
+        self._check_columns()
+
+    # of kinds of runs ---------------------------------------------------------------------------------------------------
+    def _bound(self) -> Binding:
+        raise NotImplementedError
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether runs go so, rather than one after the other."""
+        raise NotImplementedError
+
+    @property
+    def mapped(self) -> bool:
+        """Of runs side by side: whether none has to be bound by itself."""
+        raise NotImplementedError
+
+    def known_columns(self) -> dict[str, str]:
+        """Columns that every run has, and their units."""
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful about all runs."""
+        return ()
+
+    def events(self) -> list[str]:
+        """That runs may have."""
+        return []
+
+    def common(self) -> tuple:
+        """Plain values of all that the runs have in common, beside what the sweep says."""
+        raise NotImplementedError
+
+    def rows(self) -> int:
+        """Of a run."""
+        raise NotImplementedError
+
+    def steps(self) -> int | None:
+        """Of the first run, where they are fixed."""
+        return None
+
+    def numbers(self) -> tuple[int, float]:
+        """How many of a row are in memory where runs go side by side, and the work of a run where they do not."""
+        raise NotImplementedError
+
+    def _check_others(self, others) -> None:
+        """Columns that not every run has, with what asks for them."""
+        raise NotImplementedError
+
+    def _together(self, table: Table, progress) -> list[int]:
+        """Compute runs side by side; the rows of those that are left."""
+        raise NotImplementedError
+
+    def _alone(self, table: Table, i: int, run) -> None:
+        """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
+        raise NotImplementedError
+
+    @property
+    def way(self) -> str:
+        """How runs go, in words."""
+        if not self.side_by_side:
+            return "one after the other"
+        return "side by side" if self.mapped else "side by side, each bound by itself"
+
+    # columns ------------------------------------------------------------------------------------------------------------
+    def _check_columns(self) -> None:
+        known, links, others = self.known_columns(), self.binding.model.link_names, set()
+        events = self.events()
+        for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
+            for name in output.columns:
+                if name not in known and name.partition(".")[0] in ("q", "v", "a", "tau", "energy"):
+                    there = [*map(as_written, known)]
+                    raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, there),
+                                        expected=f"a column of the trajectory, such as {', '.join(there[:3])}")
+                others |= {(name, one)} if name not in known else set()
+            for link in output.links:
+                if link not in links:
+                    raise ScenarioError("no such link", place=one.place, found=link, expected="one of " + ", ".join(links),
+                                        hint=nearest(link, links))
+            for event in output.events:
+                if event not in events:
+                    raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
+                                        expected=f"one of {', '.join(events)}" if events else "no event: these runs have none")
+        kept = self.sweep.trajectories
+        others |= {(pattern, kept) for pattern in kept.columns if not matching(pattern, known)} if kept else set()
+        if others:
+            self._check_others(others)
+
+    def kept_names(self, names) -> list[str]:
+        """Of these columns, those that are kept of trajectories."""
+        kept = {name for pattern in self.sweep.trajectories.columns for name in matching(pattern, names)}
+        return [name for name in names if name in kept]
+
+    # runs ---------------------------------------------------------------------------------------------------------------
+    def chunk_size(self, count: int) -> int:
+        """Runs to a chunk, of so many."""
+        numbers, work = self.numbers()
+        if self.side_by_side:
+            return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers * self.rows())), self.fewest, _MOST))
+        return int(np.clip(_power_of_two(min(_WORK / work, count / 8)), 1, 256))
+
+    def chunk(self, first: int, until: int, progress=lambda runs: None) -> Table:
+        """Of runs first … until - 1."""
+        return self.computed(first, self.binding.values(first, until), progress)
+
+    def computed(self, first: int, values: list, progress=lambda runs: None) -> Table:
+        """Of runs with these values, by what varies; their numbers begin with `first`."""
+        n = len(values[0])
+        table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
+                      [""] * n, np.zeros(n), hashes(self.identity, first, values))
+        todo = self._together(table, progress) if self.side_by_side else range(n)
+        for i in todo:
+            began = time.perf_counter()
+            try:
+                self._alone(table, i, self.binding.bind([x[i] for x in values]))
+            except LiedynError as error:
+                table.status[i], table.reason[i] = FAILED, str(error)
+            table.seconds[i] = time.perf_counter() - began
+            progress(1)
+        return table
+
+    def _fill(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+        """Of runs that are complete."""
+        for k, x in enumerate([output.value(motion) for output in self.outputs]):
+            table.outputs[rows, k] = x
+        for i in rows:
+            table.status[i] = COMPLETE
+        self._keep(table, rows, motion)
+
+    def _keep(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+        """Trajectories, where they are wanted."""
+        if self.sweep.trajectories:
+            shape = len(rows), len(motion.t)
+            which = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
+            number, t = np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], len(rows))
+            table.kept.append({"number": number, "t[s]": t} | {
+                column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, which].ravel()
+                for name in self.kept_names(motion.columns)})
+
+
+def _power_of_two(x: float) -> int:
+    return 1 << max(int(np.log2(max(x, 1.0))), 0)
+
+
+def hashes(identity: str, first: int, values: list) -> list[str]:
+    """Of what each run is made of."""
+    start, found = hashlib.sha256(identity.encode()), []
+    numbers = np.array([x for x in values if isinstance(x, np.ndarray)]).T.copy()
+    others = [x for x in values if not isinstance(x, np.ndarray)]
+    for i in range(len(values[0])):
+        one = start.copy()
+        one.update(b"%d " % (first + i) + (numbers[i].tobytes() if len(numbers) else b""))
+        if others:
+            one.update(json.dumps([x[i] for x in others]).encode())
+        found.append(one.hexdigest()[:16])
+    return found
+
+
+@contextmanager
+def by_loops_of(robot: Model, base: Model) -> Iterator[None]:
+    """Compiled loops for a run whose robot is not that of the others: straight-line code, in which its constants would be
+    written, takes longer to make than one run takes."""
+    before, wanted = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
+    if wanted:
+        os.environ["LIEDYN_CODE"] = "loops"
+    try:
+        yield
+    finally:
+        if wanted:
+            os.environ.pop("LIEDYN_CODE")
+            if before is not None:
+                os.environ["LIEDYN_CODE"] = before

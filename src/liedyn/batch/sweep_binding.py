@@ -1,0 +1,327 @@
+"""One run of a sweep, from the values of what varies: a scenario and its robot, ready to start, or a robot and a trajectory."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache, partial
+
+import numpy as np
+
+from liedyn.analysis.recorded_motion import robot_of
+from liedyn.analysis.trajectory_derivatives import value, with_parameters
+from liedyn.dynamics.model_parameters import parameter_names
+from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
+from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
+from liedyn.io.sweep_file import Distribution, Range, Sweep, Varied
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory
+from liedyn.io.yaml_nodes import read_yaml
+from liedyn.io.yaml_values import path_parts
+from liedyn.model.model import Model, build
+from liedyn.robot_files import load_description, read_model
+from liedyn.simulation.preparation import Prepared, prepare_with
+
+# The values of each run of a sweep, from its number alone ---------------------------------------------------------------
+
+_BITS = 2.0**-53
+
+
+class Design:
+    """Of a sweep. Runs have the numbers 0 … count - 1.
+
+    Of `sample` the values of run k are made of numbers in (0, 1), one for each parameter. With `random` sampling each parameter
+    has its own stream, by seed and name; other samplings assign their dimensions in the order of the names. So the order of the
+    entries of `vary` does not matter. More samples leave those before as they are, but with a Latin hypercube, which is another
+    one for each count.
+    """
+
+    def __init__(self, sweep: Sweep):
+        self.sweep, self.vary = sweep, sweep.vary
+        self.listed = [one.values if one.values is None or isinstance(one.values, Range) else _numbers(one.values)
+                       for one in sweep.vary]
+        self.counts = [len(x) for x in self.listed if x is not None]
+
+    @property
+    def count(self) -> int:
+        if self.sweep.combine == "sample":
+            return self.sweep.samples
+        return self.counts[0] if self.sweep.combine == "zip" else math.prod(self.counts)
+
+    def values(self, first: int, until: int) -> list[np.ndarray | list]:
+        """Of runs first … until - 1, by what varies: arrays of numbers; lists where values are others. Factors are not yet
+        multiplied."""
+        runs = np.arange(first, until)
+        if self.sweep.combine == "sample":
+            u = self._uniforms(first, until)
+            return [quantile(one.drawn, u[:, k]) if listed is None
+                    else _picked(listed, np.minimum((u[:, k] * len(listed)).astype(int), len(listed) - 1))
+                    for k, (one, listed) in enumerate(zip(self.vary, self.listed, strict=True))]
+        places = [runs] * len(self.listed) if self.sweep.combine == "zip" else np.unravel_index(runs, self.counts)
+        return [_picked(listed, at) for listed, at in zip(self.listed, places, strict=True)]
+
+    def _uniforms(self, first: int, until: int) -> np.ndarray:
+        """(runs, d) in (0, 1)."""
+        if self.sweep.sampling != "random":
+            return self._whole[first:until]
+        return np.stack([_stream(self.sweep.seed, one.key, first, until) for one in self.vary], axis=1)
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        from scipy.stats import qmc
+        kind = {"latin_hypercube": qmc.LatinHypercube, "sobol": qmc.Sobol}[self.sweep.sampling]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)              # counts that are no power of two: a note says so
+            u = kind(len(self.vary), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
+        dimensions = np.argsort(np.argsort([one.key for one in self.vary]))         # whatever the order of the entries
+        return np.clip(u[:, dimensions], 0.5 * _BITS, 1.0 - _BITS)
+
+
+def _stream(seed: int, key: str, first: int, until: int) -> np.ndarray:
+    """Numbers first … until - 1 in (0, 1) of the stream of a parameter, by seed and name."""
+    name = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "little")
+    numbers = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(name & 0xFFFFFFFF, name >> 32 & 0xFFFFFFFF)))
+    return ((numbers.advance(first).random_raw(until - first) >> np.uint64(11)) + 0.5) * _BITS
+
+
+def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:
+    """Where the distribution function has the values u."""
+    if x.kind == "uniform":
+        return x.low + (x.high - x.low) * u
+    if x.kind == "log_uniform":
+        return np.clip(np.exp(np.log(x.low) + np.log(x.high / x.low) * u), x.low, x.high)
+    from scipy.special import ndtr, ndtri
+    of_logarithm = x.kind == "log_normal"
+    low, high = (np.log(max(b, 0.0)) if of_logarithm and b > 0.0 else -np.inf if of_logarithm else b for b in (x.low, x.high))
+    centre = np.log(x.centre) if of_logarithm else x.centre
+    a, b = (low - centre) / x.spread, (high - centre) / x.spread
+    if a > 0.0:                                                        # by the other tail, where numbers are dense
+        z = -ndtri(ndtr(-a) * (1.0 - u) + ndtr(-b) * u)
+    else:
+        z = ndtri(ndtr(a) * (1.0 - u) + ndtr(b) * u)
+    found = centre + x.spread * z
+    return np.clip(np.exp(found) if of_logarithm else found, x.low, x.high)
+
+
+def _numbers(values: tuple) -> np.ndarray | tuple:
+    """An array where they are numbers."""
+    return np.array(values) if all(isinstance(x, float) for x in values) else values
+
+
+def _picked(values: np.ndarray | tuple | Range, places: np.ndarray) -> np.ndarray | list:
+    if isinstance(values, Range):
+        return values.at(places)
+    return values[places] if isinstance(values, np.ndarray) else [values[k] for k in places]
+
+
+# binding ----------------------------------------------------------------------------------------------------------------
+
+LOOKED_AT, _SOME = 4096, 6          # runs
+_KEPT = 8                           # trajectories in memory
+_OF_ROBOT = ("robot", "base", "gravity", "loops", "armatures")          # comments that tell the robot of a trajectory
+
+
+class Binding:
+    """Of the runs of a sweep: what varies, bound to names of the robot and to keys. Kinds of runs derive from it.
+
+    model      the robot of the runs, as its file has it
+    nominal    what relative values are multiplied with, by what varies; 1 for absolute ones
+    """
+
+    def __init__(self, sweep: Sweep):
+        self.sweep, self.design = sweep, Design(sweep)
+        self.model = self._begin()
+        known = set(parameter_names(self.model)) if any(one.of_robot for one in sweep.vary) else set()
+        self.parameters = [one.of_robot if one.of_robot in known else None for one in sweep.vary]
+        for one, name in zip(sweep.vary, self.parameters, strict=True):
+            self._check_key(one, name, known)
+        self.nominal = [self._nominal(one, name) for one, name in zip(sweep.vary, self.parameters, strict=True)]
+
+    # of kinds of runs
+    def _begin(self) -> Model:
+        """The robot, after what all runs begin with is read."""
+        raise NotImplementedError
+
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]):
+        """A run with these values of its own keys, edits of the robot file ("key=value"), and parameters of the robot."""
+        raise NotImplementedError
+
+    def _own_value(self, key: str):
+        """What a key of its own has where nothing varies."""
+        raise NotImplementedError
+
+    @property
+    def of_robot(self) -> bool:
+        """Whether the robot differs from run to run."""
+        return any(one.of_robot for one in self.sweep.vary)
+
+    def values(self, first: int, until: int) -> list[np.ndarray | list]:
+        """Of runs first … until - 1, by what varies, with factors multiplied."""
+        found = self.design.values(first, until)
+        return [x * factor if one.scale == "relative" else x
+                for one, x, factor in zip(self.sweep.vary, found, self.nominal, strict=True)]
+
+    def values_of(self, number: int) -> list:
+        """Of one run."""
+        return [x[0] for x in self.values(number, number + 1)]
+
+    @property
+    def looked_at(self) -> list[np.ndarray | list]:
+        """Values of the first runs, which maps of values are found by."""
+        return self.values(0, min(self.design.count, LOOKED_AT))
+
+    @property
+    def some(self) -> list[list]:
+        """Values of a few runs from all over the sweep."""
+        return [self.values_of(int(k)) for k in np.unique(np.linspace(0, self.design.count - 1, _SOME).astype(int))]
+
+    def run(self, number: int):
+        return self.bind(self.values_of(number))
+
+    def bind(self, values):
+        """The run where what varies has these values."""
+        return self._bound(zip(self.sweep.vary, self.parameters, values, strict=True))
+
+    def _bound(self, given: Iterable[tuple[Varied, str | None, object]]):
+        """What varies, its parameter of the robot, and its value: the others stay as they are."""
+        own, parameters, edits = {}, {}, []
+        for one, name, x in given:
+            if name is not None:
+                parameters[name] = float(x)
+            elif one.of_robot:
+                edits.append(f"{one.of_robot}={json.dumps(x)}")
+            else:
+                own[one.key] = x
+        return self._made(own, tuple(edits), parameters)
+
+    def first_checked(self):
+        """The first run; where it cannot be prepared, the error names what is at fault."""
+        values = self.values_of(0)
+        try:
+            return self.bind(values)
+        except LiedynError as error:
+            for one, name, x in zip(self.sweep.vary, self.parameters, values, strict=True):
+                try:
+                    self._bound([(one, name, x)])
+                except LiedynError as cause:
+                    raise ScenarioError(f"the first run cannot start: {cause}", place=one.place) from None
+            raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
+
+    def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
+        if name is not None and not one.is_number:
+            found = next(x for x in one.values if not isinstance(x, float))
+            raise ScenarioError(f"{one.key} is a number", place=one.place, found=found)
+        rest, is_yaml = one.of_robot, str(self.model.source).lower().endswith((".yaml", ".yml"))
+        if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
+                                                                                      "couplings", "actuators")):
+            return
+        also = ", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""
+        raise ScenarioError("no such parameter of the robot", place=one.place, found=rest,
+                            expected=f"one of ld.parameter_names(model){also}",
+                            hint=nearest(rest, known, written=lambda name: f"robot.{name}"))
+
+    def _nominal(self, one: Varied, name: str | None) -> float:
+        if one.scale == "absolute":
+            return 1.0
+        if name is not None:
+            if name.startswith(("origin.", "screw.")):
+                raise ScenarioError("placements and screws have no relative values", place=one.place, found=one.key,
+                                    expected="scale: absolute, the change")
+            found = value(self.model, name)
+        elif one.of_robot:
+            found = _at_path(read_yaml(self.model.source, ModelError).plain(), one.of_robot)
+        else:
+            found = self._own_value(one.key)
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise ScenarioError("relative values need a number to multiply", place=one.place,
+                                found=f"{one.key} = {found}" if found is not None else f"{one.key} has no value",
+                                expected="scale: absolute")
+        return float(found)
+
+
+class ScenarioBinding(Binding):
+    """Of simulations. prepared: the run of the scenario itself."""
+
+    def _begin(self) -> Model:
+        self._load = cache(read_model)
+        scenario = scenario_of(self.sweep.scenario, self.sweep.overrides)
+        model = self._model(scenario)
+        self.prepared = prepare_with(scenario, model)
+        return model
+
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> Prepared:
+        """Raises what `run_scenario` does."""
+        overrides = (f"{key}={json.dumps(x)}" for key, x in own.items())
+        scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
+        model = self._model(scenario, edits)
+        if parameters:
+            model = build(with_parameters(model, parameters))
+        return prepare_with(scenario, model)
+
+    def _model(self, scenario, edits: tuple[str, ...] = ()) -> Model:
+        if edits:
+            robot = load_description(scenario.robot, scenario.base, scenario.loops, edits)
+            return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
+        return self._load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
+
+    def _own_value(self, key: str):
+        return _at_path(to_plain(self.prepared.scenario), key)
+
+
+@dataclass(frozen=True, eq=False)
+class AlongRun:
+    """Of a job along a trajectory."""
+
+    model: Model
+    trajectory: Trajectory
+
+
+class AlongBinding(Binding):
+    """Of jobs along a trajectory. notes: about the robot of the trajectory; trajectory(path): as it is read."""
+
+    def _begin(self) -> Model:
+        self.job = self.sweep.job
+        self._robots: dict[tuple, tuple[Model, tuple[str, ...]]] = {}
+        self.trajectory = lru_cache(_KEPT)(partial(read_trajectory, events=True))
+        model, self.notes = self._robot_of(self.trajectory(self.job.trajectory))
+        return model
+
+    def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
+        """Of a trajectory, with notes; the same one where its comments say the same."""
+        key = os.path.dirname(trajectory.source), *(trajectory.header.get(name) for name in _OF_ROBOT)
+        if edits:
+            return robot_of(trajectory, self.job.robot, base=self.job.base, edits=edits)
+        if key not in self._robots:
+            self._robots[key] = robot_of(trajectory, self.job.robot, base=self.job.base)
+        return self._robots[key]
+
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> AlongRun:
+        trajectory = self.trajectory(own.get("trajectory", self.job.trajectory))
+        model, _ = self._robot_of(trajectory, edits)
+        return AlongRun(build(with_parameters(model, parameters)) if parameters else model, trajectory)
+
+    def path(self, values) -> str:
+        """Of the trajectory of a run with these values."""
+        return next((x for one, x in zip(self.sweep.vary, values, strict=True) if one.key == "trajectory"), self.job.trajectory)
+
+    def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
+        if one.of_robot is None and one.key != "trajectory":
+            raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=one.place, found=one.key,
+                                expected="robot.<parameter or key of the robot YAML>, or trajectory")
+        super()._check_key(one, name, known)
+
+    def _own_value(self, key: str):
+        return self.job.trajectory
+
+
+def _at_path(tree, path: str):
+    """The value at a path of keys of plain values, as overrides have them. None where there is none."""
+    for part in path_parts(path):
+        if isinstance(tree, list):
+            tree = tree[int(part)] if part.isdecimal() and int(part) < len(tree) else None
+        else:
+            tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree

@@ -1,0 +1,180 @@
+"""The command line: each command parses, loads, makes one library call, writes and echoes.
+
+Commands import the library inside their functions, so that `--help` needs neither NumPy nor Numba.
+"""
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+import click
+
+from liedyn import __version__
+from liedyn.errors import LiedynError, LiedynWarning, nearest, shown
+from liedyn.io.atomic_output import standard_output
+
+# The standard streams of the process: what people read goes out by `tell` and `show` ------------------------------------
+
+_DRAWN = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": " ", "²": "^2", "±": "+-"})
+
+
+def prepare() -> None:
+    """Make of the standard streams what the rest can count on.
+
+    One that was closed (`2>&-`) is opened on nothing: else the next file to be opened, a result, would take its number. What a
+    stream's encoding lacks is written as an escape, not an error.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)                  # gets the lowest free number, this one
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)          # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)          # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def tell(text: str) -> None:
+    """Lines for people, on stderr. Where nobody is there to read them, no work is lost for that."""
+    with suppress(OSError, ValueError):
+        _write(sys.stderr, printed(text))
+
+
+def show(text: str) -> None:
+    """A result for people, on stdout."""
+    stream = standard_output()
+    _write(stream, drawn_for(getattr(stream, "encoding", None), printed(text)))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text + "\n")
+    stream.flush()
+
+
+def printed(text: str) -> str:
+    """Lines of ours as a terminal may have them; see `shown`."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
+def drawn_for(encoding: str | None, text: str) -> str:
+    """The text with the signs of which trees and tables are made as ASCII where the encoding lacks them."""
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.translate(_DRAWN)
+    return text
+
+
+# cli --------------------------------------------------------------------------------------------------------------------
+
+_COMMANDS = {            # the module of each, in the order of `--help`
+    "simulate": "simulate", "batch": "batch", "linearize": "result_commands", "inverse": "trajectory_commands",
+    "forward": "trajectory_commands", "hybrid": "trajectory_commands", "kinematics": "trajectory_commands",
+    "info": "robot_commands", "check": "robot_commands", "convert": "robot_commands", "plot": "result_commands",
+    "replay": "result_commands", "parameters": "trajectory_commands", "derivatives": "trajectory_commands",
+    "assemble": "robot_commands", "export": "robot_commands", "template": "robot_commands", "schema": "robot_commands",
+    "warmup": "robot_commands"}
+
+
+INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """The one place where an error becomes a line on stderr and an exit status. Errors that nobody raised on purpose keep
+    their traceback."""
+    try:
+        yield
+    except LiedynError as error:
+        message, status = str(error), error.exit_status
+    except click.UsageError as error:
+        help = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+        message, status = f"{error.format_message().rstrip('.')}{help}", error.exit_code
+    except KeyboardInterrupt as error:
+        message, status = f"interrupted; {error if error.args else 'nothing is written'}", INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        message, status = f"the output cannot be written: {error.strerror}", 1
+        _drop_what_cannot_be_written()
+    else:
+        return
+    tell(f"liedyn: error: {shown(' '.join(message.split()))}")
+    raise click.exceptions.Exit(status)
+
+
+def _drop_what_cannot_be_written() -> None:
+    """What standard output still holds would be tried again at the end of the process, with an error of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        return getattr(importlib.import_module(f"liedyn.cli.{_COMMANDS[name]}"), name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            hint = nearest(args[0], _COMMANDS)
+            error.message = f"{error.message.rstrip('.')}; {hint}" if hint else error.message
+            raise
+
+    def main(self, *args, **options):
+        prepare()
+        return super().main(*args, **options)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:                                        # versions of click differ in what they do
+            tell(ctx.get_help())
+            raise click.exceptions.Exit(2)
+        return super().parse_args(ctx, args)
+
+    def make_context(self, *args, **options) -> click.Context:
+        with _told():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: click.Context):
+        with _told(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LiedynWarning)  # commands print the notes of results
+            if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
+                warnings.simplefilter("ignore", RuntimeWarning)
+            return super().invoke(ctx)
+
+
+@click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def main():
+    """Inverse, forward and hybrid dynamics of robots from URDF, YAML and MJCF files.
+
+    \b
+    liedyn simulate configs/panda_hybrid.yaml          simulate a scenario; results in runs/panda_hybrid/
+    liedyn inverse runs/panda_hybrid/trajectory.csv    compute joint forces along a motion
+    liedyn info robots/panda.yaml                      show the content of a robot file
+
+    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed,
+    130 interrupted, 143 ended by SIGTERM.
+    """
+    from liedyn.dynamics.batching.threads import cores
+
+    cores()                                                 # refuses a wrong LIEDYN_THREADS before anything runs

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from liedyn.cli.console import check_drawn, with_console
+from liedyn.cli.options import FILE, Existing, force_option, json_option, override_option, robot_option, strict_option
+
+
+@click.command(short_help="Plot a trajectory, a run folder or a batch.")
+@click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
+@robot_option
+@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Folder for the pictures. Default: plots/ in the run folder, NAME_plots/ beside a CSV.")
+@click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
+              show_default=True, help="File format; may be repeated.")
+@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
+              help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
+@with_console(force_option, json_option)
+def plot(trajectory, robot, output, formats, against, force, as_json, console):
+    """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
+
+    For the folder of a batch: outputs against the varied values, their distributions and derivatives, and envelopes of
+    trajectories.
+
+    Joint limits and snapshots need the robot file; without it, only the columns are plotted.
+
+    \b
+    Example:  liedyn plot runs/panda_hybrid --force
+    Example:  liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
+    """
+    from pathlib import Path
+
+    from liedyn.report.replay.sources import is_batch
+    from liedyn.report.run_folder import check_pictures, plot_trajectory, sources
+
+    if is_batch(trajectory):
+        folder = Path(output or Path(trajectory, "plots"))
+        check_pictures(folder, formats, force=force)
+        if robot or against:
+            raise click.UsageError("--robot and --against cannot be used with a batch.")
+        from liedyn.report.plots.batch_plots import plot_batch
+        with console.progress.stage("drawing"):
+            _tell(*plot_batch(trajectory, folder, formats), as_json, console)
+        return
+    csv, folder = sources(trajectory, output)
+    check_pictures(folder, formats, force=force)
+    with console.progress.stage("drawing"):
+        written, notes = plot_trajectory(csv, robot, folder, formats, against)
+    _tell(written, notes, as_json, console)
+
+
+def _tell(written, notes, as_json, console):
+    console.notes(notes)
+    if as_json:
+        console.result_json({"pictures": [str(path) for path in written.paths]})
+    console.wrote(written.paths)
+    check_drawn(written.failures)
+
+
+# replay -----------------------------------------------------------------------------------------------------------------
+
+class _Size(click.ParamType):
+    """WIDTHxHEIGHT."""
+
+    name = "WIDTHxHEIGHT"
+
+    def convert(self, value, param, ctx):
+        found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", value) if isinstance(value, str) else None
+        if found is None or int(found[1]) % 2 or int(found[2]) % 2:
+            self.fail(f"{value!r} is not a size in even numbers of pixels, such as 1280x720.", param, ctx)
+        return int(found[1]), int(found[2])
+
+
+@click.command(short_help="Write a motion as a 3D page for the browser, or as a video.")
+@click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
+@robot_option
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
+              help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html beside a CSV; none "
+              "with --video and --mcap.")
+@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
+              help="Another run, drawn as a ghost at the same times; may be repeated.")
+@click.option("--runs", metavar="LIST", default="",
+              help="Runs of a batch to show: numbers, ranges, min:OUTPUT, max:OUTPUT, such as 0,4-6,max:error. Default: four "
+              "of them.")
+@click.option("--beside/--ghosts", default=None, help="Show other runs beside the first one, or as ghosts in the same place. "
+              "Default: beside for a batch, ghosts with --against.")
+@click.option("--trace", "traces", multiple=True, metavar="LINK", help="Draw the path of this link; may be repeated.")
+@click.option("--follow", metavar="LINK", default="", help="Let the camera follow this link.")
+@click.option("--speed", type=click.FloatRange(1e-3, 1e3), default=1.0, show_default=True, metavar="FACTOR",
+              help="Playback speed: seconds of motion per second.")
+@click.option("--meshes", is_flag=True, help="Draw the meshes that the URDF names in <visual> (needs liedyn[meshes]).")
+@click.option("--package-root", "roots", multiple=True, type=Existing(file_okay=False), metavar="FOLDER",
+              help="Folder in which to look for `package://` meshes; may be repeated. Folders above the URDF and ROS packages "
+              "are found without it.")
+@click.option("--video", type=click.Path(dir_okay=False), metavar="FILE.mp4",
+              help="Write a video: mp4, webm or gif. Needs Chromium or Chrome, and ffmpeg.")
+@click.option("--size", type=_Size(), default="1280x720", show_default=True, help="Size of the video in pixels.")
+@click.option("--fps", type=click.FloatRange(1, 120), default=30.0, show_default=True, metavar="RATE",
+              help="Frames per second of the video.")
+@click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
+              help="Write a recording for Foxglove (needs liedyn[mcap]).")
+@with_console(force_option, json_option)
+def replay(trajectory, robot, output, against, runs, beside, traces, follow, speed, meshes, roots, video, size, fps, mcap,
+           force, as_json, console):
+    """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
+
+    The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5, it shows that time. For the folder of a
+    batch, some of its runs are simulated again and shown side by side.
+
+    \b
+    Example:  liedyn replay runs/panda_hybrid --force
+    Example:  liedyn replay runs/panda_hybrid --against runs/stiff --trace panda_hand -o compare.html
+    Example:  liedyn replay runs/panda_hybrid --video panda.mp4 --speed 0.5
+    Example:  liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
+    """
+    from liedyn.report.replay.page import Look
+    from liedyn.report.replay.replay import Files, Source, page_output, write_replay
+    from liedyn.report.replay.sources import is_batch
+
+    page = output or (page_output(trajectory) if video is mcap is None else None)
+    if as_json and page == "-":
+        raise click.UsageError("-o - and --json both write to stdout.")
+    source = Source(trajectory, [one for one in runs.split(",") if one], robot, against, meshes or bool(roots), roots)
+    beside = is_batch(trajectory) if beside is None else beside
+    with console.progress.stage("writing the page" if video is None else "drawing the video"):
+        look, files = Look("", traces, follow, beside, speed), Files(page, video, mcap, size, fps)
+        report, notes = write_replay(source, look, files, force=force, progress=console.progress.update)
+    console.notes(notes)
+    if as_json:
+        console.result_json(report)
+    if page not in (None, "-"):
+        console.wrote_file(page, f": {report['frames']} frames, {report['bytes'] / 1000:.0f} kB")
+    if mcap is not None:
+        console.wrote_file(mcap, f": {report['messages']} messages")
+    if video is not None:
+        console.wrote_file(video, f": {report['video_frames']} frames")
+
+
+# linearize --------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Linearize a scenario at a time or about an equilibrium.")
+@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
+@click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS",
+              help="Simulate up to this time and linearize there.")
+@click.option("--equilibrium", is_flag=True, help="Linearize about an equilibrium near the state at that time.")
+@click.option("--hold", multiple=True, metavar="PATTERN", help="With --equilibrium: joints to hold in place by a force to "
+              "be found, or actuators whose thrust is to be found; may be repeated.")
+@click.option("--open-loop", is_flag=True, help="Omit the state feedback of torques, PD laws, wrenches and thrusts.")
+@click.option("--inputs", multiple=True, metavar="PATTERN", help="Inputs, such as 'tau.*' or thrust.rotor1; may be repeated. "
+              "Default: all.")
+@click.option("--outputs", multiple=True, metavar="PATTERN", help="Outputs, such as 'q.*', v.elbow, 'a.*', 'tau.*', "
+              "'p.hand.*' (position of a link); may be repeated. Default: 'q.*' and the forces of prescribed joints.")
+@click.option("--independent", multiple=True, metavar="PATTERN", help="For a robot with loops: coordinates to use as states; "
+              "may be repeated. Others are chosen automatically.")
+@click.option("--step", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time step of the discretization. "
+              "Default: the scenario's output_step.")
+@click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
+@override_option()
+@click.option("--no-plots", is_flag=True, help="Do not draw pictures.")
+@with_console(strict_option, force_option, json_option)
+def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, independent, step, verify, output, overrides,
+              no_plots, strict, force, as_json, console):
+    """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
+
+    States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
+    and thrusts for all other joints and actuators.
+
+    \b
+    Example:  liedyn linearize configs/panda_hybrid.yaml --at 2.0
+    writes    runs/panda_hybrid_linear/: A.csv … D.csv, Ad.csv, Bd.csv, system.npz, linear.json, plots/
+    Example:  liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop --inputs tau.cart --verify
+    """
+    from liedyn.io.atomic_output import check_folder, path_part
+
+    if hold and not equilibrium:
+        raise click.UsageError("--hold requires --equilibrium.")
+    if output == "-":
+        raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
+    folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))
+    check_folder(folder, mark="linear.json", force=force)
+
+    from liedyn.analysis.linearize import linearize_scenario
+    from liedyn.report.linearization_report import check, summary, text, write_linearization
+
+    result = linearize_scenario(scenario, at=at, equilibrium=equilibrium, hold=hold, open_loop=open_loop, step=step,
+                                inputs=inputs or "*", outputs=outputs or None, independent=independent, verify=verify,
+                                overrides=overrides, strict=strict, progress=console.progress)
+    console.robot(result.model)
+    check(result)
+    with console.progress.stage("writing results"):
+        written = write_linearization(result, folder, force=force, plots=not no_plots)
+    console.notes(result.notes)
+    if as_json:
+        console.result_json(summary(result, folder))
+    else:
+        console.result(text(result))
+    console.seconds(result.timing)
+    console.wrote(written.paths)
+    check_drawn(written.failures)

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import (
+    FILE,
+    base_option,
+    file_kind_argument,
+    force_option,
+    json_option,
+    loops_option,
+    robot_argument,
+    strict_option,
+    text_output_option,
+)
+
+
+@click.command(short_help="Show a robot file: tree, coordinates, limits.")
+@robot_argument
+@with_console(base_option, loops_option, json_option)
+def info(robot, base, loops, as_json, console):
+    """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
+
+    \b
+    Example:  liedyn info robots/panda.yaml
+    Example:  liedyn info robots/quadruped.yaml --base floating --json
+    Example:  liedyn info robots/delta.yaml --loops robots/delta_guided.loops.yaml
+    """
+    from liedyn.report.robot_summary import robot_summary, robot_text
+    from liedyn.robot_files import read_model
+
+    model = read_model(robot, base=base, loops=loops)
+    if as_json:
+        console.result_json(robot_summary(model))
+    else:
+        console.result(robot_text(model))
+    console.robot(model)
+
+
+# check ------------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Check robot files and list all findings.")
+@click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
+@with_console(base_option, loops_option, json_option)
+def check(robots, base, loops, as_json, console):
+    """Check robot files and list all findings: physically impossible inertias, missing limits, mimic joints without a joint to
+    follow, …
+
+    Exit status 0: no findings; 3: a file cannot be used; 4: findings, which are listed.
+
+    \b
+    Example:  liedyn check robots/*.yaml
+    Example:  liedyn check robots/delta.yaml --loops robots/delta_guided.loops.yaml
+    """
+    if loops and len(robots) > 1:
+        raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
+    from liedyn.report.robot_summary import examine, verdict
+
+    examined = [examine(robot, base, loops) for robot in robots]
+    if as_json:
+        console.result_json([one.plain() for one in examined])
+    else:
+        console.result("\n".join(one.text() for one in examined))
+    verdict(examined)
+
+
+# convert ----------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Convert a robot file to URDF or robot YAML.")
+@robot_argument
+@click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending .urdf, "
+              ".yaml or .yml; `-` for stdout.")
+@click.option("--to", "format", type=click.Choice(["urdf", "yaml"]), help="Format for `-o -`.")
+@click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics; what it "
+              "cannot describe is left out.")
+@with_console(base_option, loops_option, force_option, json_option)
+def convert(robot, output, format, lossy, base, loops, force, as_json, console):
+    """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
+
+    Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
+    is one, and a note says so: a universal joint becomes two revolute joints with a massless link between them; loops and
+    couplings go to a loops file beside the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
+    default would be lost: such a robot is refused without --lossy. Meshes and shapes of contacts are not written.
+
+    \b
+    Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
+    Example:  liedyn convert robot.urdf -o robot.yaml
+    Example:  liedyn convert robots/hopper.xml -o hopper.yaml
+    Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
+    Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
+    """
+    from liedyn.io.atomic_output import STDIO
+    from liedyn.robot_files import convert as converted_to
+    from liedyn.robot_files import format_of, load_description, write
+
+    if (output == STDIO) != (format is not None):
+        raise click.UsageError("--to is required with `-o -` and allowed only there: else the ending of FILE gives the format.")
+    if output == STDIO and as_json:
+        raise click.UsageError("`-o -` and --json would both write to stdout.")
+    path = Path(output)
+    description = load_description(robot, base, loops)
+    done = converted_to(description, format, None) if format else converted_to(description, format_of(path), path.name)
+    done.check(lossy=lossy, source=robot)
+    console.notes(done.notes)
+    if output == STDIO:
+        console.write_text(output, done.text, force=force)
+        return
+    files = write(done, path, force=force)
+    if as_json:
+        console.result_json({"files": [str(file) for file in files], "format": done.format, "rewritten": list(done.rewritten),
+                             "losses": [{"element": loss.element, "message": loss.message, "dynamics": loss.dynamics}
+                                        for loss in done.losses]})
+    console.wrote(files)
+
+
+# export -----------------------------------------------------------------------------------------------------------------
+
+FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "inverse_dynamics_derivatives",
+             "forward_dynamics_derivatives")
+
+
+@click.command(short_help="Write the dynamics of a robot as a C file.")
+@robot_argument
+@click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics",
+              show_default=True, help="Function to write.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
+              help="C file to write, with a header beside it. Default: ROBOT_FUNCTION.c in the current folder.")
+@click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
+@click.option("--float", "single", is_flag=True, help="Use single precision.")
+@click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
+@with_console(base_option, strict_option, force_option, json_option)
+def export(robot, function, output, no_passive, single, with_test, base, strict, force, as_json, console):
+    """Write a function of ROBOT's dynamics as a C99 function with a header.
+
+    The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
+
+    \b
+    Example:  liedyn export robots/panda.yaml --function forward_dynamics -o panda_fd.c
+    writes    panda_fd.c, panda_fd.h
+    Example:  liedyn export robots/ur5.yaml --function inverse_dynamics --float --with-test
+    """
+    from liedyn.interop.c_files import write_export
+    from liedyn.robot_files import read_model
+
+    model = read_model(robot, base=base, strict=strict)
+    console.robot(model)
+    with console.progress.stage("writing the function"):
+        found, paths = write_export(model, function, output and Path(output), passive=not no_passive, single=single,
+                                    with_test=with_test, force=force)
+    if as_json:
+        console.result_json({"files": [str(path) for path in paths], "function": found.name, "operations": found.recording.size})
+    console.wrote(paths)
+
+
+# assemble ---------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Find a configuration that closes the loops of a robot.")
+@robot_argument
+@click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Initial guess of a joint's coordinates (separated by "
+              "commas); may be repeated. Default: zero.")
+@click.option("--keep", multiple=True, metavar="PATTERN", help="Joints that keep their initial guess; may be repeated.")
+@click.option("--v", "v", multiple=True, metavar="JOINT=VALUE", help="Velocity of a joint; the velocities of the other joints "
+              "are computed. May be repeated.")
+@click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop [m], optionally "
+              "followed by roll, pitch, yaw [rad]; may be repeated.")
+@loops_option
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses, which are tried "
+              "if the given one does not lead to a closed configuration.")
+@click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
+              "stdout.")
+@with_console(base_option, strict_option, force_option, json_option)
+def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force, as_json, console):
+    """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
+
+    Also reports the degrees of freedom, the redundant constraints, and whether the configuration is singular. The output can
+    be copied to `initial:` of a scenario.
+
+    \b
+    Example:  liedyn assemble robots/four_bar.yaml --q crank=1.2 --keep crank
+    Example:  liedyn assemble robots/stewart.yaml --q platform=0,0,0.65,0,0,0,1 --keep platform -o pose.yaml
+    """
+    from liedyn.io.atomic_output import check_output
+
+    if as_json and output == "-":
+        output = None
+    if output:
+        check_output(output, force=force)
+
+    from liedyn.analysis.configurations import assembled_state
+    from liedyn.numba_tools.compile_cache import FIRST_RUN
+    from liedyn.report.result_summary import assembly_notes, assembly_text, plain_assembly, write_assembly
+    from liedyn.robot_files import read_model
+
+    model = read_model(robot, base=base, loops=loops, strict=strict)
+    console.robot(model)
+    with console.progress.stage(f"assembling ({FIRST_RUN})"):
+        state = assembled_state(model, q, v, keep, drive, seed=seed)
+    console.say(assembly_text(state))
+    console.notes(assembly_notes(state))
+    if as_json:
+        console.result_json(plain_assembly(state))
+    if output:
+        write_assembly(state, output, force=force)
+    if output and output != "-":
+        console.wrote_file(output)
+
+
+# template ---------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Write a commented scenario, robot, loops or sweep file with all keys.")
+@file_kind_argument
+@with_console(text_output_option, force_option)
+def template(kind, output, force, console):
+    """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file.
+
+    The lines without a # are a complete file: the robot is an arm with two joints, and the scenario moves it.
+
+    \b
+    Example:  liedyn template robot -o robot.yaml
+              liedyn template scenario -o swing.yaml
+              liedyn simulate swing.yaml
+    """
+    from liedyn.io.schema_export import template_text
+
+    console.write_text(output, template_text(kind), force=force)
+
+
+# schema -----------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="Write the JSON schema of scenario, robot, loops or sweep files.")
+@file_kind_argument
+@with_console(text_output_option, force_option)
+def schema(kind, output, force, console):
+    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, with which editors complete and check them.
+
+    \b
+    Example:  liedyn schema scenario -o scenario.schema.json
+    A file uses it if its first line is
+              # yaml-language-server: $schema=scenario.schema.json
+    """
+    from liedyn.io.schema_export import schema_text
+
+    console.write_text(output, schema_text(kind), force=force)
+
+
+# warmup -----------------------------------------------------------------------------------------------------------------
+
+GROUPS = ("dynamics", "simulate", "derivatives", "higher-order", "parameters", "loops", "all")
+
+
+@click.command(short_help="Compile functions in advance.")
+@click.argument("robot", type=FILE, required=False)
+@click.option("-w", "--what", multiple=True, type=click.Choice(GROUPS), help="Group of functions to compile; may be repeated. "
+              "Default: dynamics and simulate, and loops if ROBOT has loops.")
+@with_console(json_option)
+def warmup(robot, what, as_json, console):
+    """Compile functions for this processor and store the code in the cache, so that later runs need not compile it: for
+    container images, for CI, before a demonstration.
+
+    Most of the code is the same for all robots. The environment variable LIEDYN_CACHE_DIR selects the folder of the cache.
+
+    \b
+    Example:  liedyn warmup
+    Example:  liedyn warmup robots/four_bar.yaml
+    Example:  liedyn warmup --what all --json
+    """
+    from liedyn.simulation import compile_ahead as library
+
+    done = library.warmup(what or None, robot=robot, progress=console.progress)
+    if as_json:
+        console.result_json(done.plain())
+    for step in done.steps:
+        console.detail(f"{step.seconds:6.1f} s  {step.function} ({step.group})")
+    console.say(done.summary)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import (
+    FILE_OR_STDIN,
+    Smooth,
+    along_command,
+    base_option,
+    force_option,
+    json_option,
+    order_option,
+    robot_argument,
+    smooth_option,
+    strict_option,
+)
+
+
+@along_command(
+    "Compute joint forces along a trajectory.",
+    click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: joints that have a "
+                 "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY."),
+    click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
+                 show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the "
+                 "forces."),
+    click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint "
+                 "transmits (fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of "
+                 "loops likewise."),
+    order_option, smooth_option)
+def inverse(model, motion, actuated, criterion, wrenches, order, smooth, progress):
+    """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
+
+    Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
+    --order 2, the result also has the time derivatives d1tau.elbow[N m/s] and d2tau.elbow[N m/s^2]. They are computed from
+    columns d1a.elbow[rad/s^3] and d2a.elbow[rad/s^4], or from splines whose error is estimated.
+
+    \b
+    Example:  liedyn inverse runs/panda_hybrid/trajectory.csv
+    writes    runs/panda_hybrid/trajectory_inverse.csv
+    Example:  liedyn inverse motion.csv --robot arm.urdf -o - | head
+    Example:  liedyn inverse motion.csv --robot arm.urdf --order 2 --smooth auto
+    Example:  liedyn inverse runs/four_bar/trajectory.csv --wrenches world
+    Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
+    """
+    from liedyn.analysis.trajectory_dynamics import dynamics_along
+    return dynamics_along(model, motion, "inverse", actuated=actuated, criterion=criterion, order=order, smooth=smooth,
+                          wrenches=wrenches, progress=progress)
+
+
+# forward ----------------------------------------------------------------------------------------------------------------
+
+@along_command("Compute joint accelerations along a trajectory.", order_option, smooth_option)
+def forward(model, motion, order, smooth, progress):
+    """Compute the joint accelerations for the state and forces in each row of TRAJECTORY, a CSV of q, v and tau.
+
+    Nothing is integrated; to simulate a motion, see `liedyn simulate`. With --order 2, the result also has the time derivatives
+    d1a.elbow and d2a.elbow. They are computed from columns d1tau.elbow and d2tau.elbow, or from splines whose error is
+    estimated.
+
+    \b
+    Example:  liedyn forward runs/panda_hybrid/trajectory.csv
+    writes    runs/panda_hybrid/trajectory_forward.csv
+    Example:  liedyn forward motion_inverse.csv --order 2
+    """
+    from liedyn.analysis.trajectory_dynamics import dynamics_along
+    return dynamics_along(model, motion, "forward", order=order, smooth=smooth, progress=progress)
+
+
+# hybrid -----------------------------------------------------------------------------------------------------------------
+
+@along_command(
+    "Compute hybrid dynamics along a trajectory.",
+    click.option("-p", "--prescribed", multiple=True, required=True, metavar="PATTERN",
+                 help="Joints whose acceleration is prescribed, a name or a pattern such as 'leg_*'; may be repeated."),
+    order_option, smooth_option)
+def hybrid(model, motion, prescribed, order, smooth, progress):
+    """Compute hybrid dynamics along TRAJECTORY: the forces of prescribed joints and the accelerations of all others.
+
+    Prescribed joints need columns a (or q or v, from which a is computed), all others need tau. With --order 2, the result also
+    has the first two time derivatives. They are computed from columns d1a.elbow, d2a.elbow and d1tau.knee, d2tau.knee, or from
+    splines whose error is estimated.
+
+    \b
+    Example:  liedyn hybrid motion.csv --prescribed 'panda_joint[1-4]' --prescribed '*finger*'
+    writes    motion_hybrid.csv
+    Example:  liedyn hybrid motion.csv --prescribed 'base' --order 2
+    """
+    from liedyn.analysis.trajectory_dynamics import dynamics_along
+    return dynamics_along(model, motion, "hybrid", prescribed, order=order, smooth=smooth, progress=progress)
+
+
+# kinematics -------------------------------------------------------------------------------------------------------------
+
+@along_command(
+    "Compute the motion of links along a trajectory.",
+    click.option("-l", "--link", "links", multiple=True, metavar="PATTERN",
+                 help="A link, or a pattern of links; may be repeated."),
+    click.option("--point", type=float, nargs=3, metavar="X Y Z",
+                 help="A point of the link, in its axes [m]. Default: its origin."),
+    click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]), default="local_world_aligned",
+                 show_default=True, help="Frame of twist, acceleration and Jacobian: link axes, about the point; world axes, "
+                 "about the point; world axes, about the world's origin."),
+    click.option("--jacobian", is_flag=True, help="Also write the Jacobian and the manipulability."),
+    click.option("--com", is_flag=True, help="Write the centre of mass, its velocity and acceleration."),
+    click.option("--momentum", is_flag=True,
+                 help="Write the linear momentum, and the angular momentum about the centre of mass."),
+    click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0."))
+def kinematics(model, motion, links, point, frame, jacobian, com, momentum, zmp, progress):
+    """Compute poses, twists and accelerations of links along TRAJECTORY, a CSV of q and, optionally, v and a.
+
+    Columns are pose.hand.px[m], twist.hand.vx[m/s], speed.hand[m/s], acceleration.hand.vx[m/s^2], …; with --jacobian also
+    jacobian.hand.vx/elbow[m/rad], … Missing v and a are computed from q. `liedyn plot` draws the result.
+
+    \b
+    Example:  liedyn kinematics runs/panda_hybrid/trajectory.csv --link panda_hand --jacobian
+    writes    runs/panda_hybrid/trajectory_kinematics.csv
+    Example:  liedyn kinematics motion.csv --robot arm.urdf --link hand --point 0 0 0.1 --frame local
+    Example:  liedyn kinematics runs/quadruped_walks/trajectory.csv --link '*_foot' --com --momentum --zmp
+    """
+    from liedyn.analysis.trajectory_kinematics import kinematics_along
+    return kinematics_along(model, motion, links, point=point, frame=frame, jacobian=jacobian, com=com, momentum=momentum,
+                            zmp=zmp)
+
+
+# derivatives ------------------------------------------------------------------------------------------------------------
+
+@along_command(
+    "Compute derivatives of the dynamics along a trajectory.",
+    click.option("--of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
+                 help="What to differentiate: joint forces, accelerations, or the result of hybrid dynamics."),
+    click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
+                 help="With --of hybrid: joints whose acceleration is prescribed; may be repeated."),
+    click.option("--by", multiple=True, metavar="PATTERN",
+                 help="What to differentiate by, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', gravity.z; "
+                      "may be repeated. Default: q, v and the input (a or tau) of all coordinates."),
+    click.option("--joint", "joints", multiple=True, metavar="PATTERN",
+                 help="Joints whose force or acceleration is differentiated; may be repeated. Default: all."),
+    click.option("--verify", is_flag=True,
+                 help="Compare some rows with extrapolated finite differences; exit status 4 if they differ."))
+def derivatives(model, motion, of, prescribed, by, joints, verify, progress):
+    """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
+
+    Derivatives by q are tangent: for ball and free joints, by small rotations and translations along the body axes
+    (q.base.wx …).
+
+    \b
+    Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --by 'mass.*' --by 'friction.*'
+    writes    runs/ur5_excite/trajectory_derivatives.csv
+    Example:  liedyn derivatives motion.csv --of forward --joint elbow --by 'mass.*' --by 'com.hand.*' --verify
+    """
+    from liedyn.analysis.trajectory_derivatives import derivatives_along
+    return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,
+                             progress=progress)
+
+
+# parameters -------------------------------------------------------------------------------------------------------------
+
+@click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
+@robot_argument
+@click.option("--from", "trajectory", type=FILE_OR_STDIN, metavar="TRAJECTORY",
+              help="Estimate the parameters from this CSV of q and tau (and v and a if it has them).")
+@click.option("--smooth", type=Smooth("auto", "none"), metavar="auto|SECONDS|none",
+              help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
+                   "default: the one with the smallest estimated error), or with splines through every row (none).")
+@click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
+              help="Joint parameters to include; may be repeated. Default: those that the robot file has.")
+@click.option("--offset/--no-offset", default=True, show_default=True,
+              help="Also estimate a constant torque of each joint (with --from).")
+@click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
+              help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
+@click.option("-o", "--output", type=click.Path(),
+              help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
+@with_console(base_option, strict_option, force_option, json_option)
+def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, base, strict, force, as_json, console):
+    """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
+    moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
+
+    \b
+    Example:  liedyn parameters robots/ur5.yaml
+    Example:  liedyn simulate configs/ur5_excite.yaml
+              liedyn parameters robots/ur5.yaml --from runs/ur5_excite/trajectory.csv --with friction --with damping
+    Example:  liedyn parameters arm.urdf --from encoders.csv --smooth 0.2
+    """
+    from liedyn.io.atomic_output import check_output
+
+    if smooth is not None and trajectory is None:
+        raise click.UsageError("--smooth requires --from.")
+    if "none" in joints and len(joints) > 1:
+        raise click.UsageError("--with none cannot be combined with another --with.")
+    if as_json and output == "-":
+        raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+    if output:
+        check_output(output, force=force)
+
+    from liedyn.analysis.identification import parameters_of
+    from liedyn.numba_tools.compile_cache import FIRST_RUN
+    from liedyn.report.result_summary import parameter_text, plain_parameters, weak_notes, write_parameters
+
+    with console.progress.stage(f"computing ({FIRST_RUN})"):
+        found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
+                              smooth=smooth or "auto", tolerance=tolerance)
+    console.robot(found.model)
+    console.notes([*found.notes, *weak_notes(found.base)])
+    if output:
+        write_parameters(output, found.base, found.fit, force=force)
+    if as_json:
+        console.result_json(plain_parameters(found.model, found.base, found.fit))
+    elif output != "-":
+        console.result(parameter_text(found.model, found.base, found.fit, whole=console.verbose))
+    if output and output != "-":
+        console.wrote_file(output, f": {len(found.base)} base parameters")

@@ -1,0 +1,480 @@
+"""A whole step of a simulation as a line over many runs side by side: the integrator, recorded with the right-hand side that it
+calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
+torques) and, if asked, parameters of the robot.
+
+Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Closed`).
+A run in which an event happens within the step stays before it (`Runs.unless_events`); steps of other lengths find when.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+import numpy as np
+
+from liedyn.codegen.rhs import Mechanism, Scene, instructions
+from liedyn.codegen.scenario_inputs import Tables
+from liedyn.codegen.specialize import Batch, folder, kept_batch, wanted, width
+from liedyn.codegen.trace import VARYING, Array, Program, Recording, alone, bounds_of_angles, plain, written
+from liedyn.codegen.trace_derivatives import adjoint, tangent
+from liedyn.codegen.tracer import NotALine, Recorded, absolute, numbers, where_less, zeros
+from liedyn.kernels.constraints.driver import LOOP_OPEN
+from liedyn.kernels.constraints.solver import FAIR_WHERE_CHOSEN
+from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS
+from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
+from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
+from liedyn.model.constraint_arrays import residual_weights
+
+TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
+Rows = tuple[tuple[int, ...], ...]
+PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
+_REACHED = np.finfo(float).tiny      # a reading below it is zero or on the other side
+KINKS = ABS, SIGN, MIN, MAX
+OF_EVENT = 4         # numbers in `work`
+OPEN = 1e-5          # rad or lengths of the loop: what the last of them squares
+# operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
+# cache for code beside the processor
+CALLED = 1000
+DEPENDENT_ROWS, BAD_READING = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
+
+
+@dataclass(frozen=True)
+class WholeStep:
+    """step(clock, curves, values, q, v, work, code, varying): one step of each run, in place.
+
+    clock     (1, 4) length of the step, and its times
+    curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
+    values    (N, k) numbers, for a run by itself `numbers`: as of a `Step`
+    q, v      (N, nq), (N, nv)
+    work      (N, 1 + 4 events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more;
+              then of each event what it read two steps and one step ago (NaN: not known); then when it was first suspected to be
+              passed twice within a step (0: never)
+    code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
+              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other, BAD_READING where that of an
+              event is not finite: else RUNNING. What is written of a run with another code is worthless, but for EVENT: one
+              happens within the step, and nothing is written
+    varying   (N, m) constants of the model at the places that the line was made for
+
+    rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
+    clock[1], and what is prescribed there into q, v.
+
+    Both are programs: their arrays are blocks of `specialize.width` states, see `codegen.llvm_ir.program_text`.
+
+    within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
+    run, whatever happens in between, and what events read at the end (N, events).
+    """
+
+    step: Batch
+    rows: Batch
+    curves: np.ndarray
+    numbers: np.ndarray
+    within: Callable[[], Batch | None]
+
+
+def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = (), directions: tuple[int, ...] = (),
+               rates: bool = False) -> WholeStep | None:
+    """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
+    laws, driven loops, an old LLVM.
+    method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
+    that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
+    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
+    schedule = tables.schedule
+    if not wanted() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
+            or tables.model.nv == 0:
+        return None
+    step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
+    lines = [kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
+    within = cache(partial(kept, record_step_within, tables, method, varying, rows, directions))
+    return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
+
+
+def kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch | None:
+    place = folder("kernels.simulation.right_hand_side.right_hand_side", record.__module__.removeprefix("liedyn."))
+    name = tables.name(record.__name__, asked, varying, rows, directions, width())
+    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
+
+
+def may_be_passed_twice(x, y, z):
+    """1 where the parabola through three values at equal distances, which are positive, is below zero between them; else 0."""
+    bent, slope = x - 2.0 * y + z, z - x
+    below = where_less(8.0 * y * bent, slope * slope, where_less(slope * slope, 4.0 * bent * bent, 1.0, 0.0), 0.0)
+    return where_less(0.0, bent, where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0), 0.0)
+
+
+def may_touch_at_kink(x, y, z):
+    """The same of an expression with kinks: 1 where the straight line through the first two values is below zero at the third."""
+    below = where_less(2.0 * y, x, 1.0, 0.0)
+    return where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0)
+
+
+class Runs(Scene):
+    """signals: at each of the times of a step; shared: inputs that all runs share."""
+
+    shared: tuple[str, ...] = ("clock", "curves")
+
+    def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
+        self.directions, self.watched = directions, tables.schedule.watch
+        self.kinked = [bool(np.isin(instructions(tables.signals, k) & 255, KINKS).any()) for k in self.watched]
+        super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
+        self.times, self.curves = self.read_at()
+        at = [tables.over(self.given["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves, strict=True)]
+        self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.watched[:0])     # read after steps alone
+        self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
+        self.mechanism = _Closed(self, tables.model, rows) if rows else None
+
+    def sizes(self, model, curves: int, values: int) -> dict[str, int]:
+        """Of the inputs."""
+        return {"clock": 1 + TIMES, "curves": TIMES * TERMS * curves, "values": values, "q": model.nq, "v": model.nv,
+                "work": 1 + OF_EVENT * len(self.directions)}
+
+    def read_at(self):
+        """Times of signals, and their curves then."""
+        return self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1)
+
+    def rates(self, k: int, q0, y):
+        """(dy, code) at time k of the step."""
+        dy = zeros(len(y))
+        with np.errstate(all="ignore"):
+            if self.mechanism:
+                return dy, self.mechanism.rates(k, q0, y, dy)
+            code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.times[k], q0, y, dy,
+                                               self.work)
+        return dy, code
+
+    def at_rest(self, v):
+        """A state in the chart about its own configuration."""
+        return np.concatenate([zeros(len(v)), v, self.given["work"][:1]])
+
+    def readings(self, q, v) -> list:
+        """Of events, at the end of the step."""
+        signals, w, signal = self.signals[-1], self.work, plain("kernels.simulation.signals").signal
+        plain("kernels.simulation.signals").look_at_points(signals.points, self.tree, q, v, signals.measured)
+        return [signal(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
+
+    def unless_events(self, code, **after):
+        """(code, what the arrays hold after the step): as before it where an event happens."""
+        sides, readings, count = [], self.readings(after["q"], after["v"]), len(self.directions)
+        happens = unread = float(RUNNING)
+        known_sides, pairs, suspected = np.split(self.given["work"][1:], [count, 3 * count])
+        history, suspicions = [], []
+        for x, side, direction, before, when, kinked in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2),
+                                                            suspected, self.kinked, strict=True):
+            sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
+            passed, known = side * x, absolute(side)
+            sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
+            there = where_less(direction * side, 0.0, float(AT_EVENT), happens) if direction else float(AT_EVENT)
+            happens = where_less(passed, _REACHED, where_less(0.5, known, there, happens), happens)
+            unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
+            history += [before[1], x]
+            three = side * before[0], side * before[1], passed
+            twice = may_be_passed_twice(*three) + (may_touch_at_kink(*three) if kinked else 0.0)
+            suspicions.append(where_less(0.0, twice, where_less(0.0, when, when, self.times[-1]), when))
+        code, after["work"] = _first(code, unread, happens), [*after["work"], *sides, *history, *suspicions]
+        return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]
+                      for name, values in after.items()}
+
+    def recording(self, code, **results) -> Recording:
+        """results: what arrays hold afterwards."""
+        for x, bound in bounds_of_angles(self.tape):
+            code = where_less(x, bound, code, float(REFUSED))
+        return self.line(**results, code=[code])
+
+    def step(self, code, **results) -> Recording:
+        """`recording` of a whole step: the line tells whether all runs have the code RUNNING, else `roll` looks at none."""
+        found = self.recording(code, **results)
+        codes = next(array.written for array in found.arrays if array.name == "code")
+        return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
+
+    def line(self, **results) -> Recording:
+        arrays = []
+        for name, x in self.given.items():
+            shared = name in self.shared
+            arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
+        for name, x in results.items():
+            arrays.append(Array(name, len(x), tuple(y if isinstance(y, Recorded) else float(y) for y in x)))
+        arrays.append(Array(VARYING, len(self.varying), (None,) * len(self.varying)))
+        return Recording(self.tape, tuple(arrays), (), ())
+
+
+class Evaluation(Runs):
+    """The right-hand side alone, a line that a step calls several times. now: time, curves and the state in the chart about q."""
+
+    shared = ()
+
+    def sizes(self, model, curves: int, values: int) -> dict[str, int]:
+        return {"now": 1 + TERMS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
+
+    def read_at(self):
+        t, curves, self.y = np.split(self.given["now"], [1, len(self.given["now"]) - 2 * len(self.work.v) - 1])
+        return t, [curves]
+
+
+class _Closed(Mechanism):
+    """The constraints of a robot, with `solve_chosen` between the parts."""
+
+    def __init__(self, runs: Runs, model, rows: Rows):
+        if any(one.driven for one in model.constraints):
+            raise NotALine
+        super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
+        self.runs, self.rows = runs, [np.array(x, dtype=np.int64) for x in rows]
+        self.rest, self.weight = np.zeros(model.nv, dtype=bool), residual_weights(model.constraints)
+
+    def solve(self, rows, rhs):
+        """Multipliers on the desk. Returns the least pivot."""
+        desk, k = self.desk, len(rows)
+        solve_chosen = plain("kernels.constraints.solver").solve_chosen
+        return solve_chosen(rows, desk.solver.null, desk.solver.size, rhs, desk.multipliers, zeros(k * (k + 2)))
+
+    def rates(self, k: int, q0, y, dy):
+        """As `tied_right_hand_side`. Returns a code."""
+        s, w, p = self.runs, self.runs.work, self.runs.plant
+        s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
+        self.desk = d = self.desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
+        passive = bool(p.passive[0])
+        self.write("equations", p.prescribed, False, passive)
+        pivot = self.solve(self.rows[2], d.rhs)
+        self.write("completed", p.prescribed, passive)
+        w.a[:], w.tau[:] = d.found_a, d.found_tau
+        code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
+        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
+
+    def close(self, q, v):
+        """Moves q, v back onto the constraints, as `driver.close` does, with a fixed number of steps. Returns a code."""
+        code = float(RUNNING)
+        self.desk = d = self.desk._replace(q=q, v=v)
+        for _ in range(PROJECTIONS):
+            self.write("residuals")
+            self.write("rows", self.rest, True)
+            pivot = self.solve(self.rows[0], -d.residual)
+            self.write("moved", self.rest)
+            q[:] = d.moved
+            code = where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
+        for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
+            code = where_less(weight * absolute(x), OPEN, code, float(LOOP_OPEN))
+        self.write("rows", self.rest, False)
+        pivot = self.solve(self.rows[1], -d.velocity)
+        self.write("change", self.rest)
+        v[:] = v + d.change
+        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
+
+
+def record_whole_step(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Program:
+    runs, called = Runs(tables, varying, rows, directions), evaluation(tables, method, varying, rows)
+    if called is None:
+        return alone(_finished(runs, *end_of_step(runs, method, runs.rates)))
+    calls = Calls(runs, called)
+    return calls.program(_finished(runs, *end_of_step(runs, method, calls)))
+
+
+def evaluation(tables: Tables, method: str, varying, rows: Rows) -> Recording | None:
+    """A line for `Calls`; None where the step is shorter in one piece."""
+    if method != "rk4":
+        return None
+    one = Evaluation(tables, varying, rows)
+    rates, code = one.rates(0, one.given["q"], one.y)
+    found = one.recording(code, rates=rates)
+    return found if found.size > CALLED else None
+
+
+class Calls:
+    """A step that calls a line for each evaluation of the right-hand side: `rates` of `end_of_step`.
+
+    stages    of each evaluation the state y in the chart, and the numbers that the line gives
+    """
+
+    def __init__(self, runs: Runs, line: Recording):
+        self.runs, self._line, self.stages = runs, line, []
+        self._calls, self._inner = [], set()
+
+    def __call__(self, k: int, q0, y):
+        n = len(self.stages)
+        self.add(self.runs.line(now=[self.runs.times[k], *self.runs.curves[k], *y]), {"now": f"now{n}"})
+        self.add(self._line, {name: f"{name}{n}" for name in ("now", "rates", "code")})
+        rates, code = self.given(f"rates{n}", len(y)), self.given(f"code{n}", 1)
+        self.stages.append((y, rates))
+        return rates, code[0]
+
+    def add(self, line: Recording, renamed: dict[str, str]) -> None:
+        self._calls.append((line, renamed))
+        self._inner.update(renamed.values())
+
+    def given(self, name: str, size: int) -> np.ndarray:
+        """What a line has left, for later ones of the step itself."""
+        self.runs.given[name] = self.runs.tape.inputs(name, size)
+        return self.runs.given[name]
+
+    def program(self, last: Recording) -> Program:
+        return Program(tuple(x for x in last.arrays if x.name not in self._inner), (*self._calls, (last, {})))
+
+
+def _finished(runs: Runs, code, q, v, work) -> Recording:
+    after = {"q": q, "v": v, "work": [work]}
+    if runs.directions:
+        code, after = runs.unless_events(code, **after)
+    return runs.step(code, **after)
+
+
+def record_step_within(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
+    runs = Runs(tables, varying, rows, directions)
+    runs.shared = ("curves",)
+    code, q, v, work = end_of_step(runs, method, runs.rates)
+    return runs.recording(code, q=q, v=v, work=[work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
+
+
+def end_of_step(runs: Runs, method: str, rates):
+    """code, q, v, work at the end of the step. rates(k, q0, y): (dy, code) at time k of the step."""
+    stages, answer = _STEPS[method](runs), None
+    try:
+        while True:
+            answer = rates(*stages.send(answer))
+    except StopIteration as end:
+        code, q0, y = end.value
+    w, nv = runs.work, len(runs.work.v)
+    plain("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
+    w.v[:] = y[nv:2 * nv]
+    runs.motion.impose(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
+    if runs.mechanism:
+        code = _first(code, runs.mechanism.close(w.q, w.v))
+    return code, w.q, w.v, y[-1]
+
+
+# methods: they yield what `rates` takes, are sent what it gives, and return code, origin of the chart, y at the end
+def _rk4(runs: Runs):
+    """The classical method in the chart about the configuration at the beginning."""
+    q0, y0, h = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0]
+    k1, c1 = yield 0, q0, y0
+    k2, c2 = yield 1, q0, y0 + k1 * (0.5 * h)
+    k3, c3 = yield 1, q0, y0 + k2 * (0.5 * h)
+    k4, c4 = yield 2, q0, y0 + k3 * h
+    return _first(c1, c2, c3, c4), q0, y0 + (k1 + 2.0 * (k2 + k3) + k4) * (h / 6.0)
+
+
+def _semi_implicit(runs: Runs):
+    """Symplectic Euler: v' = v + h a(q, v), q' = q (+) h v'."""
+    q0, y0, h, nv = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0], len(runs.given["v"])
+    k, code = yield 0, q0, y0
+    y = y0 + k * h
+    y[:nv] = y[nv:2 * nv] * h
+    return code, q0, y
+
+
+_STEPS = {"rk4": _rk4, "semi_implicit": _semi_implicit}
+METHODS = tuple(_STEPS)
+
+
+def _first(*codes):
+    """The first that is not RUNNING."""
+    found = float(RUNNING)
+    for code in reversed(codes):
+        found = where_less(RUNNING + 0.5, code, code, found)
+    return found
+
+
+def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
+    """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
+    that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
+    runs = Runs(tables, varying, rows)
+    code, q, v, work = end_of_step(runs, method, runs.rates)
+    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
+    return alone(runs.step(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
+
+
+def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
+    """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
+    wrenches the rates of the kinetic and potential energy."""
+    runs = Runs(tables, varying, rows)
+    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    a, tau = runs.work.a.copy(), runs.work.tau.copy()
+    da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
+    return alone(runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies))
+
+
+def _rates_along(runs: Runs, results: list) -> np.ndarray:
+    """Of results. The direction becomes inputs of the recording."""
+    tape, given, pairs = runs.tape, runs.given | {VARYING: runs.varying}, []
+    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", VARYING))):
+        own = given[name]
+        rates = numbers([tape.record("input", name, len(own) + k) for k in range(len(x))])
+        given[name] = np.concatenate([own, rates])
+        pairs += zip(x, rates, strict=True)
+    runs.varying, runs.given = given.pop(VARYING), given
+    return numbers(tangent(tape, pairs, results))
+
+
+def _energies(runs: Runs) -> list:
+    """Kinetic and potential."""
+    kernels, q, v, out = plain("kernels.kinematics"), runs.given["q"], runs.given["v"], zeros(2)
+    n = runs.tree.parent.size
+    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n)), n)
+    kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
+    kernels.energy(runs.tree, q, v, bool(runs.plant.passive[0]), work, out)
+    return [*out]
+
+
+def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Program:
+    runs = Runs(tables, varying, rows, directions)
+    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
+    for joint in tables.model.joints:
+        if (tables.schedule.level[joint.v] != TORQUE).any():
+            q[joint.q], v[joint.v] = w.q[joint.q], w.v[joint.v]
+    return alone(runs.recording(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench))
+
+
+# adjoint step -----------------------------------------------------------------------------------------------------------
+
+# The adjoint of a whole step, over many runs side by side: derivatives of a cost by the state after it become those by the state
+# before it. The step itself is done once more on the way.
+
+SHARED = "q", "values", VARYING         # what all evaluations of a step rest on
+
+
+def adjoint_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
+    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `WholeStep` and
+    `record_adjoint`."""
+    return kept(record_adjoint, tables, method, varying, rows, ())
+
+
+def record_adjoint(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
+    """by_q, by_v, in place, are by the numbers of q (quaternions are not tangent); by_values, by_varying: by values and
+    parameters."""
+    called, runs = evaluation(tables, method, varying, rows), Runs(tables, varying, rows)
+    calls = called and Calls(runs, called)
+    if not calls:
+        runs.tape.solved = {}
+    _, q, v, _ = end_of_step(runs, method, calls or runs.rates)
+    given = {name: runs.tape.inputs(name, len(x)) for name, x in (("by_q", q), ("by_v", v))}
+    runs.given |= given
+    pairs, parts = [*zip(q, given["by_q"], strict=True), *zip(v, given["by_v"], strict=True)], []
+    if calls:
+        line = _adjoint_of_evaluation(tables, varying, rows)
+        for n, (y, rates) in reversed([*enumerate(calls.stages)]):
+            back = adjoint(runs.tape, pairs)
+            calls.add(runs.line(by_rates=[back(x) for x in rates]), {"by_rates": f"by_rates{n}"})
+            results = "by_y", *(f"by_{name}" for name in SHARED)
+            calls.add(line, {name: f"{name}{n}" for name in ("now", "rates", "by_rates", *results)})
+            by_y, *by_shared = (calls.given(f"{name}{n}", size) for name, size in zip(
+                results, (len(y), len(q), len(runs.given["values"]), len(runs.varying)), strict=True))
+            pairs += zip(y, by_y, strict=True)
+            parts.append(dict(zip(SHARED, by_shared, strict=True)))
+    back = adjoint(runs.tape, pairs)
+
+    def by(name: str, x) -> np.ndarray:
+        own = numbers([back(y) for y in x])
+        return sum((part[name] for part in parts if name in part), own)
+    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
+    last = runs.recording(float(RUNNING), **{f"by_{name}": by(name, x) for name, x in inputs.items()})
+    return calls.program(last) if calls else alone(last)
+
+
+def _adjoint_of_evaluation(tables: Tables, varying, rows: Rows) -> Recording:
+    """From derivatives of a cost by the rates, those by the state y in the chart, and by what is shared."""
+    one = Evaluation(tables, varying, rows)
+    n, nv = len(one.y), tables.model.nv
+    one.given |= {name: one.tape.inputs(name, n) for name in ("rates", "by_rates")}
+    one.tape.solved, one.tape.known = {}, one.given["rates"][nv:2 * nv]
+    rates, _ = one.rates(0, one.given["q"], one.y)
+    back = adjoint(one.tape, zip(rates, one.given["by_rates"], strict=True))
+    asked = {"y": one.y, **{name: one.given.get(name, one.varying) for name in SHARED}}
+    return one.line(**{f"by_{name}": [back(x) for x in given] for name, given in asked.items()})

@@ -1,0 +1,154 @@
+"""From a tape to one C99 file and its header, which depend on <math.h> alone."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.codegen.trace import Asked, record
+from liedyn.codegen.tracer import Operand, Recorded
+from liedyn.kernels.batch_blocks import SMALLEST
+
+# Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
+_TOLERANCE, _TOLERANCE_AS_FLOAT = 1e-9, 1e-3
+_UNIT_AS_FLOAT = 1e-5                     # how far |quaternion|^2 may be from 1: norms known to seven digits, some roundings
+_SMALLEST_FLOAT = 1.1754944e-38           # smallest normal number: a test for zero
+_SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
+_UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
+_FORCES = {"rad": "N m", "m": "N"}
+
+
+class Written:
+    """A function of a robot in C.
+
+    name              of the function and of its files
+    header, source    their texts
+    """
+
+    def __init__(self, model, function: str, asked: Asked, *, name: str | None = None, passive: bool = True,
+                 single: bool = False):
+        self.model, self.function, self.single = model, function, single
+        self.recording = record(model, asked, library=True)
+        self.name = name or identifier(f"{model.name}_{function}")
+        self._passive = passive
+        self.outputs = {array.name: array.size for array in self.recording.arrays if array.results}
+        self._number, self._f = ("float", "f") if single else ("double", "")
+        self.header = "\n".join(self._header()) + "\n"
+        self.source = "\n".join(self._source()) + "\n"
+
+    @property
+    def arrays(self) -> list[tuple[str, int]]:
+        """(name, count), results last."""
+        return sorted(((x.name, x.size) for x in self.recording.arrays), key=lambda x: x[0] in self.outputs)
+
+    def test(self, given: dict[str, np.ndarray], expected: dict[str, np.ndarray], units: dict[str, np.ndarray]) -> str:
+        """A program that computes one state and returns 0 where the results are as expected. given, expected: arrays by name;
+        units: the characteristic units of what is expected."""
+        return "\n".join(self._test(given, expected, units)) + "\n"
+
+    # texts ----------------------------------------------------------------------------------------------------------
+    def _about(self) -> Iterator[str]:
+        m, r = self.model, self.recording
+        yield f"/* {self.function.replace('_', ' ')} of the robot {comment(m.name)}, {m.base} base: {r.size} operations."
+        yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2; joint springs, damping"
+        yield f"   and friction {'act' if self._passive else 'do not act'}."
+        for name, count in self.arrays:
+            kind = "result" if name in self.outputs else "input"
+            if count == m.nv**2 > m.nv:
+                yield f"   {name}[{count}]: {kind}, {m.nv} x {m.nv} by rows, in the order of v"
+                continue
+            yield f"   {name}[{count}]: {kind}"
+            for k, (coordinate, unit) in enumerate(self._coordinates(name)):
+                yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
+        yield "   Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm, or an articulated"
+        yield "   inertia vanishes: the result is then worthless. */"
+
+    def _coordinates(self, name: str) -> list[tuple[str, str]]:
+        m = self.model
+        if name == "q":
+            return list(zip(m.q_names, m.q_units, strict=True))
+        units = [_FORCES[unit] if name == "tau" else unit + _UNITS.get(name, "") for unit in m.v_units]
+        return list(zip(m.v_names, units, strict=True))
+
+    def _signature(self) -> str:
+        arguments = [f"{'const ' * (name not in self.outputs)}{self._number} {name}[{count}]" for name, count in self.arrays]
+        return f"int {self.name}({', '.join(arguments)})"
+
+    def _header(self) -> Iterator[str]:
+        guard = f"{self.name.upper()}_H"
+        yield from self._about()
+        yield from (f"#ifndef {guard}", f"#define {guard}", "#ifdef __cplusplus", 'extern "C" {', "#endif")
+        yield f"{self._signature()};"
+        yield from ("#ifdef __cplusplus", "}", "#endif", "#endif")
+
+    def _source(self) -> Iterator[str]:
+        r = self.recording
+        yield from self._about()
+        yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
+        yield f"    {self._number} finite = 0;"
+        for k in r.needed:
+            yield f"    const {self._number} t{k} = {self._operation(*r.tape.operations[k])};"
+        for array in r.arrays:
+            for i, x in enumerate(array.written):
+                if x is not None:
+                    yield f"    {array.name}[{i}] = {self._value(x.k if isinstance(x, Recorded) else float(x))};"
+        yield from (f"    finite += 0 * {self._value(x.k)};" for x in r.finite)
+        bounds = [f"{self._value(x.k)} < {self._value(self._bound(bound))}" for x, bound in r.bounds]
+        yield f"    return !({' && '.join(['finite == 0', *bounds])});"
+        yield "}"
+
+    def _bound(self, bound: float) -> float:
+        """Of `float`, whose quaternions have norm 1 to seven digits."""
+        if not self.single:
+            return bound
+        return _SMALLEST_FLOAT if bound == SMALLEST else max(bound, _UNIT_AS_FLOAT)
+
+    def _operation(self, name: str, *operands) -> str:
+        if name == "input":
+            return f"{operands[0]}[{operands[1]}]"
+        x = [self._value(a) for a in operands]
+        if name in _SIGNS:
+            return f"{x[0]} {_SIGNS[name]} {x[1]}"
+        if name == "fneg":
+            return f"-{x[0]}"
+        if name == "less":
+            return f"{x[0]} < {x[1]} ? {x[2]} : {x[3]}"
+        return f"{name}{self._f}({', '.join(x)})"              # fabs, sqrt, sin, cos
+
+    def _value(self, x: Operand) -> str:
+        if isinstance(x, int):
+            return f"t{x}"
+        text = f"{x!r}{self._f}"
+        return f"({text})" if x < 0 else text
+
+    def _test(self, given, expected, units) -> Iterator[str]:
+        tolerance = _TOLERANCE_AS_FLOAT if self.single else _TOLERANCE
+        yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
+        results = (("expected", expected), ("unit", units))
+        for name, values in (*given.items(), *((f"{what}_{name}", x) for what, arrays in results for name, x in arrays.items())):
+            numbers = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
+            yield f"    static const {self._number} {name}[] = {{{numbers}}};"
+        yield from (f"    static {self._number} {name}[{count}];" for name, count in self.outputs.items())
+        arguments = ", ".join(name for name, _ in self.arrays)
+        yield from (f"    {self._number} largest, off, worst = 0;", "    int i;",
+                    f"    if ({self.name}({arguments})) {{ puts(\"refused\"); return 1; }}")
+        for name, count in self.outputs.items():
+            yield from ("    largest = 1;", "    off = 0;", f"    for (i = 0; i < {count}; i++) {{",
+                        f"        largest = fmax{self._f}(largest, fabs{self._f}(expected_{name}[i] / unit_{name}[i]));",
+                        f"        off = fmax{self._f}(off, fabs{self._f}(({name}[i] - expected_{name}[i]) / unit_{name}[i]));",
+                        "    }", f"    worst = fmax{self._f}(worst, off / largest);")
+        yield from ('    printf("largest relative difference from liedyn: %g\\n", (double)worst);',
+                    f"    return !(worst <= {tolerance!r}{self._f});", "}")
+
+
+def identifier(text: str) -> str:
+    """The text as a name in C."""
+    plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "robot"
+    return plain if not plain[0].isdigit() else f"robot_{plain}"
+
+
+def comment(text: str) -> str:
+    """The text inside a comment of C, which it cannot end."""
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text).replace("*/", "* /")

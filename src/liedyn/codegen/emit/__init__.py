@@ -1,1 +1,0 @@
-"""From tapes to code: LLVM and C text, machine code, calls from Python."""

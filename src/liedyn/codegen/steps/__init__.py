@@ -1,1 +1,0 @@
-"""Recordings of simulations: right-hand sides, whole steps, their derivatives."""

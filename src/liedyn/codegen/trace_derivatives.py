@@ -1,0 +1,132 @@
+"""The adjoint of a line, operation by operation: from derivatives of a cost by its results to those by its inputs.
+
+Each operation y = f(a, b, …) hands its share back, a* += y* df/da, in the opposite order (reverse accumulation: Griewank and
+Walther, Evaluating Derivatives, 2008, ch. 3). What it needs of the line itself is computed once more beside it.
+"""
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+
+from liedyn.codegen import tracer
+from liedyn.codegen.tracer import NotALine, Recorded, Tape, sqrt, where_less
+
+Number = Recorded | float
+
+
+def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number], Number]:
+    """What takes a number to the derivative of a cost by it, inputs of the tape or `ends`, beyond which nothing is asked for.
+    results: pairs of a result and the derivative by it.
+
+    Raises NotALine for an operation whose derivative is not known here."""
+    shares: dict[int, Number] = {}
+    waiting: list[int] = []                                     # operations with shares, the last one first
+    ended, solved = {x.k for x in ends if isinstance(x, Recorded)}, tape.solved or {}
+
+    def give(x: Number, share: Number) -> None:
+        if isinstance(x, Recorded):
+            if x.k not in shares:
+                heapq.heappush(waiting, -x.k)
+            shares[x.k] = shares.get(x.k, 0.0) + share
+
+    for x, share in results:
+        give(x, share)
+    while waiting:
+        k = -heapq.heappop(waiting)
+        name, *rest = tape.operations[k]
+        if k in ended:
+            continue
+        if k in solved:
+            places = solved[k].places
+            if k == next(x for x in reversed(places) if x in shares):         # the last: the others are below it
+                for x, share in solved[k].back([shares.get(x, 0.0) for x in places]):
+                    give(x, share)
+        elif k in tape.turned:                                  # sine or cosine of x: the pair differentiates itself
+            x, derivative = tape.turned[k]
+            give(x, shares[k] * derivative)
+        elif name != "input":
+            _hand_back(give, name, [Recorded(tape, y) if isinstance(y, int) else y for y in rest], Recorded(tape, k), shares[k])
+    return lambda x: shares.get(x.k, 0.0) if isinstance(x, Recorded) else 0.0
+
+
+def _hand_back(give, name: str, operands: list[Number], y: Recorded, share: Number) -> None:
+    if name not in PARTS:
+        raise NotALine
+    for x, part in zip(operands, PARTS[name](share, y, *operands), strict=True):
+        give(x, part)
+
+
+def _of_choice(g, y, a, b, yes, no):
+    return 0.0, 0.0, where_less(a, b, g, 0.0), where_less(a, b, 0.0, g)
+
+
+def _of_quotient(g, y, a, b):
+    share = g / b
+    return share, -share * y
+
+
+# (share of y, y, operands …) -> shares of the operands
+PARTS = {
+    "fadd": lambda g, y, a, b: (g, g),
+    "fsub": lambda g, y, a, b: (g, -g),
+    "fmul": lambda g, y, a, b: (g * b, g * a),
+    "fdiv": _of_quotient,
+    "quotient": _of_quotient,
+    "fneg": lambda g, y, a: (-g,),
+    "fabs": lambda g, y, a: (where_less(a, 0.0, -g, g),),
+    "sqrt": lambda g, y, a: (g * 0.5 / y,),
+    "less": _of_choice,
+    "exp": lambda g, y, a: (g * y,),
+    "log": lambda g, y, a: (g / a,),
+    "sin": lambda g, y, a: (g * tracer.c_math.cos(a),),
+    "cos": lambda g, y, a: (-g * tracer.c_math.sin(a),),
+    "tan": lambda g, y, a: (g * (1.0 + y * y),),
+    "tanh": lambda g, y, a: (g * (1.0 - y * y),),
+    "sinh": lambda g, y, a: (g * tracer.c_math.cosh(a),),
+    "cosh": lambda g, y, a: (g * tracer.c_math.sinh(a),),
+    "atan": lambda g, y, a: (g / (1.0 + a * a),),
+    "asin": lambda g, y, a: (g / sqrt(1.0 - a * a),),
+    "acos": lambda g, y, a: (-g / sqrt(1.0 - a * a),),
+    "atan2": lambda g, y, a, b: (g * b / (a * a + b * b), -g * a / (a * a + b * b)),
+    "floor": lambda g, y, a: (0.0,),
+}
+
+
+# tangent ----------------------------------------------------------------------------------------------------------------
+
+# The tangent of a line, operation by operation: from rates of its inputs to those of its results (forward accumulation:
+# Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
+
+def tangent(tape: Tape, inputs: Iterable[tuple[Recorded, Number]], results: Sequence[Number]) -> list[Number]:
+    """Rates of the results. inputs: pairs of an input and its rate; those of others are zero.
+
+    Raises NotALine for an operation whose derivative is not known here."""
+    rates: dict[int, Number] = {x.k: rate for x, rate in inputs}
+
+    def rate_of(x) -> Number:
+        return rates.get(x, 0.0) if isinstance(x, int) else 0.0
+
+    for k in tape.needed(results):
+        name, *operands = tape.operations[k]
+        if name == "input":
+            continue
+        if k in tape.turned:                                    # sine or cosine of x: the pair differentiates itself
+            x, derivative = tape.turned[k]
+            rates[k] = rate_of(x.k) * derivative
+        elif any(not isinstance(rate_of(x), float) or rate_of(x) != 0.0 for x in operands):
+            rates[k] = _rate(tape, name, Recorded(tape, k), operands, [rate_of(x) for x in operands])
+    return [rate_of(x.k) if isinstance(x, Recorded) else 0.0 for x in results]
+
+
+def _rate(tape: Tape, name: str, y: Recorded, operands: list, rates: list[Number]) -> Number:
+    a, *rest = (Recorded(tape, x) if isinstance(x, int) else x for x in operands)
+    if name == "less":
+        return where_less(a, rest[0], *rates[2:])
+    if name == "sqrt":                                          # at 0, where a force begins, what it is multiplied with is 0, too
+        return where_less(0.0, y, rates[0] * 0.5 / y, 0.0)
+    if name not in PARTS:
+        raise NotALine
+    total = 0.0
+    for part, rate in zip(PARTS[name](1.0, y, a, *rest), rates, strict=True):
+        total = total + rate * part
+    return total

@@ -1,0 +1,307 @@
+"""A number that records: kernels run over it in plain Python and write down what they do with it.
+
+Loops over bodies unroll, indices and branches on the robot vanish, and what is left is a *tape*: one straight list of operations
+for one robot. An operation stands on the tape once, however often kernels ask for it. Operations on constants are done at once,
+x + 0, x * 1 and x * 0 are none: inputs are checked to be finite, so that 0 * x is 0.
+"""
+from __future__ import annotations
+
+import math
+import types
+
+import numpy as np
+
+from liedyn.lie.simd import QUARTER_TURNS, sincos_less_turns
+
+# Of a placement's entries: what rounding has left of 0, 1 and -1. Taking it for that changes a rotation by less than the rounding
+# of the numbers that it was made from.
+_ROUNDING = 1e-15
+_MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x in its last bits
+Operand = int | float           # the place of an operation on the tape, or a constant
+
+
+class NotALine(Exception):
+    """A kernel asks what a recorded number is, on which a line cannot branch, or for a function that lines do not have."""
+
+
+class Tape:
+    """Operations (name, operands …) in the order in which they were first asked for.
+
+    library   whether sine and cosine are operations, for whom has a library for them; else they are made of others
+    angles    of sines and cosines
+    turned    places of sines and cosines of lines: the angle of each, and its derivative by that
+    bounds    (x, bound): what kernels verify is x < bound
+    finite    numbers that kernels verify to be finite
+    solved    places of numbers that solve equations, and their `Solution`; None: nobody will ask for derivatives of these
+    known     (nv,) accelerations that are read in place of being solved for; None
+    """
+
+    def __init__(self, library: bool = False) -> None:
+        self.library = library
+        self.operations: list[tuple] = []
+        self._known: dict[tuple, int] = {}
+        self.angles: list[Recorded] = []
+        self.turned: dict[int, tuple[Recorded, Recorded]] = {}
+        self.bounds: list[tuple[Recorded, float]] = []
+        self.finite: dict[int, Recorded] = {}
+        self.solved: dict[int, Solution] | None = None
+        self.known: np.ndarray | None = None
+
+    def record(self, *operation) -> Recorded:
+        key = operation, tuple(map(type, operation))        # 5.0 is a number, 5 an operation; for a dictionary they are equal
+        k = self._known.get(key)
+        if k is None:
+            k = self._known[key] = len(self.operations)
+            self.operations.append(operation)
+        return Recorded(self, k)
+
+    def copy(self, x) -> Recorded:
+        """The number x as an operation that is not shared with any other, as `record` would."""
+        self.operations.append(("fadd", operand(x), -0.0))
+        return Recorded(self, len(self.operations) - 1)
+
+    def inputs(self, name: str, count: int) -> np.ndarray:
+        """(count,) numbers that a line reads from the array `name`."""
+        return numbers([self.record("input", name, i) for i in range(count)])
+
+    def needed(self, results) -> list[int]:
+        """Operations that the results rest on, in order."""
+        found: set[int] = set()
+        waiting = [x.k for x in results if isinstance(x, Recorded)]
+        while waiting:
+            k = waiting.pop()
+            if k not in found:
+                found.add(k)
+                waiting += self.rest_of(k)
+        return sorted(found)
+
+    def rest_of(self, k: int) -> list[int]:
+        """Operations that operation k takes."""
+        name, *operands = self.operations[k]
+        return [] if name == "input" else [x for x in operands if isinstance(x, int)]
+
+
+class Solution:
+    """Numbers of a tape that solve equations: derivatives are found from the equations, not from the way to the solution.
+
+    places          of these numbers
+    back(shares)    from derivatives of a cost by each of them: pairs of a number that the equations rest on, and that by it
+    """
+
+    def __init__(self, numbers, back):
+        self.places, self.back = [x.k for x in numbers], back
+
+
+class Recorded:
+    """Operation k of a tape."""
+
+    __slots__ = ("k", "tape")
+
+    def __init__(self, tape: Tape, k: int):
+        self.tape, self.k = tape, k
+
+    def __add__(self, y): return _add(self, y)
+    def __radd__(self, x): return _add(x, self)
+    def __sub__(self, y): return _sub(self, y)
+    def __rsub__(self, x): return _sub(x, self)
+    def __mul__(self, y): return _mul(self, y)
+    def __rmul__(self, x): return _mul(x, self)
+    def __truediv__(self, y): return _div(self, y)
+    def __rtruediv__(self, x): return _div(x, self)
+    def __neg__(self): return _neg(self)
+    def __pow__(self, y): return _pow(self, y)
+    def __rpow__(self, x): return _pow(x, self)
+    def __bool__(self): raise NotALine
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = lambda self, other: self.__bool__()
+    __hash__ = None
+
+    @property
+    def negated(self) -> bool:
+        return self.tape.operations[self.k][0] == "fneg"
+
+
+def operand(x) -> Operand:
+    return x.k if isinstance(x, Recorded) else float(x)
+
+
+def numbers(values) -> np.ndarray:
+    """(n,) array of numbers of any kind."""
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def zeros(count: int) -> np.ndarray:
+    return numbers([0.0] * count)
+
+
+# arithmetic ---------------------------------------------------------------------------------------------------------
+def _neg(x):
+    if not isinstance(x, Recorded):
+        return -x
+    return Recorded(x.tape, x.tape.operations[x.k][1]) if x.negated else x.tape.record("fneg", x.k)
+
+
+def _add(x, y):
+    if not isinstance(x, Recorded):
+        x, y = y, x
+    if not isinstance(y, Recorded):
+        return x if y == 0.0 else x.tape.record("fadd", x.k, float(y))
+    if y.negated:
+        return _sub(x, _neg(y))
+    if x.negated:
+        return _sub(y, _neg(x))
+    return x.tape.record("fadd", *sorted((x.k, y.k)))
+
+
+def _sub(x, y):
+    if isinstance(y, Recorded) and y.negated:
+        return _add(x, _neg(y))
+    if not isinstance(y, Recorded):
+        return x if y == 0.0 else x.tape.record("fsub", x.k, float(y))
+    if not isinstance(x, Recorded):
+        return _neg(y) if x == 0.0 else y.tape.record("fsub", float(x), y.k)
+    return 0.0 if x.k == y.k else x.tape.record("fsub", x.k, y.k)
+
+
+def _mul(x, y):
+    if not isinstance(x, Recorded):
+        x, y = y, x
+    if not isinstance(y, Recorded):
+        y = float(y)
+        return 0.0 if y == 0.0 else x if y == 1.0 else _neg(x) if y == -1.0 else x.tape.record("fmul", x.k, y)
+    if x.negated or y.negated:
+        product = _mul(_neg(x) if x.negated else x, _neg(y) if y.negated else y)
+        return product if x.negated and y.negated else _neg(product)
+    return x.tape.record("fmul", *sorted((x.k, y.k)))
+
+
+def _div(x, y):
+    if not isinstance(y, Recorded):
+        return _mul(x, 1.0 / y)
+    if not isinstance(x, Recorded) and x == 0.0:
+        return 0.0
+    return y.tape.record("fdiv", operand(x), y.k)
+
+
+def _pow(x, y):
+    if not isinstance(y, Recorded) and y in (0.0, 1.0, 2.0):
+        return 1.0 if y == 0.0 else x if y == 1.0 else x * x
+    tape = x.tape if isinstance(x, Recorded) else y.tape
+    return tape.record("pow", operand(x), operand(y))
+
+
+def _tidy(x: float) -> float:
+    x = float(x)
+    return float(round(x)) if abs(x) < 2.0 and abs(x - round(x)) < _ROUNDING else x
+
+
+# what kernels import from `lanes` -----------------------------------------------------------------------------------
+def load(array, k):
+    x = array[k]
+    return x if isinstance(x, Recorded) else float(x)
+
+
+def load_pose(array, i):
+    """As in `rows`. Only here a small number is rounding: an inertia or a gain may be as small."""
+    x = [y if isinstance(y, Recorded) else _tidy(y) for y in array[12 * i:12 * i + 12]]
+    return tuple(x[:9]), tuple(x[9:])
+
+
+def store(array, k, value) -> None:
+    array[k] = value
+
+
+def number_like(array, x):
+    return x
+
+
+def where_less(x, y, yes, no):
+    """yes where x < y, else no (also where x or y is NaN)."""
+    tape = next((z.tape for z in (x, y, yes, no) if isinstance(z, Recorded)), None)
+    if tape is None or not (isinstance(x, Recorded) or isinstance(y, Recorded)):
+        return yes if x < y else no
+    return tape.record("less", operand(x), operand(y), operand(yes), operand(no))
+
+
+def maximum(x, y): return where_less(x, y, y, x)
+
+
+def absolute(x): return x.tape.record("fabs", x.k) if isinstance(x, Recorded) else abs(x)
+
+
+def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Recorded) else math.sqrt(x)
+
+
+def all_less(x, bound) -> bool:
+    return x < bound               # of a recorded number: NotALine
+
+
+def unknown(*arguments):
+    raise NotALine
+
+
+# what kernels verify: bounds of the line -------------------------------------------------------------------------------
+def within(x, bound) -> bool:
+    if not isinstance(x, Recorded):
+        return x < bound
+    x.tape.bounds.append((x, bound))
+    return True
+
+
+def finite(x) -> bool:
+    return all(map(_finite, x))
+
+
+def finite_where(x, mask, wanted) -> bool:
+    return all(_finite(y) for y, chosen in zip(x, mask, strict=True) if chosen == wanted)
+
+
+def _finite(x) -> bool:
+    if not isinstance(x, Recorded):
+        return math.isfinite(x)
+    x.tape.finite[x.k] = x
+    return True
+
+
+def sincos(x):
+    """Sine and cosine; the number of quarter turns is read from the last bits of a sum, which every processor does alike."""
+    if not isinstance(x, Recorded):
+        return math.sin(x), math.cos(x)
+    if x.tape.library:
+        return x.tape.record("sin", x.k), x.tape.record("cos", x.k)
+    x.tape.angles.append(x)
+    turns = x * QUARTER_TURNS + _MAGIC
+    s, c = sincos_less_turns(x, turns - _MAGIC)
+    sine, cosine = (x.tape.record(name, turns.k, s.k, c.k) for name in ("turned_sine", "turned_cosine"))
+    x.tape.turned |= {sine.k: (x, cosine), cosine.k: (x, -sine)}
+    return sine, cosine
+
+
+# library ----------------------------------------------------------------------------------------------------------------
+
+# Functions of the C library over numbers that record, and over floats as NumPy has them: no exception, but NaN or infinity.
+
+# by the names that C and Python's `math` share, with the number of arguments
+_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power", "quotient": "divide"}
+ARGUMENTS = {"sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1,
+             "floor": 1, "atan2": 2, "pow": 2}
+
+
+def function(name: str):
+    of_floats = getattr(np, _NUMPY.get(name, name))
+
+    def apply(*x):
+        tape = next((y.tape for y in x if isinstance(y, Recorded)), None)
+        return of_floats(*x) if tape is None else tape.record(name, *map(operand, x))
+    return apply
+
+
+def quotient(x, y):
+    is_zero = isinstance(y, Recorded) and not isinstance(x, Recorded) and x == 0.0
+    return 0.0 if is_zero else _quotient(x, y)
+
+
+_quotient = function("quotient")
+# in the place of `math`
+c_math = types.SimpleNamespace(**{name: function(name) for name in (*ARGUMENTS, "sqrt")}, nan=np.nan)

@@ -1,1 +1,0 @@
-"""Between Python's arrays and the kernels: arguments, batches, threads, results, errors."""

@@ -1,0 +1,547 @@
+"""From a guess to a configuration that closes all loops, and along the closed configurations to the one nearest to the guess."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, short
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual, require_constraints
+from liedyn.dynamics.constraints.rank import RANK, column_scale, row_scale, scaled_equations, significant
+from liedyn.dynamics.kinematics import difference, integrate
+from liedyn.errors import ComputationError, NameLookupError, ShapeError, warn
+from liedyn.immutable import Immutable
+from liedyn.model.description import CYLINDRICAL, PLANAR, PRISMATIC, REVOLUTE, SCREW, WELD
+from liedyn.model.model import Model
+
+# closing ----------------------------------------------------------------------------------------------------------------
+
+# Closed configurations near a given one: Gauss-Newton on the manifold with Levenberg's damping, within the joint limits, and
+# along them to the nearest.
+
+_STEPS = 80             # Gauss-Newton steps from one start
+_LONGEST = 0.8          # of a step: rad, or that part of the length, or of the residual where that is longer than the length
+_DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
+_LIGHTEST, _HEAVIEST = 1e-8, 1e8        # damping of scaled equations; the lightest is no more than rounding of their squares
+_GAIN = 1e-6            # of the residual: a step that takes off less is not worth a further one
+_DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
+_SMALLEST = 1e-9        # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
+                        # since towards a singular configuration they vanish as the root of the residual does
+_STARTS = 24            # further starts, ever wider around the guess, while none closes
+FAR = 0.25              # rad, or that part of the length: from a guess that is nearer, Newton's steps do not leave its branch
+_BRANCHES = 8           # further starts that look for a nearer branch: a loop of four bars has two
+_NEARER = 60            # steps along the closed configurations
+_SAME = 1e-6            # of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
+_ROUNDING = 16 * np.finfo(float).eps      # of the largest position: a residual below it cannot be told from zero
+_NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
+_TILT = 1e-3            # rad: axes of a planar mechanism that are off by less are meant to be parallel
+_ACROSS = 0.2           # of the tilt: what is left in the plane is of its second order, and more where the search ends early
+_LEFT = 10.0            # tilts: the most that they leave of all residuals, scaled
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    q: np.ndarray
+    size: float              # of the scaled residual
+    worst: float             # largest residual [rad | m]
+    closed: bool
+    steps: int = 0
+
+
+class Search:
+    """Closed configurations of a model. Movement is measured in radians, and in units of the robot's length."""
+
+    def __init__(self, model, fixed=None, drive=None, *, tolerance: float = 1e-12, limits: bool = True):
+        self.model, self.drive, self.tolerance = model, drive, tolerance
+        self.unit, self.weight = column_scale(model), row_scale(model)
+        self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
+        self.turns = np.array(model.v_units) == "rad"
+        self.distances = np.array([unit == "m" for one in model.constraints for unit in one.units])
+        self.movable = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
+        screws = [joint for joint in model.joints if joint.kind == SCREW]
+        v, place = (np.array([k for joint in screws for k in range(part(joint).start, part(joint).stop)], dtype=int)
+                    for part in (lambda joint: joint.v, lambda joint: joint.q))
+        mine = self.movable[v]
+        self.screws, self.place = v[mine], place[mine]          # coordinates that may have limits: in v and in q
+        self.lower, self.upper = (x[self.screws] if limits else np.full(mine.sum(), end)
+                                  for x, end in ((model.lower, -np.inf), (model.upper, np.inf)))
+
+    def residual(self, q) -> np.ndarray:
+        return constraint_residual(self.model, q, drive=self.drive)
+
+    def at(self, q, steps: int = 0) -> _Found:
+        r = self.residual(q)
+        scaled = self.weight * r
+        closed = bool((np.abs(scaled) <= np.maximum(self.tolerance, self.weight * self._rounding(q))).all())
+        return _Found(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
+
+    def _rounding(self, q) -> np.ndarray:
+        """(m,) what rounding of the positions in q makes of a residual [m]; 0 of angles."""
+        far = np.abs(q[self.positions]).max(initial=0.0)
+        return np.where(self.distances, _ROUNDING * far, 0.0)
+
+    def within(self, q) -> np.ndarray:
+        """q with its coordinates brought back to their limits."""
+        q = q.copy()
+        q[self.place] = np.clip(q[self.place], self.lower, self.upper)
+        return q
+
+    def distance(self, q, other) -> float:
+        return float(np.linalg.norm(difference(self.model, q, other) / self.unit))
+
+    def at_limits(self, q) -> tuple[str, ...]:
+        low, high = self._at(q)
+        return tuple(self.model.v_names[k] for k in np.flatnonzero(low | high))
+
+    def _at(self, q) -> tuple[np.ndarray, np.ndarray]:
+        """Masks (nv,) of the coordinates at their lower and at their upper limit, but for rounding of what closes the loops."""
+        low, high = np.zeros((2, self.model.nv), dtype=bool)
+        slack = _NEAREST * self.unit[self.screws]
+        low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
+        return low, high
+
+    def find(self, guess, seed: int = 0) -> tuple[_Found, int, int]:
+        """The closed configuration nearest to the guess, and how many steps and starts besides the guess the first one took.
+
+        Raises ComputationError where none is found.
+        """
+        rng, starts = np.random.default_rng(seed), 0
+        first = self.close(self.within(guess))
+        best, steps = first, first.steps
+        while not best.closed and starts < _STARTS:
+            found = self.close(self._around(guess, 0.3 * 1.1**starts, rng))
+            starts, steps = starts + 1, steps + found.steps
+            best = found if found.closed or found.size < best.size else best
+        if not best.closed:
+            raise self.refusal(best, starts)
+        best = self.nearest(self.unwound(best, guess), guess)
+        for _ in range(_BRANCHES if self.distance(best.q, guess) > FAR else 0):
+            spread = self.distance(best.q, guess) / np.sqrt(self.movable.sum())
+            found = self.close(self._around(guess, spread, rng))
+            found = self.nearest(self.unwound(found, guess), guess) if found.closed else found
+            if found.closed and self.distance(found.q, guess) < (1 - _SAME) * self.distance(best.q, guess):
+                best = found
+        return best, steps, starts
+
+    def _around(self, q, spread: float, rng) -> np.ndarray:
+        x = spread * self.unit * rng.standard_normal(self.model.nv)
+        return self.within(integrate(self.model, q, np.where(self.movable, x, 0.0)))
+
+    # steps --------------------------------------------------------------------------------------------------------
+
+    def units(self, size: float) -> np.ndarray:
+        """(nv,) units of movement where the scaled residual is so large: one that is longer than the loop is closed by lengths,
+        which have no bound as angles do."""
+        return self.unit * np.where(self.lengths, max(1.0, size), 1.0)
+
+    def slope(self, q, unit) -> np.ndarray:
+        """Derivative (m, nv) of the residual, scaled, by central differences: A is that where the residual vanishes only, and
+        without the rows by which rolling does not slip. unit: as of `units`."""
+        steps = _DIFFERENCE * np.diag(unit)[self.movable]
+        r = self.residual(integrate(self.model, q, np.concatenate([steps, -steps])))
+        J = np.zeros((len(self.weight), self.model.nv))
+        J[:, self.movable] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE)
+        return J
+
+    def close(self, q) -> _Found:
+        """Damped steps from q while the residual falls, to rounding where it vanishes."""
+        now, weight, steps = self.at(q), _DAMPING, 0
+        while steps < _STEPS and now.size > 0:
+            steps += 1
+            unit = self.units(now.size)
+            J, r, after = self.slope(now.q, unit), self.weight * self.residual(now.q), None
+            while weight < _HEAVIEST:
+                after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size, unit), unit))
+                if after.size < now.size * (1 - _GAIN):
+                    break
+                weight, after = 10 * max(weight, _LIGHTEST), None
+                if now.closed:                             # at rounding
+                    break
+            if after is None or (now.closed and after.size > 0.5 * now.size):
+                break
+            now, weight = after, 0.1 * weight
+        return _Found(now.q, now.size, now.worst, now.closed, steps)
+
+    def moved(self, q, x, unit) -> np.ndarray:
+        return self.within(integrate(self.model, q, unit * x))
+
+    def step(self, q, J, r, damping: float, unit) -> np.ndarray:
+        """Scaled step that takes J x + r down, of those that stay within the limits: what would pass one stops there, and the
+        others make up for it."""
+        low, high = self._at(q)
+        down = -J.T @ r
+        stopped = ~self.movable | (low & (down < 0)) | (high & (down > 0))
+        x, least, most = np.zeros(self.model.nv), np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
+        least[self.screws], most[self.screws] = self.lower - q[self.place], self.upper - q[self.place]
+        while not stopped.all():
+            x[~stopped] = _damped(J[:, ~stopped], r + J[:, stopped] @ x[stopped], damping)
+            inside = np.clip(x, least / unit, most / unit)
+            beyond = ~stopped & (x != inside)
+            if not beyond.any():
+                break
+            x[beyond], stopped = inside[beyond], stopped | beyond
+        longest = np.abs(x).max(initial=0.0)
+        return x * min(1.0, _LONGEST / longest) if longest else x
+
+    def unwound(self, now: _Found, guess) -> _Found:
+        """Without the whole turns from the guess that joints have made and the constraints do not notice."""
+        for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
+            turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
+            if turns and self.model.v_units[k] == "rad":
+                q = now.q.copy()
+                q[i] -= 2 * np.pi * turns
+                after = self.at(q)
+                if after.closed and low <= q[i] <= high:
+                    now = after
+        return now
+
+    def nearest(self, now: _Found, guess) -> _Found:
+        """Along the closed configurations towards the guess, while that comes nearer."""
+        for _ in range(_NEARER):
+            d = self.towards(now.q, guess)
+            low, high = self._at(now.q)
+            free = self.movable & ~(low & (d < 0)) & ~(high & (d > 0))
+            _, s, Vt = np.linalg.svd(self.slope(now.q, self.unit)[:, free], full_matrices=False)
+            across, along = Vt[:len(s)][significant(s)], np.zeros(len(d))
+            along[free] = d[free] - across.T @ (across @ d[free])
+            after = self._shorter(now, along, guess) if np.linalg.norm(along) > _NEAREST else None
+            if after is None:
+                break
+            now = after
+        return now
+
+    def towards(self, q, guess) -> np.ndarray:
+        """(nv,) scaled direction in which the way to the guess shortens most: minus the gradient of half its square."""
+        steps = _DIFFERENCE * np.diag(self.unit)
+        ways = difference(self.model, integrate(self.model, q, np.concatenate([steps, -steps])), guess) / self.unit
+        slope = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE)
+        return -slope @ (difference(self.model, q, guess) / self.unit)
+
+    def _shorter(self, now: _Found, along, guess) -> _Found | None:
+        before = self.distance(now.q, guess)
+        for k in range(10):
+            after = self.close(self.moved(now.q, 0.5**k * along, self.unit))
+            gain = before - self.distance(after.q, guess)
+            if after.closed and gain > 0.1 * 0.5**k * (along @ along) / max(before, 1e-300):
+                return after
+        return None
+
+    # why not ------------------------------------------------------------------------------------------------------
+
+    def refusal(self, best: _Found, restarts: int) -> ComputationError:
+        """Names the constraint that is open most, and what holds it."""
+        model, r = self.model, self.residual(best.q)
+        worst = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
+        units = np.array(worst.units)
+        sizes = {unit: np.linalg.norm(r[worst.rows][units == unit]) for unit in ("m", "rad")}
+        parts = [f"{size:.3g} {unit}" for unit, size in sizes.items() if size > self.tolerance]
+        what = "coupling" if worst.type == "coupling" else f"{worst.type} loop"
+        text = f'{what} "{worst.name}" cannot be closed: its smallest residual in {restarts + 1} starts is {" and ".join(parts)}'
+        names = self.at_limits(best.q)
+        if names:
+            text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
+        kept = [name for name, free in zip(model.v_names, self.movable, strict=True) if not free]
+        hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
+        if worst.driven:
+            hints.append("it is driven: give its position")
+        tilt = self._tilt(worst, best)
+        if tilt:
+            return ComputationError(
+                f"{text}. The axes of this loop are not parallel: they are off by {tilt:.2g} rad, and the loop is "
+                "overconstrained. Give angles with all digits (pi/2 is 1.5707963267948966), or make one joint of the loop "
+                "a ball joint and another one cylindrical")
+        return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
+
+    def _tilt(self, one, best: _Found) -> float:
+        """Angle [rad] by which the axes of a planar loop are off; 0 where something else leaves it open."""
+        if one.driven or one.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
+            return 0.0
+        r = dict(zip(one.labels, self.residual(best.q)[one.rows], strict=True))
+        w, p = (np.array([r.get(f"{kind}{axis}", 0.0) for axis in "xyz"]) for kind in "wv")
+        turning = [k for k, axis in enumerate("xyz") if f"w{axis}" in r]
+        J = constraint_jacobian(self.model, best.q, drive=self.drive)[one.rows][:len(turning), self.turns]
+        axes = np.zeros((3, J.shape[1]))                                # of the joints, in frame B
+        axes[turning] = J
+        normal = np.linalg.svd(axes, full_matrices=False)[0][:, 0] if len(turning) == 3 else np.array([0.0, 0.0, 1.0])
+        across = np.linalg.norm(w - (w @ normal) * normal)
+        within = np.hypot(w @ normal, np.linalg.norm(p - (p @ normal) * normal) / one.length)
+        tilt = max(np.linalg.norm(axes - np.outer(normal, normal @ axes), axis=0).max(initial=0.0), across)
+        alone = within < max(self.tolerance, _ACROSS * tilt) and best.size < _LEFT * tilt
+        return float(tilt) if self.tolerance < across and tilt < _TILT and alone else 0.0
+
+
+def _damped(J, r, damping: float) -> np.ndarray:
+    """The x of least |J x + r|^2 + damping |x|^2; of least length where it is not unique."""
+    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    kept = s > _SMALLEST * max(1.0, s.max(initial=0.0))
+    return -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))
+
+
+# How a closed mechanism can move at a configuration: degrees of freedom, redundant rows, singular configurations --------
+
+_CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
+_NEIGHBOURS = 4
+_APART = 0.1            # rad, or that part of the length: where neighbours are looked for
+GENERIC_RANK = ("generic rank",)       # in a model's cache
+_MOVED = 1e-3           # of that: a neighbour that came back nearer is the same configuration
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """Mobility of a constrained robot at a configuration.
+
+    degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
+    rank          rank of A, by the rule of `dynamics.constraints.rank`
+    redundant     names of rows that depend on the rows before them
+    generic_rank  largest rank here and at neighbouring closed configurations
+    rigid         no neighbouring configuration is closed: movable to first order at most, for any number of degrees
+    gap           smallest singular value that counts and largest that does not, of A scaled by the lever arms of its loops:
+                  about one where constraints are independent, rounding where one follows from others
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.mobility(model, q).degrees, ld.mobility(model, q).singular
+    (1, False)
+    """
+
+    degrees: int
+    rank: int
+    redundant: tuple[str, ...]
+    generic_rank: int
+    rigid: bool
+    gap: tuple[float, float]
+
+    @property
+    def singular(self) -> bool:
+        """Whether more can move here than nearby, to the first order: branches of motion meet, or a dead point."""
+        return self.rank < self.generic_rank or (self.rigid and self.degrees > 0)
+
+
+def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None, seed: int = 0) -> Mobility:
+    """Degrees of freedom and redundant constraints of a closed configuration.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        Closed: the residual of the constraints vanishes.
+    drive : optional
+        As for `constraint_residual`.
+    seed : int
+        Seed of the neighbouring configurations at which the rank is compared.
+
+    Raises
+    ------
+    ModelError
+        For a model without constraints.
+    ComputationError
+        If a constraint residual is larger than 1e-6 [rad, or m per characteristic length of the loop].
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    The rank is that of A (K2 (55)) by its singular values; "redundant" constraints are those of K2 §3.1.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.mobility(model, q).redundant
+    ('pin.wx', 'pin.wy', 'pin.vz')
+    """
+    require_constraints(model)
+    residual = np.abs(constraint_residual(model, q, drive=drive))
+    if residual.ndim != 1:
+        raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
+    if (row_scale(model) * residual).max() > _CLOSED:
+        row = int(np.argmax(row_scale(model) * residual))
+        raise ComputationError(f"the configuration violates the constraints: {model.row_names[row]} has a residual of "
+                               f"{residual[row]:.3g} (assemble first)")
+    A = scaled_jacobian(model, q, drive)
+    rank, gap = _rank(A)
+    generic, rigid = rank, rank == model.nv
+    if rank < min(model.nc, model.nv):
+        generic, rigid = _nearby(model, q, drive, rank, seed)
+    redundant = tuple(model.row_names[r] for r in _dependent_rows(A, rank))
+    return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
+
+
+def warn_of_singular(model: Model, q, ranks, prescribed=None) -> None:
+    """Warns as `singular_state_notes` says."""
+    warn(singular_state_notes(model, q, ranks, prescribed))
+
+
+def singular_state_notes(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[str]:
+    """A message if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a
+    mechanism with more degrees of freedom.
+
+    q (N, nq); ranks (N,): numbers of independent rows in the coordinates that are not prescribed. Not for driven loops.
+    """
+    k, free = int(np.argmin(ranks)), slice(None) if prescribed is None else ~prescribed
+    if model.driven or ranks[k] >= min(model.nc, np.arange(model.nv)[free].size):
+        return []
+    key = GENERIC_RANK if prescribed is None else (*GENERIC_RANK, prescribed.tobytes())
+    if key not in model._cache:
+        model._cache[key] = _nearby(model, q[k], None, int(ranks[k]), 0, free)[0]
+    generic = model._cache[key] = max(model._cache[key], int(ranks.max()))
+    if ranks[k] >= generic:
+        return []
+    where = f" of {what} {k}" if len(ranks) > 1 else ""
+    return [f"the configuration{where} is singular: the rank of the constraints is {ranks[k]} there, and {generic} near it; "
+            "the results are those of a mechanism with more degrees of freedom than it has elsewhere (see ld.mobility)"]
+
+
+def scaled_jacobian(model, q, drive=None) -> np.ndarray:
+    return scaled_equations(model, constraint_jacobian(model, q, drive=drive))
+
+
+def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
+    s = np.linalg.svd(A, compute_uv=False)
+    rank = int(significant(s).sum())
+    return rank, (float(s[rank - 1]) if rank else 0.0, float(s[rank]) if rank < len(s) else 0.0)
+
+
+def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
+    """Rows that follow from those before them, as many as are beyond the rank."""
+    basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
+    for r, row in enumerate(A):
+        for _ in range(2):                                # again, for what rounding left
+            row = row - basis.T @ (basis @ row)
+        left[r] = np.linalg.norm(row)
+        if left[r] > RANK:
+            basis = np.vstack([basis, row / left[r]])
+    return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
+
+
+def _nearby(model, q, drive, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
+    """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
+    search, rng, unit = Search(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
+    generic, rigid = rank, True
+    for _ in range(_NEIGHBOURS):
+        found = search.close(integrate(model, q, _APART * unit * rng.standard_normal(model.nv)))
+        if not found.closed:
+            continue
+        rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MOVED * _APART)
+        generic = max(generic, _rank(scaled_jacobian(model, found.q, drive)[:, columns])[0])
+    return generic, rigid
+
+
+# assembly ---------------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class Assembly(Immutable):
+    """A configuration that closes all loops.
+
+    q            (nq,)
+    residual     largest remaining residual [rad | m]
+    open_before  largest residual of the initial guess
+    mobility     degrees of freedom, redundant rows, whether it is singular (`Mobility`)
+    moved        distance from the guess: root of the sum of squares, radians and metres in characteristic lengths of the loops
+    iterations   Gauss-Newton steps until the loops were closed, of all starts
+    restarts     number of random starts that were needed in addition to the guess
+    at_limits    coordinates that are at a limit
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> found = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"])
+    >>> found.q.round(3), found.mobility.degrees
+    (array([ 1.2  , -0.533,  1.44 ]), 1)
+    """
+
+    q: Array
+    residual: float
+    open_before: float
+    mobility: Mobility
+    moved: float
+    iterations: int
+    restarts: int
+    at_limits: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        limits = f", at limits: {', '.join(self.at_limits)}" if self.at_limits else ""
+        degrees = f"{self.mobility.degrees} degree{'' if self.mobility.degrees == 1 else 's'} of freedom"
+        return (f"<Assembly: q {short(self.q)}, residual {self.residual:.1e}, {degrees}"
+                f"{', singular' if self.singular else ''}{limits}>")
+
+    @property
+    def singular(self) -> bool:
+        return self.mobility.singular
+
+    @property
+    def redundant(self) -> tuple[str, ...]:
+        return self.mobility.redundant
+
+
+@np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
+def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
+             drive: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
+    """The configuration nearest to the guess that closes all loops and satisfies all couplings and joint limits.
+
+    Parameters
+    ----------
+    model : Model
+    q_guess : (nq,) array, optional
+        Default: the neutral configuration. Values beyond joint limits are moved to the limits.
+    fixed : names, optional
+        Joints, or coordinates such as "u.1", that keep the values of the guess.
+    tolerance : float
+        Largest residual that counts as closed [rad | metres per characteristic length of the loop].
+    drive : optional
+        Motion of the frames of driven loops, as for `constraint_residual`.
+    seed : int
+        Seed of further starts around the guess.
+
+    Raises
+    ------
+    ComputationError
+        If no closed configuration is found: names the loop with the largest residual, the residual, and the joints at their
+        limits.
+    ModelError
+        For a model without constraints.
+    NameLookupError, ShapeError, ConfigurationError
+
+    Notes
+    -----
+    The nearest configuration on the branch that the guess leads to. Where that is farther than 0.25 (radians, and metres in
+    characteristic lengths of the loops), eight further starts look for a nearer branch. Joints make no whole turns.
+
+    Axes that should coincide but point in opposite directions have a residual of 2, so such a branch is never selected.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"])
+    <Assembly: q [ 1.2      -0.533022  1.439784], residual ..., 1 degree of freedom>
+    """
+    require_constraints(model)
+    guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
+    if guess.ndim != 1:
+        raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
+    search = Search(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
+    best, steps, restarts = search.find(guess, seed)
+    return Assembly(best.q, best.worst, search.at(guess).worst, mobility(model, best.q, drive=drive, seed=seed),
+                    search.distance(best.q, guess), steps, restarts, search.at_limits(best.q))
+
+
+def coordinates_of(model, names: Sequence[str]) -> np.ndarray:
+    """(nv,) mask of the joints, or coordinates, of those names."""
+    mask = np.zeros(model.nv, dtype=bool)
+    for name in [names] if isinstance(names, str) else names:
+        if name in model.joint_names:
+            mask[model.v_index(name)] = True
+        elif name in model.v_names and model.v_names.index(name) not in _quaternions(model):
+            mask[model.v_names.index(name)] = True
+        else:
+            model.joint(name)                             # NameLookupError with the names that there are
+            raise NameLookupError(f"no joint {name!r} to keep")
+    return mask
+
+
+def _quaternions(model) -> set[int]:
+    return {k for joint in model.joints if joint.kind != SCREW for k in range(joint.v.start, joint.v.stop)}

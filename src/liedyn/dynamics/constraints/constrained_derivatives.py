@@ -1,0 +1,264 @@
+"""Constrained forward and hybrid dynamics differentiated by q, v and the inputs."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Mask, OnError, Wrenches
+from liedyn.dynamics.batching.arrays import NONE, as_mask
+from liedyn.dynamics.batching.calls import computed, each_state
+from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.constraints.constraints import require_constraints
+from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
+from liedyn.errors import ComputationError
+from liedyn.kernels.constraints.derivatives import balance_rates_batch, balance_rates_memory, rates_size
+from liedyn.model.model import Model
+
+
+class ConstrainedForwardDerivatives(NamedTuple):
+    """Of a and lambda of constrained forward dynamics; [i, k] by coordinate k.
+
+    da_dq         (..., nv, nv) tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
+    da_dv         by v
+    da_dtau       by tau: of rank nv - rank A
+    dlambda_dq    (..., m, nv) [N m or N, by rad or m]
+    dlambda_dv, dlambda_dtau
+    """
+
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+    dlambda_dq: Array
+    dlambda_dv: Array
+    dlambda_dtau: Array
+
+    def by_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
+        """da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
+        Jt = np.asarray(J).swapaxes(-1, -2)
+        return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
+
+
+class ConstrainedHybridDerivatives(NamedTuple):
+    """Of what constrained hybrid dynamics gives, y[k] = tau[k] where prescribed[k], else a[k], and of lambda, by q, v and what
+    it is given, u[k] = a[k] where prescribed[k], else tau[k]; [i, k] by coordinate k.
+
+    dy_dq, dy_dv, dy_du                   (..., nv, nv)
+    dlambda_dq, dlambda_dv, dlambda_du    (..., m, nv)
+    prescribed                            (nv,) the mask
+    """
+
+    dy_dq: Array
+    dy_dv: Array
+    dy_du: Array
+    dlambda_dq: Array
+    dlambda_dv: Array
+    dlambda_du: Array
+    prescribed: Mask
+
+    def split(self) -> SplitDerivatives:
+        """`SplitDerivatives`: a and tau by q, v and u, with the rows of the inputs filled in."""
+        return HybridDerivatives(self.dy_dq, self.dy_dv, self.dy_du, self.prescribed).split()
+
+
+class BalanceDerivatives(NamedTuple):
+    """Rates of the equations of motion ``R1 = M a + b - tau_passive - J^T f_ext - A^T lambda``, ``R2 = A a + gamma`` and of
+    ``A x - the drive's velocity``, while a, lambda and x stay; [i, k] by coordinate k.
+
+    dR1_dq, dR1_dv   (..., nv, nv)
+    M                by a: the mass matrix, armature included
+    dR2_dq, dR2_dv   (..., m, nv)
+    A                by a
+    dAx_dq           (..., m, nv)
+    """
+
+    dR1_dq: Array
+    dR1_dv: Array
+    M: Array
+    dR2_dq: Array
+    dR2_dv: Array
+    A: Array
+    dAx_dq: Array
+
+
+def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                    passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                    on_error: OnError = "raise") -> ConstrainedForwardDerivatives:
+    """Derivatives of `constrained_forward_dynamics` by q, v and tau.
+
+    Parameters
+    ----------
+    model, q, v, tau, f_ext, passive, drive
+        As in `constrained_forward_dynamics`. f_ext stays constant in its link's frame, drives keep their motion.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    ConstrainedForwardDerivatives
+        By q: d/de at 0 of a(q (+) e d), with (+) as in `integrate`; v and tau keep their components. q and v need not obey the
+        constraints: the formulas are differentiated as they stand.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda: `BalanceDerivatives`.
+
+    Where rows of A depend on each other, derivatives hold only for directions along which the mechanism can move: dq in the null
+    space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_forward_derivatives(model, q, np.zeros(3), [0.5, 0, 0]).da_dtau.shape
+    (3, 3)
+    """
+    if on_error != "raise":
+        return each_state(constrained_forward_derivatives, locals())
+    options = {"f_ext": f_ext, "passive": passive, "drive": drive}
+    motion = constrained_forward_dynamics(model, q, v, tau, **options)
+    return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, np.zeros(model.nv, dtype=bool), options))
+
+
+def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
+                                   *, f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                   on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
+    """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
+
+    Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
+    columns of A that are not prescribed, in place of A: where the rows of A_v depend on each other, derivatives mean
+    directions that do not make the prescribed accelerations contradict the constraints.
+
+    For on_error see `inverse_dynamics`.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, ComputationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> mask = [True, False, False]
+    >>> ld.constrained_hybrid_derivatives(model, q, np.zeros(3), [1.0, 0, 0], np.zeros(3), mask).dy_dq.shape
+    (3, 3)
+    """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_derivatives, locals())
+    prescribed, options = as_mask(prescribed, model.nv), {"f_ext": f_ext, "passive": passive, "drive": drive}
+    motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, **options)
+    return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, options), prescribed.copy())
+
+
+def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
+                        x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
+                        drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
+    """Rates of the equations of constrained motion by q and v, while a, the multipliers and x stay.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a : (..., nq), (..., nv), (..., nv) arrays
+        State and acceleration [rad | m and their rates].
+    multipliers : (..., m) array
+        lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
+    x : (..., nv) array, optional
+        Whose product with A is differentiated, too; default: zero.
+    f_ext, passive
+        As in `inverse_dynamics`.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    BalanceDerivatives
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> rates = ld.balance_derivatives(model, q, np.zeros(3), np.zeros(3), np.zeros(5))
+    >>> rates.dR1_dq.shape, rates.dR2_dq.shape
+    ((3, 3), (5, 3))
+    """
+    if on_error != "raise":
+        return each_state(balance_derivatives, locals())
+    require_constraints(model)
+    nv, m = model.nv, model.nc
+    x = np.zeros(nv) if x is None else x
+    out = computed(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
+                   lambda *sizes: balance_rates_memory(*sizes, len(model.constraints), m, model.driven),
+                   {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext, "drive": drive},
+                   (rates_size(nv, m),), before=model._arrays[2:4], options=(bool(passive),))
+    R1, R2 = np.split(out, [3 * nv * nv], axis=-1)
+    R1, R2 = R1.reshape(*out.shape[:-1], 3, nv, nv), R2.reshape(*out.shape[:-1], 4, m, nv)
+    return BalanceDerivatives(*(R1[..., k, :, :] for k in range(3)), *(R2[..., k, :, :] for k in range(4)))
+
+
+def _solved(model, q, v, motion, prescribed, options):
+    lead, keep, turned = motion.a.shape[:-1], motion.independent.reshape(-1, model.nc), None
+
+    def rates_with(x) -> BalanceDerivatives:
+        found = balance_derivatives(model, q, v, motion.a, motion.multipliers, x, **options)
+        return BalanceDerivatives(*(y.reshape(-1, *y.shape[-2:]) for y in found))
+
+    rates = rates_with(NONE if keep.all() else None)
+    if not keep.all():
+        inverse, null = pseudo_inverse(rates.A * ~prescribed, keep.sum(axis=1))
+        x = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
+        turned = null, rates_with(x.reshape(*lead, model.nv)).dAx_dq - rates.dAx_dq
+    y, multipliers = response(rates, prescribed, keep, turned)
+    return tuple(x.reshape(*lead, x.shape[1], 3, model.nv)[..., k, :] for x in (y, multipliers) for k in range(3))
+
+
+def response(rates: BalanceDerivatives, prescribed, keep, turned=None) -> tuple[np.ndarray, np.ndarray]:
+    """What comes out and multipliers (N, nv or m, 3 nv) by q, v and the inputs. With prescribed coordinates p and others v
+
+        M_vv da_v - A_v^T dlambda = -dR1_v,    A_v da_v = -dR2,    dtau_p = dR1_p + M_pv da_v - A_p^T dlambda
+
+    without the rows that are not to `keep` (N, m). Where there are any, dlambda is made least. turned: a basis N of the null
+    space of A_v^T among columns of zeros (N, m, m), and dA_v mu (N, m, nv), where the least lambda is A_v mu; N^T dlambda
+    = N^T dA_v mu."""
+    D, rows = (np.concatenate(x, axis=-1) for x in ((rates.dR1_dq, rates.dR1_dv, rates.M), (rates.dR2_dq, rates.dR2_dv, rates.A)))
+    (_, m, nv), free, each = rates.A.shape, ~prescribed, np.arange(rates.A.shape[2])
+    A = np.where(free & keep[..., None], rates.A, 0.0)
+    J = np.zeros((len(A), nv + m, nv + m))
+    J[:, :nv, :nv], J[:, :nv, nv:], J[:, nv:, :nv] = np.where(free & free[:, None], rates.M, np.eye(nv)), -A.swapaxes(1, 2), A
+    J[:, nv + np.arange(m), nv + np.arange(m)] = ~keep
+    given = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])             # columns by which the equations change
+    rhs = np.concatenate([np.where(free[:, None] & given, -D, 0.0), np.where(keep[..., None] & given, -rows, 0.0)], axis=1)
+    rhs[:, each, 2 * nv + each] = 1.0
+    try:
+        found = np.linalg.solve(J, rhs)
+    except np.linalg.LinAlgError:
+        raise ComputationError("M or A M^-1 A^T is singular in this configuration: the motion has no derivatives") from None
+    y, multipliers = found[:, :nv], found[:, nv:]
+    if turned is not None:
+        null, dAx = turned
+        multipliers -= null @ (null.swapaxes(1, 2) @ multipliers)
+        multipliers[..., :nv] += null @ (null.swapaxes(1, 2) @ dAx)
+    if prescribed.any():
+        tau = np.where(given, D, 0.0) + (rates.M * free) @ y - rates.A.swapaxes(1, 2) @ multipliers
+        y[:, prescribed] = tau[:, prescribed]
+    return y, multipliers
+
+
+def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray]:
+    """Of A (N, m, n) of rank (N,): its pseudo-inverse, and (N, m, m) a basis of the null space of A^T among columns of zeros."""
+    U, s, Vt = np.linalg.svd(A)
+    k = s.shape[-1]
+    kept = np.arange(k) < rank[:, None]
+    gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    inverse = np.swapaxes(Vt[:, :k], -1, -2) * gain[:, None] @ np.swapaxes(U[..., :k], -1, -2)
+    return inverse, np.where(np.arange(A.shape[1]) < rank[:, None, None], 0.0, U)

@@ -1,0 +1,414 @@
+"""Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Mask, OnError, Pfaffian, Wrenches
+from liedyn.codegen.specialize import wanted
+from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, states
+from liedyn.dynamics.batching.calls import each_state, refuse
+from liedyn.dynamics.batching.threads import chunks, on_threads
+from liedyn.dynamics.constraints.assembly import GENERIC_RANK, warn_of_singular
+from liedyn.dynamics.constraints.constraints import (
+    check_states,
+    constraint_jacobian,
+    constraint_residual,
+    constraint_velocity,
+    desk_for,
+    require_constraints,
+)
+from liedyn.dynamics.constraints.rank import RANK, row_scale, scaled_equations, size_of_rates
+from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
+from liedyn.dynamics.kinematics import integrate
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, ShapeError, warn
+from liedyn.kernels.batch_blocks import OK
+from liedyn.kernels.constraints.driver import CONTRADICTS, FAR, move_states
+from liedyn.kernels.constraints.solver import DEPENDENT
+from liedyn.kernels.constraints.stages import COMPLETED, EQUATIONS
+from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint, inverse
+from liedyn.numba_tools.decorators import prepare
+
+# Constraints A(q) v = 0 that a user gives as a function, beside those of the model --------------------------------------
+
+# The constrained motion depends linearly on the joint forces: forces P^T mu along the rows P of the user's A move it by R mu,
+# and P R mu = -(P a + gamma) holds them. R comes from one more solution a row; a second round takes off what rounding left.
+
+_STEP = 2e-3          # rad or characteristic lengths, of the differences that give dA/dt v: their error is about its sixth power
+
+
+def rows_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """P (N, k, nv) and gamma = dP/dt v (N, k) at states (N, nq), (N, nv)."""
+    P = _rows(pfaffian, model, q)
+    speed = np.maximum(np.abs(v / scales_of(model).of_all(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
+    along = v / speed
+
+    def slope(h):
+        ends = [_rows(pfaffian, model, integrate(model, q, s * h * along)) for s in (1.0, -1.0, 2.0, -2.0)]
+        return (8.0 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12.0 * h)
+
+    rate = (16.0 * slope(_STEP / 2) - slope(_STEP)) / 15.0
+    return P, np.einsum("nkj,nj->nk", rate, v) * speed
+
+
+def _rows(pfaffian, model, q) -> np.ndarray:
+    P = np.asarray(pfaffian(q), dtype=float)
+    if P.ndim == 2:
+        P = P[None]
+    if P.ndim != 3 or P.shape[0] not in (1, len(q)) or P.shape[2] != model.nv:
+        raise ShapeError(f"pfaffian gives A(q) of shape {P.shape} for q of shape {q.shape}; expected (N, k, {model.nv})")
+    if not np.isfinite(P).all():
+        raise ComputationError("pfaffian gives an A(q) that is not finite")
+    return np.broadcast_to(P, (len(q), *P.shape[1:]))
+
+
+def hold(model, P, gamma, motion, tau, M):
+    """Joint forces (N, nv) that with `tau` make motion(tau) (N, nv) obey P a + gamma = 0, the multipliers mu (N, k), and which
+    rows do not follow from those before them (N, k).
+
+    Where rows depend on each other or on the model's constraints: the least mu. M (N, nv, nv) of the open tree: by P M^-1 P^T
+    what the constraints leave of a row is judged."""
+    if not P.shape[1]:
+        return tau, gamma, np.empty(gamma.shape, dtype=bool)
+    units, free = scales_of(model), motion(tau)
+    reach, force = units.of_all(model.v_units), units.of_forces(model.v_units)
+    along, most = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
+    size = most / np.where(along > 0.0, along, 1.0)                       # of a multiplier: its forces are as large as the others
+    R = np.stack([(motion(tau + size[:, [j]] * P[:, j]) - free) / size[:, [j]] for j in range(P.shape[1])], axis=2)
+    G = P @ R                                                             # P M^-1 P^T within the model's constraints
+    open_ = np.sqrt(np.maximum(np.einsum("nkj,njk->nk", P, np.linalg.solve(M, np.swapaxes(P, 1, 2))), 0.0))
+    open_ = np.where(open_ > 0.0, open_, 1.0)
+    s, V = np.linalg.eigh(0.5 * (G + np.swapaxes(G, 1, 2)) / (open_[:, :, None] * open_[:, None]))
+    kept = s > DEPENDENT
+    gain = V @ (np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * np.swapaxes(V, 1, 2))
+    gain, mu = gain / (open_[:, :, None] * open_[:, None]), np.zeros(gamma.shape)
+    for _ in range(3):
+        a = motion(tau + np.einsum("nkj,nk->nj", P, mu))
+        off = np.einsum("nkj,nj->nk", P, a) + gamma
+        mu = mu - np.einsum("nkl,nl->nk", gain, off)
+    fastest = np.abs(a / reach).max(axis=1, initial=units.time**-2)[:, None]
+    bad = np.abs(off) > _MET * (np.abs(P) @ reach) * fastest
+    if bad.any():
+        k, r = np.argwhere(bad)[0]
+        raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "
+                               f"{abs(off[k, r]):.3g} "
+                               "(it contradicts the other constraints or the prescribed motion)")
+    G = G / (open_[:, :, None] * open_[:, None])
+    ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > DEPENDENT).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
+    return tau + np.einsum("nkj,nk->nj", P, mu), mu, np.diff(ranks, axis=1) > 0
+
+
+# constrained ------------------------------------------------------------------------------------------------------------
+
+_empty, _blank, _count_nonzero = np.empty, object.__new__, np.count_nonzero      # looked up once: every 0.1 us of a call counts
+
+_OF_MOTION = EQUATIONS, COMPLETED
+_NONE = np.empty(0)
+_CLOSED = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
+_MET = 1e-5             # of the largest acceleration: what such states may miss
+_LOCK = threading.RLock()
+
+
+class ConstrainedMotion:
+    """Result of constrained dynamics.
+
+    a, tau        (..., nv) all accelerations and joint forces; given values are returned unchanged
+    multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm if rows are dependent
+    independent   (..., m) bool: False for a row that depends on the rows before it
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> a, tau, multipliers, independent = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> independent
+    array([False, False,  True,  True, False])
+    """
+
+    __slots__ = ("a", "independent", "multipliers", "tau")
+
+    a: Array
+    tau: Array
+    multipliers: Array
+    independent: Mask
+
+    def __init__(self, a: Array, tau: Array, multipliers: Array, independent: Mask):
+        self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.a, self.tau, self.multipliers, self.independent))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConstrainedMotion, tuple(self)
+
+    def __repr__(self) -> str:
+        return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
+
+
+class _OneState(ConstrainedMotion):
+    """The same of one state, with `out`, all that the kernel wrote: further views are made when asked for, since together
+    they take as long as the computation. No __init__: it would cost 0.1 us."""
+
+    __slots__ = ("out",)
+
+    multipliers = property(lambda self: self.out[:self.out.size // 3])
+    independent = property(lambda self: self.out[self.out.size // 3:self.out.size // 3 * 2] != 0.0)
+
+
+def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, drive: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
+                                 pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
+    """Accelerations of a constrained system under joint forces.
+
+    Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
+
+    Parameters
+    ----------
+    model : Model
+        With constraints; `forward_dynamics` and similar functions refuse it.
+    q : (..., nq) array
+        Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
+    v, tau : (..., nv) arrays
+        Joint velocity, which should satisfy the constraints (`project_velocity`), and joint force.
+    f_ext, passive
+        As in `forward_dynamics`.
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of driven loops, see `constraint_residual`.
+    baumgarte : float
+        Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
+    pfaffian : function, optional
+        Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
+        the motion comes from differences (about 1e-10). The model may then have no constraints of its own.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    ConstrainedMotion
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    Source: K2 (54), (55). Accelerations are unique also where rows depend on each other; multipliers are then those of least
+    norm.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_forward_dynamics(model, q, np.zeros(3), tau=[0.5, 0, 0]).a.round(2)
+    array([ 154.9 , -175.98,   45.1 ])
+    """
+    if on_error != "raise":
+        return each_state(constrained_forward_dynamics, locals())
+    if f_ext is None and drive is None and pfaffian is None:
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            key = "moving", get_ident(), passive, baumgarte > 0.0
+            address, nv, rows, generic = model._cache[key]
+            a, out = _empty(nv), _empty(3 * rows.start)
+            if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
+                rank = _count_nonzero(out[rows])
+                if rank < generic:
+                    warn_of_singular(model, q[None], np.array([rank]))
+                    model._cache[key] = address, nv, rows, model._cache.get(GENERIC_RANK, rank)
+                motion = _blank(_OneState)
+                motion.a, motion.tau, motion.out = a, tau, out
+                return motion
+        except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
+            if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
+                prepare(move_states)
+                none = np.zeros(model.nv, dtype=bool)
+                address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
+                model._cache["moving", get_ident(), passive, baumgarte > 0.0] = (
+                    address, model.nv, slice(model.nc, 2 * model.nc), min(model.nc, model.nv))
+    return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, drive, baumgarte, pfaffian)
+
+
+def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+                                on_error: OnError = "raise") -> ConstrainedMotion:
+    """All accelerations and joint forces of a constrained system, given one of the two for each coordinate.
+
+    ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
+    `constrained_forward_dynamics`. If the prescribed motion does not determine the multipliers, they are those of least norm.
+
+    Raises
+    ------
+    ComputationError
+        Also where the prescribed accelerations contradict the constraints: names both.
+
+    For on_error see `inverse_dynamics`.
+
+    Notes
+    -----
+    Source: K2 (54), (55): A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_hybrid_dynamics(model, q, np.zeros(3), [1.0, 0, 0], np.zeros(3), [True, False, False])
+    >>> motion.a.round(3), motion.tau.round(4)
+    (array([ 1.   , -1.136,  0.291]), array([0.0626, 0.    , 0.    ]))
+    """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_dynamics, locals())
+    return _constrained(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive, drive, baumgarte, pfaffian)
+
+
+def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                      on_error: OnError = "raise") -> Array:
+    """Joint forces A^T lambda of constraints.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    multipliers : (..., m) array
+        lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    tau : (..., nv) array
+        What the constraints add to the joint forces [N m | N].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.constraint_forces(model, q, motion.multipliers).shape
+    (3,)
+    """
+    if on_error != "raise":
+        return each_state(constraint_forces, locals())
+    A = constraint_jacobian(model, q, drive=drive)
+    return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
+
+
+def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency, pfaffian=None):
+    """a: NONE where nothing is prescribed."""
+    if pfaffian is not None:
+        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency)
+    require_constraints(model)
+    lead, given = states(model, {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "drive": drive})
+    count, m = len(given["q"]), model.nc
+    a = np.zeros((count, model.nv)) if a is NONE else given["a"].copy()
+    tau, out = given["tau"].copy(), np.empty((count, 3 * m))
+    code = _move(model, given, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
+    if code:                                                     # what goes in not finite comes out so
+        read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, given["tau"])}
+        check_states(model, **{**given, **read})
+        refuse(model, code, **given)
+    keep = out[:, m:2 * m] != 0.0
+    _refuse_contradiction(model, given, prescribed, a, keep, out[:, 2 * m:], frequency)
+    if count:
+        warn_of_singular(model, given["q"], keep.sum(axis=1), prescribed if prescribed.any() else None)
+    shape = (*lead, model.nv)
+    return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
+
+
+def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
+    lead, given = states(model, {"q": q, "v": v, "tau": tau, "a": np.zeros(model.nv) if a is NONE else a})
+    q, v, tau, a = given.values()
+
+    def solve(force):
+        if model.nc:
+            return _constrained(model, q, v, a, force, prescribed, f_ext, passive, drive, frequency)
+        return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=f_ext, passive=passive),
+                                 np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
+
+    tau = np.where(prescribed, 0.0, tau)
+    P, gamma = rows_and_bias(pfaffian, model, q, v)
+    force, mu, kept = hold(model, P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.open_tree(), q))
+    motion = solve(force)
+    shape = (*lead, model.nv)
+    return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),
+                             np.concatenate([motion.multipliers, mu], axis=1).reshape(*lead, -1),
+                             np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
+
+
+def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
+    """`move_states` on all cores; by loops where lines do not hold. Returns a code."""
+    prepare(move_states)
+    count, forced = len(given["q"]), given["f_ext"].size > 0
+    F = wrenches_on_bodies(model, given["f_ext"]) if forced else given["f_ext"]
+    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["drive"], a, tau, out)]
+    for loops in (False, True):
+        def part(first, last, loops=loops):
+            address = _desk(model, prescribed, passive, frequency > 0.0, forced, loops)
+            return move_states(address, frequency, *numbers, count, first, last)
+        code = next((code for code in on_threads(part, chunks(count, model.n_bodies)) if code), OK)
+        if code != FAR:
+            break
+    return code
+
+
+def _desk(model, prescribed, passive, stabilized, forced, loops) -> int:
+    """The address of this thread's desk."""
+    key = "desk", get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not wanted()
+    if key not in model._cache:
+        with _LOCK:
+            masks = (prescribed,) * 3
+            model._cache[key] = desk_for(model, *masks, passive, float(stabilized), forced, _OF_MOTION, loops)
+    return model._cache[key].numbers.ctypes.data
+
+
+def wrenches_on_bodies(model, f_ext) -> np.ndarray:
+    """(N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
+    F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 1, 6)
+    np.add.at(F, (slice(None), model.link_body), (on_links @ adjoint(inverse(model.link_pose)))[:, :, 0])       # Ad*_{T^-1}
+    return F
+
+
+def _refuse_contradiction(model, given, prescribed, a, keep, gap, frequency) -> None:
+    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the
+    state is singular and moves along no branch, or is open."""
+    given_motion = prescribed.any() or model.driven
+    scale = (CONTRADICTS if given_motion else _MET) * size_of_rates(model, a, 2)
+    bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
+    if not bad.any():
+        return
+    k, r = np.argwhere(bad)[0]
+    constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
+    q, where = given["q"][k], f" in state {k}" if len(a) > 1 else ""
+    unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
+    row = f"its row {model.row_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
+    if not given_motion:
+        if _open(model, q, given["v"][k]) or frequency:
+            warn([f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open (project_configuration, "
+                  "project_velocity)"])
+            return
+        raise ComputationError(f"no acceleration satisfies the constraint {constraint.name!r}{where}: {row}; the configuration "
+                               "is singular, and the velocity leads along none of the branches that meet there")
+    A = constraint_jacobian(model, q)
+    moved = np.abs(scaled_equations(model, A)[constraint.rows]).max(axis=0) > RANK
+    among = prescribed & moved if (prescribed & moved).any() else prescribed
+    names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
+    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: {row}; prescribed are "
+                           f"{', '.join(names)} (prescribe fewer, or consistent accelerations)")
+
+
+def _open(model, q, v) -> bool:
+    """Whether constraints are open by more than a state from a file has."""
+    off, rate = constraint_residual(model, q) * row_scale(model), constraint_velocity(model, q, v) * row_scale(model)
+    return np.abs(off).max() > _CLOSED or np.abs(rate).max() > _CLOSED * size_of_rates(model, v, 1)

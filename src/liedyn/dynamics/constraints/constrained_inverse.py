@@ -1,0 +1,411 @@
+"""Inverse dynamics of constrained systems: the forces of the actuated joints that make a motion (K2 §3.1)."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.batching.calls import each_state
+from liedyn.dynamics.constraints.assembly import warn_of_singular
+from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives, pseudo_inverse
+from liedyn.dynamics.constraints.constraints import constraint_bias, constraint_jacobian, require_constraints
+from liedyn.dynamics.constraints.rank import column_scale, rank_of, row_scale, row_sizes, significant, size_of_rates
+from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
+from liedyn.kernels.constraints.solver import DEPENDENT
+from liedyn.model.model import Model
+
+CRITERIA = ("unique", "least_constraint_force", "least_torque")
+UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
+
+_MET = 1e-7                # what counts as met: a part of the largest acceleration (at least of one per characteristic time
+                           # squared), of the largest joint force, in lengths of the loops
+_ZERO = 1e-14              # of the largest weight: columns of U are orthonormal, or zero
+_REST = 1e-11              # rad, or lengths, per characteristic time squared: forces of slower accelerations need no balance
+
+
+class ConstrainedInverse(NamedTuple):
+    """Result of constrained inverse dynamics.
+
+    tau           (..., nv) all joint forces; those of joints that are not actuated are as given [N m | N]
+    multipliers   (..., m) lambda: M a + b = tau + A^T lambda; those of least norm for this tau
+    case          one of CASES, or an array (...) of them: "unique" (one tau produces the motion), "redundant" (several do),
+                  "fully actuated" (every joint is, and several do), "immobile" (the constraints leave no motion; any tau
+                  is possible, also zero)
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_dynamics(model, q, np.zeros(3), np.zeros(3), ["crank"]).case
+    'unique'
+    """
+
+    tau: Array
+    multipliers: Array
+    case: str | Array
+
+
+def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
+                                 criterion: Criterion = "unique", weights: ArrayLike | None = None,
+                                 tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+                                 drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> ConstrainedInverse:
+    """Forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
+
+    Solves ``M a + b = tau + A^T lambda``, where tau is known for the joints that are not actuated. If several tau solve this,
+    the criterion selects one.
+
+    Parameters
+    ----------
+    model : Model
+        With constraints.
+    q, v, a : (..., nq), (..., nv), (..., nv) arrays
+        Motion that satisfies the constraints; the accelerations are checked. `constrained_hybrid_dynamics` computes all
+        accelerations from those of independent joints.
+    actuated : names of joints or coordinates, or (nv,) bool array
+    criterion : str
+        "unique": error if several tau are solutions. "least_constraint_force": least sum lambda^2. "least_torque": least
+        sum (weights tau)^2 over the actuated joints. Sums add numbers in [N m] and [N] as they are.
+    weights : (..., n) array, optional
+        Positive, for the actuated coordinates or for all nv; for example 1 / effort limit. For "least_torque".
+    tau_passive : (..., nv) array, optional
+        Joint force on joints that are not actuated, in addition to springs and damping [N m | N]; default 0. Not read
+        where actuated.
+    f_ext, passive
+        As in `inverse_dynamics`.
+    drive
+        As in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    ConstrainedInverse
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError, UsageError
+    ComputationError
+        If the motion violates a constraint (names the row), if no tau produces the motion (names the passive joints whose forces
+        do not balance), or, with "unique", if several do.
+
+    Notes
+    -----
+    Source: K2 (56)-(66), for any rank of A (the rule of `dynamics.constraints.rank`).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_dynamics(model, q, np.zeros(3), np.zeros(3), ["crank"]).tau.round(4)
+    array([0.0597, 0.    , 0.    ])
+    """
+    if on_error != "raise":
+        return each_state(constrained_inverse_dynamics, locals())
+    require_constraints(model)
+    mask = actuated_mask(model, actuated)
+    _check_criterion(criterion, weights)
+    q, v, a = (as_array(x, name, (n,)) for x, name, n in ((q, "q", model.nq), (v, "v", model.nv), (a, "a", model.nv)))
+    tau_p = as_array(np.zeros(model.nv) if tau_passive is None else tau_passive, "tau_passive", (model.nv,))
+    if not np.isfinite(tau_p[..., ~mask]).all():
+        raise ConfigurationError("tau_passive contains NaN or infinite values")
+    w = weights_of(weights, mask)
+    tau_r = inverse_dynamics(model.open_tree(), q, v, a, f_ext=f_ext, passive=passive)
+    A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
+    lead = _common(tau_r, gamma, tau_p, w)
+    A, gamma, a, tau_r, tau_p, w, b, q = (_rows(lead, x, own) for x, own in (
+        (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
+    _refuse_motion(model, A, gamma, a)
+    if len(q):
+        warn_of_singular(model, q, rank_of(model, A))
+    tau, multipliers, case = _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w)
+    case = case.reshape(lead)
+    return ConstrainedInverse(tau.reshape(*lead, model.nv), multipliers.reshape(*lead, model.nc), case if lead else str(case))
+
+
+# the equations ----------------------------------------------------------------------------------------------------
+def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
+    size, unit = row_sizes(model), column_scale(model)
+    G = A * unit / size[:, None]                                         # of the order of one; multipliers size * lambda
+    Ga, Gp = G[..., mask], G[..., ~mask]
+    rhs = (unit * (tau_r - tau_p))[..., ~mask]
+    x, N, V = _of_passive(Gp, rhs)
+    _refuse_unbalanced(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
+    rank, U = _range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
+    case = _cases(G, rank, mask)
+    multipliers = _least_norm(size, V, x)                                # (59)
+    tau = np.where(mask, tau_r - _times(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
+    if criterion == "unique":
+        _refuse_several(model, rank, case, mask)
+    if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
+        B = w[..., None] * U
+        tau[..., mask] -= _times(U, _times(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
+        x, _, V = _of_passive(G, unit * (tau_r - tau))                            # now every joint force is known
+        multipliers = _least_norm(size, V, x)
+    return tau, multipliers, case
+
+
+def _of_passive(Gp, rhs):
+    """Gp^T x = rhs, Gp (…, m, n): a solution x, and (…, m, m) bases of the null space of Gp^T and of the range of Gp, in which
+    columns of the other are zero."""
+    U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
+    m, n = Gp.shape[-2:]
+    k = min(m, n)
+    kept = significant(s) if k else np.zeros((*Gp.shape[:-2], 0), bool)
+    V = np.swapaxes(Vt, -1, -2)
+    y = _times(np.swapaxes(U, -1, -2), rhs)[..., :k]
+    x = _times(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
+    ranged = np.concatenate([kept, np.zeros((*kept.shape[:-1], m - k), bool)], axis=-1)[..., None, :]
+    return x, np.where(ranged, 0.0, V), np.where(ranged, V, 0.0)
+
+
+def _range(B, unit):
+    """Rank of B, of scaled equations, and an orthonormal basis (columns beyond the rank are zero) of the joint forces that it
+    reaches."""
+    if not B.size:
+        return np.zeros(len(B), int), np.zeros((*B.shape[:-1], 0))
+    U, s, _ = np.linalg.svd(B, full_matrices=False)
+    kept = significant(s)
+    U, _ = np.linalg.qr(np.where(kept[..., None, :], U, 0.0) / unit[:, None])
+    return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
+
+
+def _least_norm(size, V, x):
+    """lambda = x / size without what is not in the range of A_p, size * V: the least Euclidean norm."""
+    Q, _ = np.linalg.qr(size[:, None] * V)                             # the zero columns of V come last, and span nothing
+    Q = np.where((V != 0.0).any(axis=-2, keepdims=True), Q, 0.0)
+    return _times(Q, _times(np.swapaxes(Q, -1, -2), x / size))
+
+
+def _cases(G, rank, mask):
+    s = np.linalg.svd(G, compute_uv=False)
+    fixed = significant(s).sum(axis=-1) == mask.size
+    several = np.where(mask.all(), FULL, REDUNDANT)
+    return np.where(rank == 0, UNIQUE, several) if not fixed.any() else np.where(fixed, IMMOBILE, np.where(rank, several, UNIQUE))
+
+
+def _times(A, x): return (A @ x[..., None])[..., 0]
+
+
+# what is given ----------------------------------------------------------------------------------------------------
+def actuated_mask(model, actuated) -> np.ndarray:
+    """(nv,) bool from a mask or from names of joints and coordinates."""
+    given = [actuated] if isinstance(actuated, str) else list(actuated)
+    if given and all(isinstance(name, str) for name in given):
+        mask = np.zeros(model.nv, dtype=bool)
+        for name in given:
+            if name in model.v_names:
+                mask[model.v_names.index(name)] = True
+            else:
+                mask[model.v_index(name)] = True
+        return mask
+    mask = np.asarray(actuated) if given else np.zeros(model.nv, dtype=bool)
+    if mask.dtype != bool or mask.shape != (model.nv,):
+        raise ShapeError(f"actuated is neither names of joints nor a mask over v; found {mask.dtype} of shape {mask.shape}, "
+                         f"expected bool ({model.nv},)")
+    return mask
+
+
+def _check_criterion(criterion, weights) -> None:
+    if criterion not in CRITERIA:
+        raise NameLookupError(f"no criterion {criterion!r}; there are {', '.join(CRITERIA)}")
+    if weights is not None and criterion != "least_torque":
+        raise UsageError(f"weights apply to joint forces, which the criterion {criterion!r} does not use "
+                         "(use criterion=\"least_torque\")")
+
+
+def weights_of(weights, mask) -> np.ndarray:
+    n = int(mask.sum())
+    if weights is None:
+        return np.ones(n)
+    w = np.asarray(weights)
+    w = as_array(w, "weights", (mask.size,))[..., mask] if w.shape[-1:] == (mask.size,) else as_array(w, "weights", (n,))
+    if not (np.isfinite(w).all() and (w > 0.0).all()):
+        raise ConfigurationError("weights must be positive, finite numbers; found one that is not")
+    return w
+
+
+def _common(*arrays) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
+    except ValueError:
+        shapes = ", ".join(str(x.shape[:-1]) for x in arrays)
+        raise ShapeError(f"leading axes do not match: {shapes} of the motion, the drive, tau_passive, weights") from None
+
+
+def _rows(lead, x, own: int) -> np.ndarray:
+    """x with one leading axis, the states."""
+    last = x.shape[x.ndim - own:]
+    return np.broadcast_to(x, (*lead, *last)).reshape(math.prod(lead), *last)
+
+
+# what cannot be ---------------------------------------------------------------------------------------------------
+def _refuse_motion(model, A, gamma, a) -> None:
+    gap = np.abs(_times(A, a) + gamma)
+    bad = row_scale(model) * gap > _MET * size_of_rates(model, a, 2)[..., None]
+    if bad.any():
+        k = int(np.argmax(bad.any(axis=-1)))
+        r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
+        unit = next(one.units[r - one.rows.start] for one in model.constraints if one.rows.start <= r < one.rows.stop)
+        raise ComputationError(f"the motion violates a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} {unit}/s^2 in "
+                               f"row {model.row_names[r]} (constrained_hybrid_dynamics gives consistent accelerations)")
+
+
+def _refuse_unbalanced(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
+    """No solution: (57) holds at the passive joints or not at all."""
+    off = np.abs(_times(np.swapaxes(Gp, -1, -2), x) - rhs)
+    scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
+    scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
+    bad = off > _MET * scale[..., None]
+    if bad.any():
+        M = np.diagonal(mass_matrix(model.open_tree(), q), axis1=-2, axis2=-1) * column_scale(model)**2
+        bad &= off > _REST / scales_of(model).time**2 * M.max(axis=-1, keepdims=True)
+    if not bad.any():
+        return
+    k = int(np.argmax(bad.any(axis=-1)))
+    passive, unit = np.flatnonzero(~mask), column_scale(model)[~mask]
+    worst = [i for i in np.argsort(-off[k]) if bad[k, i]][:6]
+    places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
+                       f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
+                       for i in worst)
+    s = np.linalg.svd(G[k], compute_uv=False)
+    free = mask.size - int(significant(s).sum())
+    freedom = "1 degree" if free == 1 else f"{free} degrees"
+    names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
+    raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "
+                           "passive "
+                           f"joints do not balance, {places}; the mechanism has {freedom} of freedom here "
+                           "(actuate more or other joints)")
+
+
+def _refuse_several(model, rank, case, mask) -> None:
+    if not rank.any():
+        return
+    k = int(np.argmax(rank > 0))
+    why = ("the constraints leave no motion, so that any force does, also none" if case[k] == IMMOBILE else
+           f"{mask.sum()} coordinates are actuated, {rank[k]} more than this motion needs")
+    raise ComputationError(f"several sets of joint forces produce this motion{_state(k, rank)}: {why} "
+                           "(select with criterion=\"least_torque\" or \"least_constraint_force\")")
+
+
+def _state(k, rows) -> str: return f" in state {k}" if len(rows) > 1 else ""
+
+
+# Constrained inverse dynamics differentiated by q, v and a --------------------------------------------------------------
+
+class ConstrainedInverseDerivatives(NamedTuple):
+    """Of tau and lambda of constrained inverse dynamics; [i, k] by coordinate k.
+
+    dtau_dq, dtau_dv, dtau_da             (..., nv, nv); rows of joints that are not actuated are zero
+    dlambda_dq, dlambda_dv, dlambda_da    (..., m, nv)
+    """
+
+    dtau_dq: Array
+    dtau_dv: Array
+    dtau_da: Array
+    dlambda_dq: Array
+    dlambda_dv: Array
+    dlambda_da: Array
+
+
+def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
+                                    criterion: Criterion = "unique", weights: ArrayLike | None = None,
+                                    tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+                                    drive: Mapping[str, Any] | None = None,
+                                    on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
+    """Derivatives of `constrained_inverse_dynamics` by q, v and a.
+
+    Parameters
+    ----------
+    model, q, v, a, actuated, criterion, weights, tau_passive, f_ext, passive, drive, on_error
+        As in `constrained_inverse_dynamics`; f_ext, the drives and tau_passive keep their values.
+
+    Returns
+    -------
+    ConstrainedInverseDerivatives
+        By q: tangent, with (+) as in `integrate`. They hold for changes of the motion that keep obeying the constraints: dq in
+        the null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (`balance_derivatives` has these rates). Along
+        others, where no tau makes the motion, they are those of a least-squares balance at the passive joints.
+
+    Raises
+    ------
+    As `constrained_inverse_dynamics`.
+
+    Notes
+    -----
+    With D the rate of ``M a + b - A^T lambda`` at fixed lambda, p passive and a actuated joints: ``A_p^T dlambda = D_p``,
+    ``dtau_a = D_a - A_a^T dlambda``. What the criterion chooses in the null space N of A_p^T follows by differentiating its
+    condition, ``N^T lambda = 0`` or ``N^T A_a W^2 tau_a = 0``, with the rate of A: exact as long as ranks stay.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_derivatives(model, q, np.zeros(3), np.zeros(3), ["crank"]).dtau_da.shape
+    (3, 3)
+    """
+    if on_error != "raise":
+        return each_state(constrained_inverse_derivatives, locals())
+    given = {"f_ext": f_ext, "passive": passive, "drive": drive}
+    motion = constrained_inverse_dynamics(model, q, v, a, actuated, criterion=criterion, weights=weights, tau_passive=tau_passive,
+                                          **given)
+    mask, lead, nv, m = actuated_mask(model, actuated), motion.tau.shape[:-1], model.nv, model.nc
+
+    def balance(x):
+        return balance_derivatives(model, q, v, a, motion.multipliers, x.reshape(*lead, nv), **given)
+
+    rates = balance(np.zeros((*lead, nv)))
+    D = np.concatenate([rates.dR1_dq, rates.dR1_dv, rates.M], axis=-1).reshape(-1, nv, 3 * nv)
+    A, tau, multipliers = rates.A.reshape(-1, m, nv), motion.tau.reshape(-1, nv), motion.multipliers.reshape(-1, m)
+    rows = _Rows(model, A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
+    if criterion == "least_torque":
+        w = np.zeros((*lead, nv))
+        w[..., mask] = weights_of(weights, mask)
+        dtau = _least_torque(rows, D, mask, w.reshape(-1, nv), tau)
+        dlambda = rows.least(np.ones(nv, dtype=bool), D - dtau, multipliers)
+    else:
+        dlambda = rows.least(~mask, D, multipliers)
+        dtau = np.where(mask[:, None], D - np.swapaxes(A, -1, -2) @ dlambda, 0.0)
+    parts = [x.reshape(*lead, x.shape[-2], 3, nv) for x in (dtau, dlambda)]
+    return ConstrainedInverseDerivatives(*(x[..., k, :] for x in parts for k in range(3)))
+
+
+class _Rows:
+    """A (N, m, nv), and along(x): rates (N, m, 3 nv) of A x."""
+
+    def __init__(self, model, A, along):
+        self.model, self.A, self.along = model, A, along
+
+    def least(self, which, D, multipliers):
+        """dlambda of the least lambda with A_p^T lambda given, where A_p^T dlambda = D_p; p: `which` (nv,)."""
+        inverse, null = self.part(which)
+        out = np.swapaxes(inverse, -1, -2) @ D
+        if null.any():
+            x = (inverse @ multipliers[..., None])[..., 0]          # lambda = A_p x
+            out += null @ (np.swapaxes(null, -1, -2) @ self.along(x))
+        return out
+
+    def part(self, which):
+        """A_p^+ as (N, nv, m), and a basis of the null space of A_p^T among columns of zeros."""
+        A = np.where(which, self.A, 0.0)
+        return pseudo_inverse(A, rank_of(self.model, A))
+
+
+def _least_torque(rows, D, mask, w, tau):
+    """dtau from N^T (A_a W^2 tau_a - A_p mu) = 0."""
+    inverse, null = rows.part(~mask)
+    At, Nt, W2 = np.swapaxes(rows.A, -1, -2), np.swapaxes(null, -1, -2), (w * w)[..., None]
+    dtau = np.where(mask[:, None], D - At @ (np.swapaxes(inverse, -1, -2) @ D), 0.0)
+    force = (W2[..., 0] * tau)[..., None]
+    mu = inverse @ (rows.A @ force)
+    B = np.where(mask[:, None], At @ null, 0.0)
+    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rows.along((force - mu)[..., 0])
+    s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
+    kept = s > DEPENDENT * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]        # against A_a: B may be rounding throughout
+    y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
+    return dtau - B @ (V @ y)

@@ -1,0 +1,568 @@
+"""Constraints of a model at a state: how far they are open, their Jacobian, their velocity and what motion adds; and the way
+back onto them."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Frame, OnError
+from liedyn.codegen.rhs import Ask, addresses
+from liedyn.codegen.trace import plain
+from liedyn.dynamics.batching.arrays import as_array, as_mask, check_frame, states, wrenches_in
+from liedyn.dynamics.batching.calls import check_configuration, check_finite, computed, each_state, refuse
+from liedyn.dynamics.constraints.rank import column_scale, row_scale, size_of_rates
+from liedyn.dynamics.kinematics import difference, integrate, link_poses
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, ModelError
+from liedyn.kernels.batch_blocks import BAD_F_EXT, OK
+from liedyn.kernels.constraints import driver, kinematics
+from liedyn.kernels.constraints import stages as of
+from liedyn.kernels.constraints.driver import CLOSE_POSITION, CLOSE_VELOCITY, CONTRADICTS, FAR, OPEN, mechanism
+from liedyn.kernels.constraints.kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
+from liedyn.kernels.constraints.stages import (
+    BY_LOOPS,
+    CHANGED,
+    HOLONOMIC,
+    LEFT,
+    MOVED,
+    PARTS,
+    RESIDUALS,
+    ROWS,
+    TOLERANCE,
+    part_memory,
+)
+from liedyn.model.model import Model, on_cache_lines
+from liedyn.model.spatial import adjoint, pose
+from liedyn.numba_tools.decorators import address_of, prepare
+
+# The desk of a constrained robot, and the addresses of the parts that work at it ----------------------------------------
+
+class Laid(NamedTuple):
+    numbers: np.ndarray       # of the desk
+    desk: of.Desk             # views into them
+    machine: np.ndarray       # the model's arrays, whose address the desk holds
+
+
+def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
+              which=PARTS, loops: bool = False) -> Laid:
+    """which, loops: see `addresses`."""
+    n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
+    driven = model.driven
+    passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
+    size = of.desk_memory(n, nq, nv, m, driven, forced, 0)
+    numbers = on_cache_lines(size + part_memory(n, nv, nc, m), at=size)
+    header, machine = numbers.view(np.int64), model._arrays.loop_machine
+    header[[of.N, of.NQ, of.NV, of.NC, of.M, of.DRIVEN_COUNT, of.FORCED, of.PASSIVE, of.SIZE]] = (
+        n, nq, nv, nc, m, driven, forced, passive, numbers.size)
+    header[[of.MACHINE, of.MACHINE_SIZE]] = machine.ctypes.data, machine.size
+    desk = plain("kernels.constraints.stages").desk_views(numbers, n, nq, nv, m, driven, forced)
+    desk.frequency[0] = frequency
+    for kept, mask in zip((desk.mask, desk.fixed, desk.held), (prescribed, fixed, held), strict=True):
+        kept.view(np.bool_)[:nv] = mask
+    desk.weight[:], desk.unit[:] = row_scale(model), column_scale(model)
+    desk.figures[of.SLOWEST] = scales_of(model).time**-2
+    header[of.RUN] = address_of(driver.mechanism)
+    ask = Ask(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
+    header[of.PART:of.PART + len(PARTS)] = addresses(model, ask, which, loops)
+    return Laid(numbers, desk, machine)
+
+
+def turn_to_loops(numbers) -> None:
+    """Where lines do not hold, as for angles beyond the range of their sine."""
+    numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(address_of, BY_LOOPS))
+
+
+# constraints ------------------------------------------------------------------------------------------------------------
+
+_ROUNDS = 20              # of slides along the constraints: each leaves their curvature times the distance
+_NEAR = 1e-9             # a distance of which rounding hides the direction
+_PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
+
+_OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
+
+
+def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """Residual of each constraint (..., m) [rad | m], in the order of ``model.row_names``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of the frames A of driven loops: pose (..., 4, 4) in the frame of the file, its twist (..., 6) and the twist's
+        rate (..., 6), both in the moving frame [w; v]; what is omitted is zero. Closures that are not named do not move.
+    on_error
+        As in `inverse_dynamics`.
+
+    Raises
+    ------
+    ModelError
+        For a model without constraints.
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Rows as in `joints.loop_joints`: angles of misalignment as 2 sin(angle/2), lengths along frame B.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> ld.constraint_residual(model, [1.2, 0.2, 1.8]).round(3)      # the loop is open
+    array([ 0.   ,  0.   , -0.108,  0.041,  0.   ])
+    """
+    if on_error != "raise":
+        return each_state(constraint_residual, locals())
+    return _constraints(model, RESIDUAL, q, np.zeros(model.nv), drive)
+
+
+def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """Velocity of each constraint row: A v minus that of the drive; zero if v satisfies the constraints.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    velocity : (..., m) array
+        In the order of ``model.row_names`` [rad/s | m/s].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constraint_velocity(model, q, [1.0, 0.0, 0.0]).round(3)      # the loop opens
+    array([ 0.   ,  0.   , -0.198,  0.276,  0.   ])
+    """
+    if on_error != "raise":
+        return each_state(constraint_velocity, locals())
+    return _constraints(model, VELOCITY, q, v, drive)
+
+
+def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                    on_error: OnError = "raise") -> Array:
+    """gamma of the constraints at acceleration level: ``A a + gamma = 0`` (K2 §3).
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    gamma : (..., m) array
+        In the order of ``model.row_names`` [rad/s^2 | m/s^2].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> v = ld.project_velocity(model, q, [1.0, 0.0, 0.0])
+    >>> ld.constraint_bias(model, q, v).round(3)
+    array([0.   , 0.   , 0.486, 0.165, 0.   ])
+    """
+    if on_error != "raise":
+        return each_state(constraint_bias, locals())
+    return _constraints(model, BIAS, q, v, drive)
+
+
+def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """A: rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
+
+    It is the derivative of `constraint_residual` at configurations where that is zero.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    A : (..., m, nv) array
+        Rows in the order of ``model.row_names``.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constraint_jacobian(model, q).shape
+    (5, 3)
+    """
+    if on_error != "raise":
+        return each_state(constraint_jacobian, locals())
+    return _constraints(model, JACOBIAN, q, np.zeros(model.nv), drive)
+
+
+def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
+                          drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
+    """q projected onto the constraints in the metric of the mass matrix.
+
+    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`. Then q slides
+    along the constraints until the way to the given configuration is perpendicular to them.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] near a closed one.
+    prescribed : (nv,) bool array, optional
+        Coordinates that do not change.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    tolerance : float
+        Largest residual that counts as closed [rad | metres per characteristic length of the loop]. Where rounding leaves more,
+        a thousand times as much does.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    q : (..., nq) array
+        A closed configuration.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+    ComputationError
+        If the constraints cannot be satisfied from there.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.project_configuration(model, [1.2, 0.6, 1.8])
+    >>> bool(np.abs(ld.constraint_residual(model, q)).max() < 1e-12)
+    True
+    """
+    if on_error != "raise":
+        return each_state(project_configuration, locals())
+    closed = _project(model, q, None, prescribed, drive, tolerance)
+    return _nearest(model, as_array(q, "q", (model.nq,)), closed, prescribed, drive, tolerance) if closed.size else closed
+
+
+def _nearest(model, start, q, prescribed, drive, tolerance):
+    """Closed configurations q moved along the constraints until the way to `start` is perpendicular to them in the metric of M.
+
+    Newton steps from an open configuration are not enough: rows that depend on each other in closed configurations, as those of
+    overconstrained linkages, do not in open ones, where they add directions to the steps."""
+    still = {name: (motion[0],) for name, motion in (drive or {}).items()}         # project_velocity: V is zero
+    unit = column_scale(model)
+
+    def slide(q):
+        away = difference(model, q, start)
+        among = project_velocity(model, q, away, prescribed=prescribed, drive=still)
+        return among, *(np.abs(x / unit).max(axis=-1, keepdims=True) for x in (among, away))
+
+    among, size, far = slide(q)
+    moving = np.ones_like(size, dtype=bool)
+    for _ in range(_ROUNDS):
+        moving &= (far > _NEAR) & (size > _PERPENDICULAR * far)
+        if not moving.any():
+            break
+        try:
+            found = _project(model, integrate(model, q, np.where(moving, among, 0.0)), None, prescribed, drive, tolerance)
+            after, left, away = slide(found)
+        except ComputationError:                                       # a neighbour that cannot be closed
+            break
+        moving &= left < size                                          # not at branches
+        q, among, size, far = (np.where(moving, x, y) for x, y in ((found, q), (after, among), (left, size), (away, far)))
+    return q
+
+
+def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
+                     drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
+    """v projected onto the constraints in the metric of the mass matrix.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    prescribed : (nv,) bool array, optional
+        Coordinates whose velocity does not change.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    v : (..., nv) array
+        The nearest velocity with ``A v`` that of the drive, else zero.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+    ComputationError
+        If no velocity satisfies the constraints: those of `prescribed` coordinates or of driven loops contradict them.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> v = ld.project_velocity(model, q, [1.0, 0.0, 0.0])
+    >>> bool(np.abs(ld.constraint_velocity(model, q, v)).max() < 1e-12)
+    True
+    """
+    if on_error != "raise":
+        return each_state(project_velocity, locals())
+    found = nearest_velocity(model, q, v, prescribed, drive)
+    if prescribed is not None or drive is not None:
+        _refuse_contradiction(model, q, found, drive)
+    return found
+
+
+def nearest_velocity(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
+                     drive: Mapping[str, Any] | None = None) -> Array:
+    """`project_velocity` for those who look themselves at what is left of the residual."""
+    return _project(model, q, v, prescribed, drive, 0.0)
+
+
+def _refuse_contradiction(model, q, v, drive) -> None:
+    """Where rows that depend on what is given could not be satisfied."""
+    left = np.abs(constraint_velocity(model, q, v, drive=drive)).reshape(-1, model.nc)
+    scaled = left * row_scale(model)
+    bad = scaled > CONTRADICTS * size_of_rates(model, v, 1).reshape(-1, 1)
+    if bad.any():
+        k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
+        state = f" of state {k}" if len(left) > 1 else ""
+        raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.row_names[r]} stays at "
+                               f"{left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
+
+
+def require_constraints(model) -> None:
+    if not model.nc:
+        raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
+
+
+def _constraints(model, what, q, v, drive) -> np.ndarray:
+    require_constraints(model)
+    shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
+    return computed(model, ("constraints", what), constraint_states,
+                    lambda n, nq, nv, nl: constraint_state_memory(n, nq, nv, len(model.constraints), model.nc, model.driven),
+                    {"q": q, "v": v, "drive": drive}, shape, before=model._arrays[2:4], options=(what,))
+
+
+def _project(model, q, v, prescribed, drive, tolerance):
+    require_constraints(model)
+    lead, given = states(model, {"q": q, "drive": drive} if v is None else {"q": q, "drive": drive, "v": v})
+    given = {name: x.copy() for name, x in given.items()}
+    count = len(given["q"])
+    if not count:
+        return np.empty((*lead, model.nq if v is None else model.nv))
+    mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
+    prepare(mechanism)
+    check_states(model, **given)
+    code, k, left = _project_each(model, given, mask, float(tolerance), False)
+    if code == FAR:
+        code, k, left = _project_each(model, given, mask, float(tolerance), True)
+    if code == OPEN:
+        _refuse_open(model, given["q"][k], drive, left)
+    refuse(model, code, **given)
+    return given["v" if v is not None else "q"].reshape(*lead, -1)
+
+
+def _project_each(model, given, mask, tolerance, loops):
+    """States one at a time, in place. Returns a code, the state that it is of, and the residual that was left there."""
+    position = "v" not in given
+    made = desk_for(model, mask, mask, mask, False, which=_OF_POSITION if position else _OF_VELOCITY, loops=loops)
+    d, what, address = made.desk, CLOSE_POSITION if position else CLOSE_VELOCITY, made.numbers.ctypes.data
+    d.figures[TOLERANCE] = tolerance
+    for k in range(len(given["q"])):
+        for name, x in given.items():
+            getattr(d, name)[:] = x[k]
+        code = mechanism(address, what)
+        if code != OK:
+            return code, k, d.figures[LEFT]
+        for name in ("q", "v"):
+            if name in given:
+                given[name][k] = getattr(d, name)
+    return OK, 0, 0.0
+
+
+def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
+    """ConfigurationError for arrays (N, n) that parts read, where one is not finite or a quaternion not of unit norm; other:
+    f_ext, drive."""
+    check_configuration(model, q)
+    for name, x in (("v", v), ("a", a), ("tau", tau)):
+        if x is not None:
+            check_finite(name, x, model.v_names)
+    if not all(np.isfinite(x).all() for x in other.values()):
+        refuse(model, BAD_F_EXT, **other)
+
+
+def _refuse_open(model, q, drive, size):
+    name, residual = "", np.abs(constraint_residual(model, q, drive=drive)) if np.isfinite(q).all() else np.empty((0, 0))
+    if residual.ndim == 1:
+        r = int(np.argmax(residual))
+        name, size = model.row_names[r], residual[r]
+    raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
+                           f"at {size:.3g} "
+                           "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
+
+
+# Rows on which the constraints of a robot rest at a configuration: the others depend on them ----------------------------
+
+def independent_rows(model, q: np.ndarray, prescribed: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Of projections of the position, of those of the velocity, and of motion in which the coordinates `prescribed` (nv,) have
+    given accelerations, each in the order in which `constraint_solver` takes them. q (nq,): closed."""
+    none, found = np.zeros(model.nv, dtype=bool), []
+    for what, mask, parts in ((CLOSE_POSITION, none, (RESIDUALS, HOLONOMIC, MOVED)), (CLOSE_VELOCITY, none, (ROWS, CHANGED)),
+                              (CLOSE_VELOCITY, prescribed, (ROWS, CHANGED))):
+        made = desk_for(model, none, none, mask, False, which=parts)
+        made.desk.q[:], made.desk.figures[TOLERANCE] = q, -1.0           # so that it factors, however closed q is
+        mechanism(made.numbers.ctypes.data, what)
+        solver = made.desk.solver
+        order = solver.order.view(np.int64)
+        found.append(tuple(int(r) for r in order if solver.keep[r] > 0.5))
+    return tuple(found)
+
+
+# Constraint forces for people: as the wrenches that closures transmit, and as wrenches on links -------------------------
+
+def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                     frame: Frame = "local_world_aligned", on_error: OnError = "raise") -> Array:
+    """The reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that it exerts on link b, from link a.
+
+    Link a receives the opposite wrench, about the same point. These are the columns ``reaction.<closure>`` of trajectory files.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+    multipliers : (..., m) array
+        From `constrained_forward_dynamics` and similar functions [N m | N]. If constraints are redundant,
+        only sums of reactions are determined by rigid bodies; these are then the reactions of the multipliers of least norm.
+    drive
+        As in `constraint_residual`.
+    frame : "local", "local_world_aligned" or "world"
+        Axes of the closure's frame b, about its origin; axes of the world, about the origin of frame b; axes of the world, about
+        the world's origin.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    (..., n_closures, 6) array
+        In the order of the loops in ``model.description.loops``; couplings are not among them.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.closure_wrenches(model, q, motion.multipliers)[0, 3:].round(2)     # force in the pin, world axes
+    array([-2.  ,  0.  , -8.58])
+    """
+    if on_error != "raise":
+        return each_state(closure_wrenches, locals())
+    check_frame(frame)
+    on_bodies, loops, poses = _on_bodies(model, q, multipliers, drive), model.description.loops, link_poses(model, q)
+    F, T = np.zeros((*on_bodies.shape[:-3], len(loops), 6)), np.zeros((*poses.shape[:-3], len(loops), 4, 4))
+    for k, loop in enumerate(loops):
+        end, link = pose(loop.pose_b), np.eye(4)
+        T[..., k, :, :] = end
+        if loop.b in model.link_names:                           # else the ground
+            i = model.link_index(loop.b)
+            T[..., k, :, :], link = poses[..., i, :, :] @ end, model.link_pose[i]
+        F[..., k, :] = on_bodies[..., k, 1, :] @ adjoint(link @ end)       # Ad*_T of each row
+    return wrenches_in(frame, T, F)
+
+
+def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """Wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
+
+    They can be passed as ``f_ext`` to the functions of the open tree, `Model.open_tree`, which then moves like the constrained
+    robot. Forces of couplings are not included (`constraint_forces` has all as joint forces), nor are the wrenches that
+    closures exert on the ground. `closure_wrenches` returns the wrenches by closure.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m].
+    multipliers : (..., m) array
+        From `constrained_forward_dynamics` and similar functions [N m | N].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Row r of a closure is a wrench on B in frame B (`joints.loop_joints`), and its opposite on A (K2 (54): A^T lambda).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.constraint_wrenches(model, q, motion.multipliers).shape
+    (4, 6)
+    """
+    if on_error != "raise":
+        return each_state(constraint_wrenches, locals())
+    on_bodies = _on_bodies(model, q, multipliers, drive)
+    out = np.zeros((*on_bodies.shape[:-3], len(model.link_names), 6))
+    for c, loop in enumerate(model.description.loops):
+        for side, name in enumerate((loop.a, loop.b)):
+            if name in model.link_names:
+                link = model.link_index(name)
+                out[..., link, :] += on_bodies[..., c, side, :] @ adjoint(model.link_pose[link])       # Ad*_T of each row
+    return out
+
+
+def _on_bodies(model, q, multipliers, drive) -> np.ndarray:
+    """The wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
+    require_constraints(model)
+    nc = len(model.constraints)
+    return computed(model, "closure_wrenches", kinematics.closure_wrenches,
+                    lambda n, nq, nv, nl: kinematics.closure_wrenches_memory(n, nq, nv, nc, model.nc, model.driven),
+                    {"q": q, "drive": drive, "multipliers": multipliers}, (nc, 2, 6),
+                    before=model._arrays[2:4])

@@ -1,0 +1,425 @@
+"""Inverse, forward and hybrid dynamics differentiated by q, v and the inputs."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
+from liedyn.dynamics.batching.arrays import NONE, as_mask
+from liedyn.dynamics.batching.calls import by_line, computed, each_state
+from liedyn.dynamics.dynamics import none_prescribed, refuse_constraints
+from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_memory
+from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_memory
+from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_memory, retractions_derivatives
+from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
+from liedyn.model.model import Model
+
+# What `dynamics.derivatives` gives --------------------------------------------------------------------
+
+class InverseDerivatives(NamedTuple):
+    """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.
+
+    dtau_dq    tangent derivative by q [N m or N, by rad or m]
+    dtau_dv    by v
+    M          by a: the mass matrix, armature included
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics_derivatives(model, q, v, [0.0, 1.0]).dtau_dv.round(3)
+    array([[ 0.099,  0.298],
+           [-0.199,  0.   ]])
+    """
+
+    dtau_dq: Array
+    dtau_dv: Array
+    M: Array
+
+    def by_wrench(self, J: ArrayLike) -> Array:
+        """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
+        return -np.asarray(J).swapaxes(-1, -2)
+
+
+class ForwardDerivatives(NamedTuple):
+    """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] by coordinate k.
+
+    da_dq      tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
+    da_dv      by v
+    M_inverse  by tau
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.forward_dynamics_derivatives(model, q, v, [0.0, 0.5])
+    >>> d.by_wrench(ld.jacobian(model, q, "tip")).shape
+    (2, 6)
+    """
+
+    da_dq: Array
+    da_dv: Array
+    M_inverse: Array
+
+    def by_wrench(self, J: ArrayLike) -> Array:
+        """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
+        return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
+
+
+class HybridDerivatives(NamedTuple):
+    """Derivatives of the result of hybrid dynamics, y[k] = tau[k] where prescribed[k], else a[k], by q, v and the inputs,
+    u[k] = a[k] where prescribed[k], else tau[k]; each (..., nv, nv), [i, k] by coordinate k.
+
+    dy_dq       tangent derivative by q
+    dy_dv       by v
+    dy_du       by u
+    prescribed  (nv,) the mask; read-only
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False])
+    >>> d.dy_du.round(3)
+    array([[ 0.613,  2.47 ],
+           [-2.47 ,  2.999]])
+    """
+
+    dy_dq: Array
+    dy_dv: Array
+    dy_du: Array
+    prescribed: Mask
+
+    def by_wrench(self, J: ArrayLike) -> Array:
+        """dy/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: a wrench
+        acts as the forces J^T f_ext."""
+        Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
+        return self.dy_du[..., ~given] @ Jt[..., ~given, :] - np.where(given[:, None], Jt, 0.0)
+
+    def split(self) -> SplitDerivatives:
+        """The same by a and tau: six matrices, with the rows of the inputs filled in."""
+        prescribed, unit = self.prescribed[:, None], np.eye(self.prescribed.size)
+        y = self.dy_dq, self.dy_dv, self.dy_du
+        inputs = 0.0, 0.0, unit
+        return SplitDerivatives(*[np.where(prescribed, u, x) for u, x in zip(inputs, y, strict=True)],
+                                *[np.where(prescribed, x, u) for u, x in zip(inputs, y, strict=True)])
+
+
+class SplitDerivatives(NamedTuple):
+    """Derivatives of a and tau by q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
+
+    Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero but for
+    the one in d*_du.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False]).split()
+    >>> d.da_dq.round(3)          # the shoulder's acceleration is given
+    array([[  0.   ,   0.   ],
+           [-14.637, -16.107]])
+    """
+
+    da_dq: Array
+    da_dv: Array
+    da_du: Array
+    dtau_dq: Array
+    dtau_dv: Array
+    dtau_du: Array
+
+
+# first derivatives ------------------------------------------------------------------------------------------------------
+
+def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, on_error: OnError = "raise",
+                                 out: Matrices | None = None) -> InverseDerivatives:
+    """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
+
+    Parameters
+    ----------
+    model, q, v, a, f_ext, passive
+        As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+    on_error
+        As in `inverse_dynamics`.
+    out
+        Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
+
+    Returns
+    -------
+    InverseDerivatives
+        dtau_dq, dtau_dv, M, each (..., nv, nv). By q: d/de at 0 of tau(q (+) e d), with (+) as in `integrate`; v and a keep
+        their components.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: K1 Table 5, for all coordinates at once; see `kernels.inverse_dynamics_derivatives`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> dtau_dq, dtau_dv, M = ld.inverse_dynamics_derivatives(model, q, v, [0.0, 1.0])
+    >>> dtau_dq.round(3)
+    array([[18.938,  4.367],
+           [ 4.88 ,  5.371]])
+    """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
+    if on_error != "raise":
+        return each_state(inverse_dynamics_derivatives, locals())
+    key = "inverse_dynamics_derivatives", bool(passive)
+    matrices = by_line(model, key, out, q, v, a) if f_ext is None else None
+    if matrices is None:
+        matrices = computed(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory,
+                            {"q": q, "v": v, "a": a, "f_ext": f_ext}, *_shapes(model), options=(bool(passive),), out=out)
+    return InverseDerivatives(*matrices)
+
+
+def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, on_error: OnError = "raise",
+                                 out: Matrices | None = None) -> ForwardDerivatives:
+    """Derivatives of `forward_dynamics` by q, v and tau.
+
+    Parameters
+    ----------
+    model, q, v, tau, f_ext, passive
+        As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+    on_error
+        As in `inverse_dynamics`.
+    out
+        Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
+
+    Returns
+    -------
+    ForwardDerivatives
+        da_dq, da_dv, M_inverse, each (..., nv, nv). By q: d/de at 0 of a(q (+) e d), with (+) as in `integrate`; v and tau
+        keep their components.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ComputationError
+        If a joint's articulated inertia vanishes.
+
+    Notes
+    -----
+    ``da = -M^-1 dID`` with inverse dynamics ID at the solution (K1 Table 6, for all coordinates at once).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.forward_dynamics_derivatives(model, q, v, [0.0, 0.5]).da_dq.round(3)
+    array([[-11.227,  10.552],
+           [ 13.09 , -39.625]])
+    """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
+    if on_error != "raise":
+        return each_state(forward_dynamics_derivatives, locals())
+    key = "forward_dynamics_derivatives", bool(passive)
+    matrices = by_line(model, key, out, q, v, tau) if f_ext is None else None
+    if matrices is None:
+        given = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
+        matrices = _solved(model, key, given, none_prescribed(model), passive, out)
+    return ForwardDerivatives(*matrices)
+
+
+def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+                                out: Matrices | None = None) -> HybridDerivatives:
+    """Derivatives of `hybrid_dynamics` by q, v and the inputs.
+
+    Parameters
+    ----------
+    model, q, v, a, tau, prescribed, f_ext, passive
+        As in `hybrid_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
+    out
+        Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
+
+    Returns
+    -------
+    HybridDerivatives
+        dy_dq, dy_dv, dy_du, each (..., nv, nv), of what comes out: tau where prescribed, a elsewhere. `split` makes da_dq,
+        da_dv, da_du, dtau_dq, dtau_dv, dtau_du of them. Tangent convention as in `forward_dynamics_derivatives`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (K1 Table 7, for all coordinates at once).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False])
+    >>> d.dy_dq.round(3)          # tau of the shoulder, a of the elbow
+    array([[  6.885,  -8.963],
+           [-14.637, -16.107]])
+    """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")
+    if on_error != "raise":
+        return each_state(hybrid_dynamics_derivatives, locals())
+    mask = as_mask(prescribed, model.nv).copy()
+    key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
+    matrices = by_line(model, key, out, q, v, a, tau) if f_ext is None else None
+    if matrices is None:
+        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}, mask, passive, out)
+    mask.flags.writeable = False
+    return HybridDerivatives(*matrices, mask)
+
+
+def _solved(model, key, given, prescribed, passive, out):
+    return computed(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, given, *_shapes(model),
+                    prescribed=prescribed, options=(bool(passive),), out=out)
+
+
+def _shapes(model) -> tuple[tuple[int, int], ...]:
+    return ((model.nv, model.nv),) * 3
+
+
+# Second derivatives of inverse dynamics ---------------------------------------------------------------------------------
+
+class SecondDerivatives(NamedTuple):
+    """Tensors (..., nv, nv, nv) of tau: [i, j, k] is the derivative of dtau_i by the first, coordinate j, by the second,
+    coordinate k.
+
+    dqdq   d/dq_k of dtau_dq[i, j], tangent both times: for ball and free joints not symmetric in j and k
+    dqdv   d/dv_k of dtau_dq[i, j]
+    dvdv   d/dv_k of dtau_dv[i, j]
+    dqda   d/da_k of dtau_dq[i, j], which is dM_ik/dq_j
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics_second_derivatives(model, q, v, [0.0, 1.0]).dvdv[0].round(3)
+    array([[0.   , 0.199],
+           [0.199, 0.199]])
+    """
+
+    dqdq: Array
+    dqdv: Array
+    dvdv: Array
+    dqda: Array
+
+
+def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,
+                                        on_error: OnError = "raise") -> SecondDerivatives:
+    """Second derivatives of `inverse_dynamics` by q, v and a; by v a and a a they are zero.
+
+    Parameters
+    ----------
+    model, q, v, a, passive
+        As in `inverse_dynamics`; q (..., nq), v and a (..., nv).
+    on_error
+        As in `inverse_dynamics`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `derivatives.second_derivatives`;
+    what Singh, Russell and Wensing 2023 give.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics_second_derivatives(model, q, v, [0.0, 1.0]).dqdq[0].round(3)
+    array([[-4.838, -0.49 ],
+           [-0.49 , -1.104]])
+    """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_second_derivatives")
+    if on_error != "raise":
+        return each_state(inverse_dynamics_second_derivatives, locals())
+    n = model.nv
+    tensors = computed(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_memory,
+                       {"q": q, "v": v, "a": a}, (4, n, n, n), options=(bool(passive),))
+    return SecondDerivatives(*(tensors[..., k, :, :, :] for k in range(4)))
+
+
+# Derivatives of `integrate` and `difference` ----------------------------------------------------------------------------
+
+def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
+    """Derivatives of ``integrate(model, q0, dv)`` by q0 and by dv.
+
+    Parameters
+    ----------
+    model, q0, dv, on_error
+        As in `integrate`.
+
+    Returns
+    -------
+    by_q0, by_dv : (..., nv, nv) arrays
+        Tangent derivatives: to first order, q0 (+) e and dv + d lead to ``integrate(model, q0, dv) (+) (by_q0 e + by_dv d)``.
+        One block per joint; twists are angular first, in the body frame.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    For a free or ball joint, by_q0 is Ad of exp(-dv) and by_dv the right Jacobian of exp at dv, which is singular for a rotation
+    by 2 pi. For other joints both are 1. `d_difference` gives the inverse.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> by_q0, by_dv = ld.d_integrate(model, model.neutral(), [0, 0, 1.0, 0, 0, 0])
+    >>> by_dv[:3, :3].round(3)
+    array([[ 0.841,  0.46 ,  0.   ],
+           [-0.46 ,  0.841,  0.   ],
+           [ 0.   ,  0.   ,  1.   ]])
+    """
+    if on_error != "raise":
+        return each_state(d_integrate, locals())
+    return _matrices(model, "d_integrate", retractions_derivatives, {"q0": q0, "dv": dv})
+
+
+def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
+    """Derivatives of ``difference(model, q0, q1)`` by q0 and by q1.
+
+    Parameters
+    ----------
+    model, q0, q1, on_error
+        As in `difference`.
+
+    Returns
+    -------
+    by_q0, by_q1 : (..., nv, nv) arrays
+        Tangent derivatives: to first order, the difference of q0 (+) e and q1 (+) d is ``dv + by_q0 e + by_q1 d``. One block per
+        joint; twists are angular first, in the body frame.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    For a free or ball joint: minus the inverse of the left Jacobian of exp at dv, and the inverse of the right one. For other
+    joints: -1 and 1. At half a turn the difference jumps; the derivatives are those of the side on which `difference` is.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> by_q0, by_q1 = ld.d_difference(model, model.neutral(), [0.5, 0, 0, 0, 0, 0.6, 0.8])
+    >>> by_q1[:3, :3].round(3)
+    array([[ 0.858, -0.644,  0.   ],
+           [ 0.644,  0.858,  0.   ],
+           [ 0.   ,  0.   ,  1.   ]])
+    """
+    if on_error != "raise":
+        return each_state(d_difference, locals())
+    return _matrices(model, "d_difference", differences_derivatives, {"q0": q0, "q1": q1})
+
+
+def _matrices(model, key, entry, given):
+    return computed(model, key, entry, manifold_derivatives_memory, given, *((model.nv, model.nv),) * 2)

@@ -1,1 +1,0 @@
-"""Dynamics differentiated by the state, the inputs and the model."""

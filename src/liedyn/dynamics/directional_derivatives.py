@@ -1,0 +1,351 @@
+"""Directional derivatives of inverse, forward and hybrid dynamics, and derivatives by parameters of the model."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, OnError, Wrenches
+from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, common_lead, states, wrenches
+from liedyn.dynamics.batching.calls import check_finite, each_state, refuse, run
+from liedyn.dynamics.dynamics import refuse_constraints
+from liedyn.dynamics.model_parameters import parameter_names, rates_of, rates_size
+from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.kernels.directional_derivatives import (
+    hybrid_directions,
+    hybrid_directions_memory,
+    inverse_directions,
+    inverse_directions_memory,
+)
+from liedyn.model.model import Model
+
+
+def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
+                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
+    """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
+
+    Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a, f_ext, passive
+        As in `inverse_dynamics`.
+    dq : (..., nv) array, optional
+        dq/dp as a tangent vector: of ball and free joints the right-multiplied one, like v (zero where not given).
+    dv, da : (..., nv) arrays, optional
+        dv/dp and da/dp, component by component.
+    df_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
+        d(f_ext)/dp, component by component in the link frames.
+    parameters : {name: (...) array}, optional
+        Derivatives of model parameters by p; names as in `parameter_names`.
+    on_error
+        As in `inverse_dynamics`; a state and its directions fail together.
+
+    Returns
+    -------
+    tau, dtau : (..., nv) arrays
+        tau with the leading axes of the state if that has none, else both with the leading axes of all.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Source: K1 Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
+    when its rate is given.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> tau, dtau = ld.inverse_dynamics_directional(model, q, v, [0.0, 1.0], dq=[1.0, 0.0], parameters={"mass.tip": 1.0})
+    >>> dtau.round(3)
+    array([25.045,  6.661])
+    """
+    if on_error != "raise":
+        return _of_state(each_state(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
+    given = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
+    tau, dtau = _inverse(model, given, passive)
+    return _shaped(tau, given), dtau.reshape(*given.lead, model.nv)
+
+
+def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
+                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
+    """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
+
+    Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
+    ComputationError where a joint's articulated inertia vanishes. Source: K1 Table 6, in the form of
+    `kernels.directional_derivatives`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> a, da = ld.forward_dynamics_directional(model, q, v, [0.0, 0.5], dtau=[1.0, 0.0])
+    >>> da.round(3)
+    array([ 1.631, -4.027])
+    """
+    if on_error != "raise":
+        return _of_state(each_state(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
+    given = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
+                     df_ext, parameters)
+    a, _, out = _hybrid(model, given, np.zeros(model.nv, dtype=bool), passive)
+    return _shaped(a, given), np.ascontiguousarray(out[..., :model.nv]).reshape(*given.lead, model.nv)
+
+
+def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
+                                dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
+                                parameters: Mapping[str, ArrayLike] | None = None,
+                                passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
+    """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
+
+    Parameters
+    ----------
+    model, q, v, a, tau, prescribed, f_ext, passive
+        As in `hybrid_dynamics`.
+    da, dtau : (..., nv) arrays, optional
+        da/dp, read where prescribed; dtau/dp, read where not. The rest is ignored, NaN included; zero where not given.
+    dq, dv, df_ext, parameters, on_error
+        As in `inverse_dynamics_directional`.
+
+    Returns
+    -------
+    a, tau, da, dtau : (..., nv) arrays
+        New arrays, all complete; leading axes as in `inverse_dynamics_directional`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError, NameLookupError
+
+    Notes
+    -----
+    Source: K1 Table 7, in the form of `kernels.directional_derivatives`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> *_, da, dtau = ld.hybrid_dynamics_directional(model, q, v, [0, 0], [0, 0.5], [True, False], dq=[1, 0])
+    >>> da.round(3), dtau.round(3)
+    (array([  0.   , -14.637]), array([6.885, 0.   ]))
+    """
+    if on_error != "raise":
+        return _of_state(each_state(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
+    prescribed = as_mask(prescribed, model.nv)
+    read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
+    a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
+                        for name, x, mask in read)
+    given = _arrange(model, {"q": q, "v": v, "a": a, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": da, "dtau": dtau}, df_ext,
+                     parameters)
+    a, tau, out = _hybrid(model, given, prescribed, passive)
+    return (_shaped(a, given), _shaped(tau, given),
+            *(np.ascontiguousarray(x).reshape(*given.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
+
+
+def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
+                          of: Literal["inverse", "forward", "hybrid"] = "inverse", prescribed: ArrayLike | None = None,
+                          f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> Array:
+    """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, f_ext, passive
+        As in `inverse_dynamics`.
+    x : (..., nv) array
+        The input. `of` "inverse": a; "forward": tau; "hybrid": a where prescribed and tau elsewhere.
+    names : sequence of str, optional
+        Parameters as in `parameter_names`; default: all.
+    of : {"inverse", "forward", "hybrid"}
+        Row k is the derivative of tau[k], of a[k], or of tau[k] where prescribed and a[k] elsewhere.
+    prescribed : (nv,) bool array
+        For "hybrid".
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    derivatives : (..., nv, len(names)) array
+        [k, j]: derivative of the result at coordinate k by names[j]; units as in the table of `model_parameters`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError, NameLookupError
+
+    Notes
+    -----
+    Source: K1 Tables 5-7, with the state held. Eight parameters of one state or eight states at a time.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.parameter_derivatives(model, q, v, [0.0, 1.0], ["mass.lower", "damping.elbow"]).round(3)
+    array([[4.253, 0.   ],
+           [0.64 , 0.5  ]])
+    """
+    if on_error != "raise":
+        return each_state(parameter_derivatives, locals())
+    if model.nc:
+        refuse_constraints(model, "parameter_derivatives")
+    names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
+        raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
+                         f"{'out' if prescribed is None else ''} prescribed")
+    rows = np.zeros((len(names), sum(rates_size(model))))
+    for row, name in zip(rows, names, strict=True):
+        rates = rates_of(model, name)
+        row[rates.at] = rates.values
+    x = as_array(x, {"inverse": "a", "forward": "tau"}.get(of, "x"), (model.nv,))
+    if of == "inverse":
+        given = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
+        out = _inverse(model, _by_parameter(model, given, rows), passive)[1]
+    else:
+        mask = np.zeros(model.nv, dtype=bool) if of == "forward" else as_mask(prescribed, model.nv)
+        given = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
+                         {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
+        out = _hybrid(model, _by_parameter(model, given, rows), mask, passive)[2]
+        out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
+    out = out.swapaxes(0, 1) if given.one else out
+    return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*given.lead, model.nv, len(names))
+
+
+_NONE = np.empty((1, 1, 0))
+
+
+# arguments --------------------------------------------------------------------------------------------------------
+class _Given(NamedTuple):
+    """State and directions as the kernels take them: K directions of each of N states, or N directions of one."""
+
+    one: bool
+    lead: tuple[int, ...]
+    state: dict[str, np.ndarray]     # (N, …), or (1, …) of one
+    count: int                       # N
+    planes: int                      # K
+    motion: np.ndarray               # (K or 1, N or 1, …)
+    df_ext: np.ndarray               # the same; no columns where there is none
+    changes: np.ndarray
+
+
+def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
+    own, state = states(model, {**state, "f_ext": f_ext})
+    changes, twists = _changes(model, parameters)
+    dF = wrenches(model, df_ext, "df_ext")
+    if dF is not None and not np.isfinite(dF).all():
+        raise ConfigurationError("df_ext contains NaN or infinite values")
+    if f_ext is not None and twists is not None:                        # a moved link carries its wrench along
+        dF = _carried(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
+    rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
+    for name, x in rates.items():
+        check_finite(name, x, model.v_names)
+    named = [(name, x, 1) for name, x in rates.items()] + [("df_ext", dF, 2)] * (dF is not None)
+    named += [("parameters", changes, 1)] * (changes is not None) + [("q", state["q"].reshape(*own, model.nq), 1)] * bool(own)
+    lead = common_lead(*named)
+    count = math.prod(lead)
+
+    def spread(x, last):
+        """(1, N, …): one row where it is the same for all."""
+        return (_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
+
+    motion = np.zeros((1, count if any(x.ndim > 1 for x in rates.values()) else 1, len(moved) * model.nv))
+    for k, name in enumerate(moved):
+        if name in rates:
+            motion[..., k * model.nv:(k + 1) * model.nv] = spread(rates[name], 1)
+    if own:
+        state = {name: _rows(x.reshape(*own, x.shape[1]), 1, lead, count) for name, x in state.items()}
+    return _Given(not own, lead, state, *_size(not own, count), motion, _NONE if dF is None else spread(dF, 2),
+                  _NONE if changes is None else spread(changes, 1))
+
+
+def _size(one: bool, count: int) -> tuple[int, int]:
+    """N and K; of one state without directions N is 1, for the state itself."""
+    return (max(count, 1), min(count, 1)) if one else (count, 1)
+
+
+def _by_parameter(model, given: _Given, rows: np.ndarray) -> _Given:
+    """The same state with one direction for each row of rates (K, …), and no other."""
+    size = rates_size(model)[0]
+    changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], given.df_ext
+    if given.state["f_ext"].size and twists.any():
+        n = len(model.link_names)
+        df_ext = _carried(twists.reshape(-1, 1, n, 6), given.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
+    if not given.one:
+        return given._replace(planes=len(rows), df_ext=df_ext, changes=changes)
+    count, planes = _size(True, len(rows))
+    return given._replace(count=count, planes=planes, df_ext=df_ext.swapaxes(0, 1), changes=changes.swapaxes(0, 1))
+
+
+def _changes(model, parameters):
+    """Rates (…, changes_size) of what the kernels read, and twists (…, n_links, 6) of link frames in their bodies, or None."""
+    if not parameters and (parameters is None or isinstance(parameters, dict)):
+        return None, None
+    if not isinstance(parameters, dict):
+        raise ShapeError(f"parameters is a dict of rates by name; found {type(parameters).__name__}")
+    given = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
+    for name, x in given.items():
+        if not np.isfinite(x).all():
+            raise ConfigurationError(f"parameters[{name!r}] contains NaN or infinite values")
+    size, twists = rates_size(model)
+    out = np.zeros((*common_lead(*((f"parameters[{name!r}]", x, 0) for name, x in given.items())), size + twists))
+    for name, x in given.items():
+        rates = rates_of(model, name)
+        out[..., rates.at] += x[..., None] * rates.values
+    links = out[..., size:].reshape(*out.shape[:-1], twists // 6, 6)
+    return np.ascontiguousarray(out[..., :size]), links if links.any() else None
+
+
+def _carried(x: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """-ad*_x F: what the twist x of a link in its body does to its wrench, seen from the body (K1 (60))."""
+    return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
+                          axis=-1)
+
+
+def _rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
+    """(count, …), C-contiguous and writeable, as entries ask."""
+    shape = lead + x.shape[x.ndim - own:]
+    return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
+
+
+def _of_state(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tuple[Array, ...]:
+    """What `each_state` gives; the first `count` results of one state have no leading axes, whatever its directions have."""
+    wrenches = [(F, 1) for F in f_ext.values()] if isinstance(f_ext, Mapping) else [] if f_ext is None else [(f_ext, 2)]
+    if any(np.ndim(x) > own for x, own in [*((x, 1) for x in state), *wrenches]):
+        return results
+    rows = [x.reshape(-1, x.shape[-1]) for x in results[:count]]
+    return *(x[np.argmax(np.isfinite(x).all(axis=1))] for x in rows), *results[count:]
+
+
+def _shaped(x: np.ndarray, given: _Given) -> np.ndarray:
+    return x[0] if given.one else x.reshape(*given.lead, x.shape[-1])
+
+
+# kernels ----------------------------------------------------------------------------------------------------------
+def _inverse(model, given: _Given, passive):
+    """tau (N, nv) or (1, nv), dtau (K, N, nv)."""
+    tau, dtau = np.empty(given.state["v"].shape), np.empty((given.planes, given.count, model.nv))
+    code = run(inverse_directions, model, inverse_directions_memory(*model.sizes), (),
+               (*given.state.values(), bool(passive), given.motion, given.df_ext, given.changes, tau, dtau), given.count)
+    refuse(model, code, **given.state)
+    return tau, dtau
+
+
+def _hybrid(model, given: _Given, prescribed: np.ndarray, passive):
+    """a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
+    q, v, a, tau, F = given.state.values()
+    a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
+    out = np.empty((given.planes, given.count, 2 * model.nv))
+    code = run(hybrid_directions, model, hybrid_directions_memory(*model.sizes), (prescribed,),
+               (q, v, a, tau, F, bool(passive), given.motion, given.df_ext, given.changes, out), given.count)
+    refuse(model, code, prescribed, **given.state)
+    return a, tau, out

@@ -1,0 +1,484 @@
+"""Inverse dynamics and what follows from it: gravity, bias and constraint forces."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Frame, OnError, Wrenches
+from liedyn.dynamics.batching.arrays import LOCAL, NONE, WORLD, as_mask, batched, check_frame, hand_over, wrenches, wrenches_in
+from liedyn.dynamics.batching.calls import completed, computed, each_state
+from liedyn.dynamics.constraints.constraints import constraint_wrenches
+from liedyn.dynamics.kinematics import all_link_motions, link_poses
+from liedyn.errors import ModelError
+from liedyn.kernels.hybrid_dynamics import hybrid_batch, hybrid_batch_memory
+from liedyn.kernels.mass_matrix import inverse_mass_memory, inverse_masses, mass_matrices, mass_memory
+from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory
+from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint, full
+
+# What the dynamics of the open tree says to a robot whose loops and couplings it would leave out ------------------------
+
+def refuse_constraints(model, function: str, instead: str | None = None) -> None:
+    """ModelError for a robot with constraints (`model.nc`), with the function that obeys them."""
+    names = [one.name for one in model.constraints]
+    shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+    use = f"use {instead}, or " if instead else "no function obeys them here; "
+    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({shown})",
+                     hint=f"{use}model.open_tree() for the robot without them; see docs/loops.md#dynamics")
+
+
+# inverse ----------------------------------------------------------------------------------------------------------------
+
+_INVERSE_CALLS = {False: "inverse_dynamics, passive=False", True: "inverse_dynamics"}
+
+
+def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                     passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
+    """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
+
+    Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and acceleration; a free joint's is its body twist [w; v] and its rate.
+    f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
+        External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
+    passive : bool
+        Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
+        function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
+    out : (..., nv) array of float64, optional
+        Where the result is written, which is then returned; it may be one of the arguments.
+
+    Returns
+    -------
+    tau : (..., nv) array
+        Joint force [N m | N].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops or couplings: use `constrained_inverse_dynamics`, which accounts for them, or
+        `Model.open_tree`.
+
+    Notes
+    -----
+    Source: K1 (32), Tables 1-2; PBP (29). Gravity enters as ``dV_0 = [0; -g]``.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics(model, q, v, [0.0, 1.0]).round(3)
+    array([5.786, 0.724])
+    """
+    if f_ext is None and on_error == "raise":
+        try:                                  # arrays as they should be, of which the line checks all
+            line = model._cache[_INVERSE_CALLS[passive]]
+            if out is not None and not line(q, v, a, out):
+                return out
+            if out is None and (tau := line(q, v, a)) is not None:
+                return tau
+        except (KeyError, TypeError):
+            pass
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
+    if on_error != "raise":
+        return each_state(inverse_dynamics, locals())
+    return computed(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory,
+                    {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options=(bool(passive),), after=(NONE,), out=out)
+
+
+def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
+    """Coriolis, centrifugal and gravity force ``b(q, v)`` of ``M a + b = tau``.
+
+    Passive forces are not included. For a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    f_ext
+        External wrenches as in `inverse_dynamics`, which are subtracted; default: none.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    b : (..., nv) array
+        [N m | N].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    K1 Table 2 with zero acceleration.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.bias_force(model, q, v).round(3)
+    array([4.962, 0.39 ])
+    """
+    if on_error != "raise":
+        return each_state(bias_force, locals())
+    return inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
+
+
+def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Joint forces that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
+
+    For a robot with loops it is the term of ``M a + b = tau + A^T lambda`` of the open tree; `constrained_inverse_dynamics` at
+    rest gives the holding forces of its motors.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    g : (..., nv) array
+        [N m | N].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: PBP (59); PL (26), (38).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.gravity_force(model, [0.3, -0.2]).round(3)
+    array([4.838, 0.49 ])
+    """
+    if on_error != "raise":
+        return each_state(gravity_force, locals())
+    return inverse_dynamics(model.open_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
+
+
+def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                   frame: Frame = "local", multipliers: ArrayLike | None = None, drive: Mapping[str, Any] | None = None,
+                   on_error: OnError = "raise") -> Array:
+    """Wrench that each joint transmits to its child link, including the motor force.
+
+    Parameters
+    ----------
+    model, q, v, a, f_ext
+        As in `inverse_dynamics`.
+    frame : "local", "local_world_aligned" or "world"
+        Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
+        world, about the world's origin.
+    multipliers : (..., m) array
+        For a robot with loops, whose reactions also act on the links: those of the constrained dynamics that gave ``a``.
+    drive
+        As in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    F : (..., n_joints, 6) array
+        [m; f] [N m | N] on the child link of each moving joint (K1 (12), (41), Table 2; PBP (8), (80)). Locally,
+        ``S^T F`` is the joint's force without armature and passive forces.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.joint_wrenches(model, q, v, a=[0.0, 0.0], frame="local_world_aligned").round(2)[1]
+    array([ 0.  ,  0.39,  0.  ,  0.41,  0.  , 11.88])
+    """
+    if on_error != "raise":
+        return each_state(joint_wrenches, locals())
+    check_frame(frame)
+    F = f_ext
+    if model.description.loops or multipliers is not None:
+        F = _with_reactions(model, q, wrenches(model, f_ext), multipliers, drive)
+    _, on_bodies = computed(model, "joint_wrenches", inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": F},
+                            (model.nv,), (model.n_bodies, 6), options=(False,))
+    children = [model.link_index(joint.child) for joint in model.joints]
+    rows = on_bodies[..., [joint.body for joint in model.joints], None, :]
+    local = (rows @ adjoint(model.link_pose[children]))[..., 0, :]                                 # Ad*_T of each row
+    return local if frame == LOCAL else wrenches_in(frame, link_poses(model, q)[..., children, :, :], local)
+
+
+def _with_reactions(model, q, F, multipliers, drive):
+    if multipliers is None:
+        raise ModelError(f"robot {model.name} has loops, whose reactions also act on its links",
+                         hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
+                              "constrained_inverse_dynamics return them, or use model.open_tree()")
+    reactions = constraint_wrenches(model, q, multipliers, drive=drive)
+    if F is None:
+        return reactions
+    lead, (F, reactions) = batched(("f_ext", F, 2), ("reactions", reactions, 2))
+    return (F + reactions).reshape(*lead, -1, 6)
+
+
+# Forward and hybrid dynamics --------------------------------------------------------------------------------------------
+
+_FORWARD_CALLS = {False: "forward_dynamics, passive=False", True: "forward_dynamics"}
+
+
+def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                     passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
+    """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
+
+    Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, tau : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and force [N m | N].
+    f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
+        External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
+    passive : bool
+        Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
+        function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
+    out : (..., nv) array of float64, optional
+        Where the result is written, which is then returned; it may be one of the arguments.
+
+    Returns
+    -------
+    a : (..., nv) array
+        Joint acceleration; a free joint's is the component-wise rate of its body twist.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops or couplings: use `constrained_forward_dynamics` or `Model.open_tree`.
+    ComputationError
+        If a joint's articulated inertia vanishes.
+
+    Notes
+    -----
+    Source: K1 Tables 1, 3.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.forward_dynamics(model, q, v, tau=[0.0, 0.5], f_ext={"tip": [0, 0, 0, 1, 0, 0]}).round(3)
+    array([-7.735, 16.433])
+    """
+    if f_ext is None and on_error == "raise":
+        try:                                  # arrays as they should be, of which the line checks all
+            line = model._cache[_FORWARD_CALLS[passive]]
+            if out is not None and not line(q, v, out, tau):
+                return out
+            if out is None and (a := line(q, v, tau)) is not None:
+                return a
+        except (KeyError, TypeError):
+            pass
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
+    if on_error != "raise":
+        return each_state(forward_dynamics, locals())
+    found = _general(model, _FORWARD_CALLS[bool(passive)], q, v, NONE, tau, none_prescribed(model), f_ext, passive, out)
+    return hand_over(found[0], out)
+
+
+def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                    f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+                    out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+    """All accelerations and joint forces, given one of the two for each coordinate.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Joint velocity [rad/s | m/s].
+    a, tau : (..., nv) arrays
+        Acceleration, read where prescribed; joint force, read where not. The rest is ignored, NaN included.
+    prescribed : (nv,) bool array
+        True where the acceleration is given; any mask, also within a ball or free joint.
+    f_ext, passive
+        As in `forward_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
+    out : two (..., nv) arrays of float64, optional
+        Where a and tau are written, which are then returned; they may be those of the arguments.
+
+    Returns
+    -------
+    a, tau : (..., nv) arrays
+        Both complete, and new where there is no `out`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+    ModelError
+        For a robot with loops or couplings: use `constrained_hybrid_dynamics` or `Model.open_tree`.
+
+    Notes
+    -----
+    Source: K1 (33), Tables 1, 4; K2 (34).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> a, tau = ld.hybrid_dynamics(model, q, v, a=[0.0, np.nan], tau=[np.nan, 0.5], prescribed=[True, False])
+    >>> a.round(3), tau.round(3)
+    (array([0.   , 0.329]), array([5.233, 0.5  ]))
+    """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
+    if on_error != "raise":
+        return each_state(hybrid_dynamics, locals())
+    if f_ext is None:
+        try:
+            all_a, all_tau = a.copy(), tau.copy()
+            if not model._cache["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
+                return hand_over((all_a, all_tau), out)
+        except (KeyError, TypeError, AttributeError):
+            pass
+    prescribed = as_mask(prescribed, model.nv)
+    key = "hybrid_dynamics", bool(passive), prescribed.tobytes()
+    return hand_over(_general(model, key, q, v, a, tau, prescribed, f_ext, passive), out)
+
+
+def none_prescribed(model) -> np.ndarray:
+    """Mask of no prescribed coordinate."""
+    try:
+        return model._cache["none"]
+    except KeyError:
+        return model._cache.setdefault("none", np.zeros(model.nv, dtype=bool))
+
+
+def _general(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
+    """a: NONE where nothing is prescribed; out: then for the accelerations."""
+    given = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
+    return completed(model, key, hybrid_batch, hybrid_batch_memory, given, (model.nv,), prescribed, (prescribed,),
+                     (bool(passive),), out)
+
+
+# The mass matrix and its inverse ----------------------------------------------------------------------------------------
+
+def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out: Array | None = None) -> Array:
+    """Mass matrix ``M(q)``, armature on its diagonal: composite bodies, O(n depth).
+
+    For a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error, out
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    M : (..., nv, nv) array
+        [kg m^2 | kg m | kg].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.mass_matrix(model, [0.3, -0.2]).round(3)
+    array([[2.647, 0.823],
+           [0.823, 0.333]])
+    """
+    if on_error != "raise":
+        return each_state(mass_matrix, locals())
+    nv = model.nv
+    return computed(model, "mass_matrix", mass_matrices, mass_memory, {"q": q}, (nv, nv), out=out)
+
+
+def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out: Array | None = None) -> Array:
+    """``M(q)^-1`` without forming M: O(n) a column, by articulated bodies (K1 Table 3).
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error, out
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    W : (..., nv, nv) array
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ComputationError
+        If a joint's articulated inertia vanishes.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.inverse_mass_matrix(model, [0.3, -0.2]).round(3)
+    array([[ 1.631, -4.027],
+           [-4.027, 12.945]])
+    """
+    if on_error != "raise":
+        return each_state(inverse_mass_matrix, locals())
+    nv = model.nv
+    return computed(model, "inverse_mass_matrix", inverse_masses, inverse_mass_memory, {"q": q}, (nv, nv),
+                    prescribed=none_prescribed(model), out=out)
+
+
+# Newton's and Euler's equations of each link of its own, in plain NumPy: what its motion and gravity ask for ------------
+
+# Kernels merge links that are welded together. Here each link stands alone, so that the wrench in a weld, the rate of the
+# momentum and the zero-moment point follow by sums.
+
+def link_loads(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
+    """Wrench (N, n_links, 6) [m; f] [N m | N] that must act on each link besides its weight, in the "world" frame.
+
+    World axes, about the world's origin. With r the centre of mass: f = mass (ddr - g), m = d/dt (I w) + r x f. Without
+    `gravity`, the rate of the link's momentum.
+
+    q : (N, nq) array; v, a : (N, nv) arrays. Raises ShapeError, ConfigurationError.
+    """
+    T, V, dV = all_link_motions(model, q, v, a)
+    links = model.description.links
+    mass, com = np.array([link.mass for link in links]), np.array([link.com for link in links])
+    I = full([link.inertia for link in links])
+    w, dw = V[..., :3], dV[..., :3]
+    rate = dV[..., 3:] + np.cross(w, V[..., 3:] + np.cross(w, com)) + np.cross(dw, com)        # of the centre's velocity, local
+    if gravity:
+        rate = rate - np.einsum("nkji,j->nki", T[..., :3, :3], model.gravity)
+    f = mass[:, None] * rate
+    Iw, Idw = (np.einsum("kij,nkj->nki", I, x) for x in (w, dw))
+    m = Idw + np.cross(w, Iw) + np.cross(com, f)
+    return wrenches_in(WORLD, T, np.concatenate([m, f], axis=-1))
+
+
+def moving_links(model: Model) -> np.ndarray:
+    """(n_links,) bool: links that are not welded to the ground."""
+    return np.asarray(model.link_body) > 0

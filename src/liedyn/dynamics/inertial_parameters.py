@@ -1,0 +1,475 @@
+"""Dynamics linear in the inertial parameters: the parameters themselves, and the regressors of torque, energy, momentum."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Integers, OnError
+from liedyn.dynamics.batching.calls import computed, each_state
+from liedyn.dynamics.dynamics import refuse_constraints
+from liedyn.dynamics.scales import Scales, scales_of
+from liedyn.errors import ComputationError, NameLookupError
+from liedyn.immutable import Immutable
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.regressor import regressor_memory, regressors, sums
+from liedyn.model.description import FREE, FRICTION_SPEED, SCREW
+from liedyn.model.model import Model
+from liedyn.model.spatial import rigid_from_link
+
+OF_A_LINK = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+OF_A_JOINT = ("armature", "damping", "friction", "stiffness", "offset")
+_OF_COORDINATES = ("armature", "damping", "friction", "stiffness", "preload", "offset")    # in the order of the kernel's plan
+_LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
+_JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"), "friction": ("N m", "N"),
+                "stiffness": ("N m/rad", "N/m"), "preload": ("N m", "N"), "offset": ("N m", "N")}
+
+
+class InertialParameters(NamedTuple):
+    """What tau is linear in: values (P,), names and units.
+
+    Ten of each link: mass.<link>, its first moment h = m c (hx, hy, hz) and its second moment about the link's origin
+    (Ixx, Ixy, Ixz, Iyy, Iyz, Izz; not about the centre of mass), in the link's frame; then armature.<coordinate>, …
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<InertialParameters: {len(self.names)}>"]
+        lines += [f"  {x:12.6g} {unit}  {name}" for x, name, unit in list(zip(*self, strict=True))[:20]]
+        return "\n".join([*lines, *(["  …"] if len(self.names) > 20 else [])])
+
+
+class EnergyRegressor(NamedTuple):
+    """Rows (..., P): kinetic and potential energy are their products with the parameters."""
+
+    kinetic: Array
+    potential: Array
+
+
+def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
+    """The parameters in which the dynamics is linear, in the order of the columns of `regressor`.
+
+    Parameters
+    ----------
+    model : Model
+    passive, joints
+        As in `regressor`.
+
+    Returns
+    -------
+    InertialParameters
+        values (P,), names, units. Ten numbers of each link that moves (frames welded to one, without mass and inertia, are
+        left out), then those of the joints: of a spring stiffness.<coordinate> and preload.<coordinate>, which is
+        stiffness times rest. offset.<coordinate> is a constant joint torque, zero in every model.
+
+    Raises
+    ------
+    NameLookupError
+        For an unknown kind of joint parameter.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> names = ld.inertial_parameters(model).names
+    >>> len(names), names[:4]
+    (20, ('mass.upper', 'hx.upper', 'hy.upper', 'hz.upper'))
+    """
+    values, names, units = [], [], []
+    for k in _links(model):
+        link = model.description.links[k]
+        values += list(rigid_from_link(link))
+        names += [f"{number}.{link.name}" for number in OF_A_LINK]
+        units += _LINK_UNITS
+    for what, k, value in _joint_parameters(model, joint_kinds(model, passive, joints)):
+        values.append(value)
+        names.append(f"{what}.{model.v_names[k]}")
+        units.append(_JOINT_UNITS[what][model.v_units[k] == "m"])
+    return InertialParameters(np.array(values, dtype=float), tuple(names), tuple(units))
+
+
+def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = False,
+              joints: Sequence[str] | None = None, on_error: OnError = "raise") -> Array:
+    """The matrix ``Y(q, v, a)`` with ``tau = Y pi``: inverse dynamics, linear in the inertial parameters.
+
+    For a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and acceleration.
+    passive : bool
+        As in `inverse_dynamics`: whether joint springs, damping and friction act, if the model has them.
+    joints : sequence of "armature", "damping", "friction", "stiffness", "offset", optional
+        Which joint parameters have columns, whatever the model has; default: those that the model has (armature, and the
+        others if `passive`).
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    Y : (..., nv, P) array
+        Columns in the order of ``inertial_parameters(model, passive=passive, joints=joints)``, whose values are the model's
+        own ``pi``: ``Y pi`` is ``inverse_dynamics(model, q, v, a, passive=passive)``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Source: PBP §4. Link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
+    O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> Y, p = ld.regressor(model, q, v, [0.0, 1.0]), ld.inertial_parameters(model).values
+    >>> (Y @ p).round(3)             # inverse_dynamics without passive forces
+    array([5.786, 0.724])
+    """
+    if on_error != "raise":
+        return each_state(regressor, locals())
+    columns, plan = _plan(model, passive, joints)
+    return computed(model, ("regressor", *_asked(passive, joints)), regressors, _memory(model.nv * columns),
+                    {"q": q, "v": v, "a": a}, (model.nv, columns), before=(plan,))
+
+
+def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                     on_error: OnError = "raise") -> EnergyRegressor:
+    """Rows (..., P) whose products with the parameters are the kinetic and the potential energy [J].
+
+    Arguments and errors as in `regressor`. Of a spring, the energy less the constant ``stiffness rest^2 / 2``, which is not
+    linear; without `passive` springs are not in it. Damping and friction have columns of zeros.
+
+    For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> kinetic, potential = ld.energy_regressor(model, q, v)
+    >>> round(float(kinetic @ ld.inertial_parameters(model).values), 3)
+    1.777
+    """
+    if on_error != "raise":
+        return each_state(energy_regressor, locals())
+    sums = _sums(model, q, v, passive, joints)
+    return EnergyRegressor(sums[..., 0, :], sums[..., 1, :])
+
+
+def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                       on_error: OnError = "raise") -> Array:
+    """The matrix (..., 6, P) whose product with the parameters is `momentum`: [angular; linear] about the world's origin,
+    world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros.
+
+    For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> (ld.momentum_regressor(model, q, v) @ ld.inertial_parameters(model).values).round(3)
+    array([ 0.   , -1.3  ,  0.   , -2.179,  0.   ,  0.518])
+    """
+    if on_error != "raise":
+        return each_state(momentum_regressor, locals())
+    return np.ascontiguousarray(_sums(model, q, v, passive, joints)[..., 2:, :])
+
+
+def _sums(model, q, v, passive, joints) -> np.ndarray:
+    """Rows (…, 8, P) of kinetic energy, potential energy and momentum."""
+    columns, plan = _plan(model, passive, joints)
+    return computed(model, ("sums", *_asked(passive, joints)), sums, _memory(8 * columns), {"q": q, "v": v}, (8, columns),
+                    before=(plan,))
+
+
+def _memory(results: int):
+    return lambda n, nq, nv, nl: regressor_memory(n, nq, nv, results)
+
+
+# which parameters -------------------------------------------------------------------------------------------------
+def _links(model) -> list[int]:
+    """Links with columns: all that move, but for frames welded to others."""
+    children = {joint.child for joint in model.joints}
+    return [k for k, link in enumerate(model.description.links) if model.link_body[k] > 0
+            and (link.name in children or link.mass or any(link.inertia))]
+
+
+def joint_kinds(model, passive, joints) -> tuple[str, ...]:
+    """Kinds of joint parameters, in our order."""
+    if joints is not None:
+        for what in joints:
+            if what not in OF_A_JOINT:
+                raise NameLookupError(f"no joint parameter {what!r}; there are {', '.join(OF_A_JOINT)}")
+        return tuple(what for what in OF_A_JOINT if what in joints)
+    parameters = _parameters_of_joints(model)
+    return tuple(what for what in (OF_A_JOINT if passive else OF_A_JOINT[:1]) if parameters[what].any())
+
+
+def _parameters_of_joints(model) -> dict[str, np.ndarray]:
+    """Of each velocity coordinate, by kind."""
+    tree = tree_of.py_func(model.index, model.constants)
+    return {what: getattr(tree, what) for what in OF_A_JOINT[:-1]} | {"preload": tree.stiffness * tree.rest,
+                                                                      "offset": np.zeros(model.nv)}
+
+
+def _joint_parameters(model, kinds):
+    """(kind, coordinate, value) of each joint parameter, column by column. Springs and offsets are for 1-DoF
+    coordinates."""
+    parameters = _parameters_of_joints(model)
+    straight = [k for joint in model.joints if joint.kind == SCREW for k in range(joint.v.start, joint.v.stop)]
+    for what in kinds:
+        for name in ("stiffness", "preload") if what == "stiffness" else (what,):
+            for k in straight if what in ("stiffness", "offset") else range(model.nv):
+                yield name, k, parameters[name][k]
+
+
+def _asked(passive, joints) -> tuple:
+    return bool(passive), None if joints is None else tuple(joints)
+
+
+def _plan(model, passive, joints) -> tuple[int, np.ndarray]:
+    """Number of columns P, and the plan of `recursions.regressor`; kept, since making it takes ten times as long as using it."""
+    key = "plan of the regressor", *_asked(passive, joints)
+    try:
+        return model._cache[key]
+    except KeyError:
+        return model._cache.setdefault(key, _new_plan(model, passive, joints))
+
+
+def _new_plan(model, passive, joints) -> tuple[int, np.ndarray]:
+    links, own = _links(model), list(_joint_parameters(model, joint_kinds(model, passive, joints)))
+    columns, rows = 10 * len(links) + len(own), np.full((len(_OF_COORDINATES), model.nv), -1)
+    for column, (what, k, _) in enumerate(own, 10 * len(links)):
+        rows[_OF_COORDINATES.index(what), k] = column
+    return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)
+
+
+# Base parameters: the combinations of inertial parameters that forces depend on, named in the user's terms --------------
+
+# All of these judge the regressor in characteristic units of the robot (`scales`): masses, first moments and moments of inertia,
+# joint torques and joint forces are numbers of one kind there.
+TOLERANCE = 1e-10     # of the strongest parameter's effect: one with less has no effect but rounding
+WEAK = 1e-4           # of the same: a parameter with less acts because an angle of the robot file is not quite a right one
+_CLEAR = 1e3          # minimum ratio between the last pivot of the rank and the first beyond it
+_WELL = 1e-2          # of a normalized column: a distance from the columns already kept that does no harm to the condition
+_ROUNDING = 1e-13     # of normalized columns: eps times the number of operations
+_WHOLE = 1e-12        # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
+_TOLD = 1e-5          # of the largest coefficient of a parameter: a regrouping leaves out terms with less
+_FRICTION_SPEEDS = 5.0     # random velocities of joints with friction, in speeds below which friction is smoothed: with less it
+                           # could not be told from damping
+_OFFERED = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters(Immutable):
+    """Independent parameters, each standing for itself and for what is regrouped with it.
+
+    names, units      (b,) of the parameters kept
+    columns           (b,) where they stand among all parameters
+    values            (b,) matrix @ parameters.values: those of the model
+    matrix            (b, P): base parameters from all parameters; `Y pi` is `Y[..., columns] (matrix pi)`
+    condition         of the normalized columns kept, over the states that they were found from
+    unidentifiable    names of the parameters on which no force depends
+    weak              names of parameters that act through almost right angles only (less than 1e-4 of the strongest)
+    parameters        all parameters (`InertialParameters`)
+    sizes             (P,) of all parameters: what one of their characteristic units is
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    columns: Integers
+    values: Array
+    matrix: Array
+    condition: float
+    unidentifiable: tuple[str, ...]
+    weak: tuple[str, ...]
+    parameters: InertialParameters
+    sizes: Array
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<BaseParameters: {len(self)} of {len(self.parameters.names)}, condition {self.condition:.3g}>"]
+        lines += [f"  {x:12.6g} {unit}  {self.regrouping(k)}"
+                  for k, (x, unit) in enumerate(zip(self.values[:20], self.units[:20], strict=True))]
+        return "\n".join([*lines, *(["  …"] if len(self) > 20 else [])])
+
+    def regrouping(self, k: int) -> str:
+        """Base parameter k as a sum of parameters, itself first: 'hx.link2 + 0.4 mass.link3'.
+
+        Terms that are there only because an angle of the robot file is not quite a right one (1e-5 and less) are left out;
+        they are in `matrix`."""
+        terms = [self.names[k]]
+        in_sizes = np.abs(self.matrix) / self.sizes[self.columns][:, None]
+        for j in np.flatnonzero(in_sizes[k] > _TOLD * in_sizes.max(axis=0)):
+            if j != self.columns[k]:
+                c = self.matrix[k, j]
+                size = "" if abs(c) == 1 else f"{abs(c):.6g} "
+                terms.append(f"{'-' if c < 0 else '+'} {size}{self.parameters.names[j]}")
+        return " ".join(terms)
+
+
+def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None,
+                    states: tuple[ArrayLike, ...] | None = None, seed: int = 0, tolerance: float = TOLERANCE) -> BaseParameters:
+    """Base (identifiable) parameters of a model: the identifiable combinations of its inertial parameters.
+
+    Parameters
+    ----------
+    model : Model
+    passive, joints
+        As in `regressor`: which joint parameters are included.
+    states : (q, v, a), optional
+        Arrays (..., nq), (..., nv), (..., nv): identifiability from these states. Default: random states, also beyond the joint
+        limits (the result is the same for any open set of states, and better conditioned for a large one).
+    seed : int
+        Seed of the random states. It affects the result by rounding only.
+    tolerance : float
+        A parameter whose effect relative to the strongest one is smaller counts as without effect. 1e-4 ignores effects
+        that exist only because angles in the robot file are rounded (1.5708 for pi/2). Effects of masses, moments and
+        inertias are compared in units of a characteristic length, mass and time of the robot.
+
+    Returns
+    -------
+    BaseParameters
+
+    Raises
+    ------
+    ModelError
+        For a robot with loops or couplings, whose forces determine fewer parameters; use `Model.open_tree` for all.
+    ComputationError
+        If the rank of the regressor is not clear, or no parameter has an effect.
+    NameLookupError, ShapeError, ConfigurationError
+        As `regressor`.
+
+    Notes
+    -----
+    Rank-revealing QR of the regressor over many states (Gautier 1991). The rank is the largest gap between pivots, which
+    must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
+    parents', as by hand; columns too close to those already kept are deferred, and pivoting completes the rank.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> [ld.base_parameters(model).regrouping(k) for k in (1, 2)]
+    ['hz.upper - mass.lower', 'Iyy.upper + mass.lower']
+    """
+    if model.nc:
+        refuse_constraints(model, "base_parameters")
+    pi = inertial_parameters(model, passive=passive, joints=joints)
+    units = scales_of(model)
+    sizes = units.of_all(pi.units)
+    if states is None:
+        states = _random_states(model, len(pi.names), seed, units, smoothed=_smoothed(pi.names))
+    Y = regressor(model, *states, passive=passive, joints=joints)
+    if not Y.size:
+        raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
+    forces = units.of_forces(model.v_units)
+    R = np.linalg.qr((Y * sizes / forces[:, None]).reshape(-1, len(pi.names)), mode="r")
+    norms = np.linalg.norm(R, axis=0)
+    strongest = norms.max(initial=0.0)
+    live = np.flatnonzero(norms > tolerance * strongest)
+    if not live.size:
+        raise ComputationError(f"no joint force of the robot {model.name} depends on an inertial parameter in these states")
+    X = R[:, live] / norms[live]
+    kept = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
+    matrix = np.zeros((len(kept), len(pi.names)))
+    matrix[:, live] = _regrouping(X, kept, norms[live], strongest, sizes[live])
+    columns = live[kept]
+    gone = [name for name, column in zip(pi.names, matrix.T, strict=True) if not column.any()]
+    weak = [name for name, norm in zip(pi.names, norms, strict=True) if norm <= WEAK * strongest and name not in gone]
+    return BaseParameters(tuple(pi.names[k] for k in columns), tuple(pi.units[k] for k in columns), columns, matrix @ pi.values,
+                          matrix, float(np.linalg.cond(X[:, kept])), tuple(gone), tuple(weak), pi, sizes)
+
+
+def _smoothed(names: Sequence[str]) -> set[str]:
+    """Coordinates with a column of friction."""
+    return {owner for number, _, owner in (name.partition(".") for name in names) if number == "friction"}
+
+
+def _random_states(model, parameters: int, seed: int, units: Scales, smoothed: set[str]) -> tuple[np.ndarray, ...]:
+    """Three times as many equations as parameters; angles all around, slides a characteristic length either way."""
+    from liedyn.dynamics.kinematics import random_configuration
+    rng = np.random.default_rng(seed)
+    n = 20 + 3 * parameters // max(model.nv, 1)
+    q = random_configuration(model, rng, n)
+    reach = units.of_all(model.v_units)
+    for joint in model.joints:
+        if joint.kind == SCREW:
+            span = np.where(np.array(model.v_units[joint.v]) == "rad", np.pi, reach[joint.v])
+            q[:, joint.q] = rng.uniform(-span, span, (n, len(span)))
+        elif joint.kind == FREE:
+            q[:, joint.q.start:joint.q.start + 3] *= units.length
+    v, a = rng.standard_normal((2, n, model.nv)) * np.stack([reach / units.time, reach / units.time**2])[:, None]
+    rough = [name in smoothed for name in model.v_names]
+    v[:, rough] *= np.maximum(1.0, _FRICTION_SPEEDS * FRICTION_SPEED * units.time / reach)[rough]
+    return q, v, a
+
+
+def _rank(X: np.ndarray, tolerance: float) -> int:
+    """Rank of normalized columns: the largest gap between the pivots of QR; those below `tolerance` are nothing."""
+    from scipy.linalg import qr
+    pivots = np.abs(np.diag(qr(X, mode="r", pivoting=True)[0]))
+    pivots = np.maximum(np.r_[pivots, np.zeros(X.shape[1] - len(pivots) + 1)], max(_ROUNDING, tolerance))
+    ratios = pivots[:-1] / pivots[1:]
+    rank = int(np.argmax(ratios)) + 1
+    if ratios[rank - 1] < _CLEAR:
+        raise ComputationError(f"the rank of the regressor is not clear for these states: the largest drop between pivots is "
+                               f"{ratios.max():.2g} (about {rank} of {X.shape[1]} parameters); use more "
+                               "states, or states that differ more")
+    return rank
+
+
+def _order(names: Sequence[str]) -> list[int]:
+    """In which order columns are offered: links from the ground on, within a link by _OFFERED, joint parameters last."""
+    def rank(k: int) -> tuple[int, int, int]:
+        number, _, owner = names[k].partition(".")
+        if number not in OF_A_LINK:
+            return 1, k, 0
+        return 0, places.setdefault(owner, k), _OFFERED.index(number)
+    places: dict[str, int] = {}
+    return sorted(range(len(names)), key=rank)
+
+
+def _independent(X: np.ndarray, order: Sequence[int], rank: int) -> list[int]:
+    """Indices of `rank` independent columns: those offered first, but for ill-conditioned ones."""
+    left, kept, waiting = X.copy(), [], []
+    for j in order:
+        if len(kept) < rank and np.linalg.norm(left[:, j]) > _WELL:
+            _keep(left, j, kept)
+        else:
+            waiting.append(j)
+    while len(kept) < rank:
+        j = max(waiting, key=lambda j: np.linalg.norm(left[:, j]))
+        waiting.remove(j)
+        _keep(left, j, kept)
+    return kept
+
+
+def _keep(left: np.ndarray, j: int, kept: list[int]) -> None:
+    """Take the direction of column j out of all columns, twice against rounding."""
+    x = left[:, j] / np.linalg.norm(left[:, j])
+    for _ in range(2):
+        left -= np.outer(x, x @ left)
+    kept.append(j)
+
+
+def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: float, sizes: np.ndarray) -> np.ndarray:
+    """(b, columns): every column of Y from those kept, without what is rounding."""
+    C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
+    C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # a weak column was scaled up, its rounding too
+    C = C * norms / norms[kept][:, None]
+    C[np.abs(C) < _WHOLE] = 0.0
+    C = C * sizes[kept][:, None] / sizes
+    C[:, kept] = np.eye(len(kept))
+    whole = np.round(C)
+    return np.where(np.abs(C - whole) < _WHOLE * np.abs(whole), whole, C) + 0.0

@@ -1,0 +1,252 @@
+"""Inverse, forward and hybrid dynamics and their derivatives by a scalar p as Kim 2012 (v1.01) prints them.
+
+Plain NumPy, one state, 6x6 matrices, to read beside the paper and to check other forms by: the kernels carry vectors where
+Tables 6 and 7 carry derivatives of articulated inertias. Names are the paper's; pX is dX/dp. A joint has its own S(q) (6, k) and
+rate dS, and is prescribed as a whole or not at all. Beyond the paper, rotors add to S^T I S and passive forces to tau.
+
+Source: K1 (64), Tables 2-7.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.kinematics import joint_motion
+from liedyn.errors import ShapeError
+from liedyn.model.model import Model, ModelJoint
+from liedyn.model.spatial import adjoint, inverse, rigid_from_link, rigid_matrix, transform_rigid
+from liedyn.model.spatial import bracket as ad
+
+
+def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None = None, dv: ArrayLike | None = None,
+               f_ext: ArrayLike | None = None, df_ext: ArrayLike | None = None) -> KimTables:
+    """The tables of one state of a robot, which depends on p by dq, dv (nv,) and df_ext (zero where not given).
+
+    q (nq,), v (nv,), f_ext (n_links, 6): as in `inverse_dynamics_directional`. Passive forces are zero; they, and derivatives
+    of the robot's parameters by p, can be set in the result and its bodies.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.kim_tables(model, q, v).table_2([0.0, 1.0]).round(3)          # as inverse_dynamics
+    array([5.786, 0.724])
+    """
+    q, v = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
+    dq, dv = (np.zeros(model.nv) if x is None else as_array(x, name, (model.nv,)) for x, name in ((dq, "dq"), (dv, "dv")))
+    F, dF = (np.zeros((len(model.link_names), 6)) if x is None else as_array(x, name, (len(model.link_names), 6))
+             for x, name in ((f_ext, "f_ext"), (df_ext, "df_ext")))
+    if q.ndim > 1 or v.ndim > 1 or dq.ndim > 1 or dv.ndim > 1 or F.ndim > 2 or dF.ndim > 2:
+        raise ShapeError("the tables are of one state: leading axes are not taken")
+    bodies = [_body(model, joint, q[joint.q], v[joint.v], dq[joint.v], dv[joint.v], F, dF) for joint in model.joints]
+    armature = np.reshape(model.constants[-6 * model.nv:], (6, -1))[0]
+    return KimTables(bodies, np.r_[np.zeros(3), -model.gravity], v, dv, armature)
+
+
+@dataclass(eq=False)
+class Body:
+    """A body and the joint that carries it: what the tables know of it.
+
+    parent          place of the parent among the bodies, which stand parents first; -1: the ground
+    at              slice of v: the joint's coordinates
+    T               (4, 4) pose in the parent; h = T^-1 dT/dp (6,)
+    S, dS           (6, k) the joint's screws in the body, and their rate; pS, pdS
+    I, F_ext        (6, 6) inertia, (6,) external wrench; pI, pF_ext
+    """
+
+    parent: int
+    at: slice
+    T: Array
+    h: Array
+    S: Array
+    pS: Array
+    dS: Array
+    pdS: Array
+    I: Array
+    F_ext: Array
+    pI: Array = field(default_factory=lambda: np.zeros((6, 6)))
+    pF_ext: Array = field(default_factory=lambda: np.zeros(6))
+
+
+@dataclass(eq=False)
+class KimTables:
+    """Tables 2 to 7 for bodies at a velocity v (nv,), pv = dv/dp.
+
+    dV0                  (6,) acceleration of the ground, [0; -g]; pdV0
+    rotor, passive       (nv,) armature, and what springs, damping and friction add to tau; p_rotor, p_passive
+    """
+
+    bodies: list[Body]
+    dV0: Array
+    v: Array
+    pv: Array
+    rotor: Array
+    pdV0: Array = field(default_factory=lambda: np.zeros(6))
+    p_rotor: ArrayLike = 0.0
+    passive: ArrayLike = 0.0
+    p_passive: ArrayLike = 0.0
+
+    def __post_init__(self) -> None:
+        zero = np.zeros(len(self.v))
+        self.p_rotor, self.passive, self.p_passive = (x + zero for x in (self.p_rotor, self.passive, self.p_passive))
+
+    # values -----------------------------------------------------------------------------------------------------------
+    def table_2(self, a: ArrayLike) -> Array:
+        """Inverse dynamics: tau of the accelerations a (nv,) (K1 Table 2)."""
+        return self.table_5(a, np.zeros(len(self.v)))[0]
+
+    def table_3(self, tau: ArrayLike) -> Array:
+        """Forward dynamics: a of the joint forces tau (nv,) (K1 Table 3)."""
+        return self.table_6(tau, np.zeros(len(self.v)))[0]
+
+    def table_4(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike) -> tuple[Array, Array]:
+        """Hybrid dynamics: a and tau, complete. prescribed (nv,): where a is read, and not tau (K1 Table 4)."""
+        return self.table_7(a, tau, prescribed, np.zeros(len(self.v)), np.zeros(len(self.v)))[:2]
+
+    # derivatives ------------------------------------------------------------------------------------------------------
+    def table_5(self, a: ArrayLike, pa: ArrayLike) -> tuple[Array, Array]:
+        """Derivative of inverse dynamics: tau, dtau/dp (K1 Table 5)."""
+        a, pa = np.asarray(a, dtype=float), np.asarray(pa, dtype=float)
+        links = self._moving()
+        for b in links:                                                                                 # forward
+            x, px, dVp = a[b.at], pa[b.at], b.Ad @ b.above.dV
+            b.dV = dVp + b.S @ x + b.eta
+            b.pdV = b.Ad @ b.above.pdV - ad(b.h) @ dVp + b.pS @ x + b.S @ px + b.p_eta
+            b.F, b.pF = b.I @ b.dV + b.B, b.pI @ b.dV + b.I @ b.pdV + b.pB
+        tau, p_tau = self._of_motors(a, pa)
+        for b in links[::-1]:                                                                           # backward
+            tau[b.at] += b.S.T @ b.F
+            p_tau[b.at] += b.pS.T @ b.F + b.S.T @ b.pF
+            b.above.F = b.above.F + b.Ad.T @ b.F
+            b.above.pF = b.above.pF + b.Ad.T @ (b.pF - ad(b.h).T @ b.F)                                 # (60)
+        return tau, p_tau
+
+    def table_6(self, tau: ArrayLike, p_tau: ArrayLike) -> tuple[Array, Array]:
+        """Derivative of forward dynamics: a, da/dp (K1 Table 6)."""
+        none = np.zeros(len(self.v))
+        return self.table_7(none, tau, none > 0, none, p_tau)[::2]
+
+    def table_7(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, pa: ArrayLike,
+                p_tau: ArrayLike) -> tuple[Array, Array, Array, Array]:
+        """Derivative of hybrid dynamics (K1 Table 7): a, tau, da/dp, dtau/dp, complete. The rows for joints that are not
+        prescribed are those of Table 6, and the values are those of Table 4."""
+        a, tau, pa, p_tau = (np.array(x, dtype=float) for x in (a, tau, pa, p_tau))
+        given, links = np.asarray(prescribed, dtype=bool), self._moving()
+        for b in links:
+            b.given = given[b.at].all()                                                 # a fixed joint, too
+            if given[b.at].any() and not b.given:
+                raise ShapeError("a joint is prescribed as a whole or not at all; found a part of its coordinates prescribed")
+            b.AI, b.pAI, b.AB, b.pAB = b.I, b.pI, b.B, b.pB
+        for b in links[::-1]:                                                                           # backward
+            if b.given:
+                _prescribed(b, a[b.at], pa[b.at])
+            else:
+                _not_prescribed(b, (tau + self.passive)[b.at], (p_tau + self.p_passive)[b.at], np.diag(self.rotor[b.at]),
+                                np.diag(self.p_rotor[b.at]))
+            turn = b.Pi @ ad(b.h)
+            b.above.AI = b.above.AI + b.Ad.T @ b.Pi @ b.Ad
+            b.above.AB = b.above.AB + b.Ad.T @ b.beta
+            b.above.pAI = b.above.pAI + b.Ad.T @ (b.pPi - turn - turn.T) @ b.Ad
+            b.above.pAB = b.above.pAB + b.Ad.T @ (b.p_beta - ad(b.h).T @ b.beta)
+        for b in links:                                                                                 # forward again
+            dVp = b.Ad @ b.above.dV + b.eta
+            pdVp = b.Ad @ b.above.pdV - ad(b.h) @ b.Ad @ b.above.dV + b.p_eta
+            if not b.given:
+                rest = b.tau - b.S.T @ (b.AI @ dVp + b.AB)
+                p_rest = b.p_tau - b.pS.T @ (b.AI @ dVp + b.AB) - b.S.T @ (b.pAI @ dVp + b.AI @ pdVp + b.pAB)
+                a[b.at], pa[b.at] = b.Psi @ rest, b.pPsi @ rest + b.Psi @ p_rest
+            b.dV, b.pdV = dVp + b.S @ a[b.at], pdVp + b.pS @ a[b.at] + b.S @ pa[b.at]
+            b.F, b.pF = b.AI @ b.dV + b.AB, b.pAI @ b.dV + b.AI @ b.pdV + b.pAB
+        motors, p_motors = self._of_motors(a, pa)
+        for b in (b for b in links if b.given):
+            tau[b.at] = b.S.T @ b.F + motors[b.at]
+            p_tau[b.at] = b.pS.T @ b.F + b.S.T @ b.pF + p_motors[b.at]
+        return a, tau, pa, p_tau
+
+    def _moving(self) -> list[_Moving]:
+        """The first recursion of each table: V, eta = ad_V S v + dS v, B = -ad*_V I V - F_ext, and their derivatives."""
+        links: list[_Moving] = []
+        ground = _Moving(None, None, self.dV0, self.pdV0)
+        for body in self.bodies:
+            b = _Moving(body, links[body.parent] if body.parent >= 0 else ground)
+            v, pv, Vp = self.v[b.at], self.pv[b.at], b.Ad @ b.above.V
+            b.V = Vp + b.S @ v
+            b.pV = b.Ad @ b.above.pV - ad(b.h) @ Vp + b.pS @ v + b.S @ pv
+            b.eta = ad(b.V) @ b.S @ v + b.dS @ v
+            b.p_eta = ad(b.pV) @ b.S @ v + ad(b.V) @ (b.pS @ v + b.S @ pv) + b.pdS @ v + b.dS @ pv
+            b.B = -ad(b.V).T @ b.I @ b.V - b.F_ext
+            b.pB = -ad(b.pV).T @ b.I @ b.V - ad(b.V).T @ (b.pI @ b.V + b.I @ b.pV) - b.pF_ext
+            links.append(b)
+        return links
+
+    def _of_motors(self, a: Array, pa: Array) -> tuple[Array, Array]:
+        return self.rotor * a - self.passive, self.p_rotor * a + self.rotor * pa - self.p_passive
+
+
+def _prescribed(b: _Moving, x: Array, px: Array) -> None:
+    """Pi, beta of a joint whose acceleration x is given."""
+    b.Pi, b.pPi = b.AI, b.pAI
+    b.beta = b.AB + b.AI @ (b.eta + b.S @ x)
+    b.p_beta = b.pAB + b.pAI @ (b.eta + b.S @ x) + b.AI @ (b.p_eta + b.pS @ x + b.S @ px)
+
+
+def _not_prescribed(b: _Moving, tau: Array, p_tau: Array, rotor: Array, p_rotor: Array) -> None:
+    """Psi, Pi, beta of a joint whose force tau is given."""
+    b.tau, b.p_tau = tau, p_tau
+    U = b.AI @ b.S
+    b.Psi = np.linalg.inv(b.S.T @ U + rotor)
+    once = b.pS.T @ U
+    b.pPsi = -b.Psi @ (b.S.T @ b.pAI @ b.S + once + once.T + p_rotor) @ b.Psi
+    b.Pi = b.AI - U @ b.Psi @ U.T
+    once = (b.pAI @ b.S + b.AI @ b.pS) @ b.Psi @ U.T
+    b.pPi = b.pAI - (U @ b.pPsi @ U.T + once + once.T)
+    rest = tau - b.S.T @ (b.AI @ b.eta + b.AB)
+    p_rest = p_tau - b.pS.T @ (b.AI @ b.eta + b.AB) - b.S.T @ (b.pAI @ b.eta + b.AI @ b.p_eta + b.pAB)
+    b.beta = b.AB + b.AI @ (b.eta + b.S @ b.Psi @ rest)
+    b.p_beta = (b.pAB + b.pAI @ (b.eta + b.S @ b.Psi @ rest)
+                + b.AI @ (b.p_eta + (b.pS @ b.Psi + b.S @ b.pPsi) @ rest + b.S @ b.Psi @ p_rest))
+
+
+class _Moving:
+    """A body and what a table finds of it, by the paper's names; `above`: the parent. Of the ground: at rest, without inertia."""
+
+    def __init__(self, body: Body | None, above: _Moving | None, dV=None, pdV=None):
+        if body is not None:
+            vars(self).update(vars(body))
+            self.Ad = adjoint(inverse(body.T))                       # Ad_{T^-1}
+        self.above, self.V, self.pV, self.dV, self.pdV = above, np.zeros(6), np.zeros(6), dV, pdV
+        self.F = self.pF = self.AB = self.pAB = np.zeros(6)
+        self.AI = self.pAI = np.zeros((6, 6))
+
+
+# from a model -----------------------------------------------------------------------------------------------------------
+def _body(model: Model, joint: ModelJoint, q, v, dq, dv, F, dF) -> Body:
+    """The joint, its child link and what is fixed to that, in the child's frame."""
+    pose, S, dS = joint_motion(model, joint.name, q, v)
+    pS, pdS = np.zeros((6, len(v))), np.zeros((6, len(v)))
+    if joint.screws is not None:
+        pS = joint_motion(model, joint.name, q, dq)[2]
+        for j in range(len(v)):                                     # dS_j = -ad S_j of the screws after it, times v
+            after = slice(j + 1, None)
+            moves, p_moves = S[:, after] @ v[after], pS[:, after] @ v[after] + S[:, after] @ dv[after]
+            pdS[:, j] = -ad(p_moves) @ S[:, j] - ad(moves) @ pS[:, j]
+    frame = inverse(model.link_pose[model.link_index(joint.child)])
+    links = {k: frame @ model.link_pose[k] for k in np.flatnonzero(model.link_body == joint.body)}
+    robot = {link.name: link for link in model.description.links}
+    I = sum(rigid_matrix(transform_rigid(X, rigid_from_link(robot[model.link_names[k]]))) for k, X in links.items())
+    wrench, p_wrench = (sum(adjoint(inverse(X)).T @ f[k] for k, X in links.items()) for f in (F, dF))
+    parent, place = _parent(model, joint)
+    return Body(parent, joint.v, place @ pose, S @ dq, S, pS, dS, pdS, I, wrench, pF_ext=p_wrench)
+
+
+def _parent(model: Model, joint: ModelJoint) -> tuple[int, Array]:
+    """Place of the parent body, and the pose of the parent link in it."""
+    if joint.parent not in model.link_names:
+        return -1, np.eye(4)
+    k = model.link_index(joint.parent)
+    for i, other in enumerate(model.joints):
+        if other.body == model.link_body[k]:
+            return i, inverse(model.link_pose[model.link_index(other.child)]) @ model.link_pose[k]
+    return -1, model.link_pose[k]

@@ -1,1 +1,0 @@
-"""Closed loops and couplings: configurations, motions, forces, their derivatives."""

@@ -1,0 +1,195 @@
+"""The parameters of a model by name, and what a unit rate of each changes in the arrays of the kernels.
+
+| name                               | parameter                                               | held while it changes           |
+|------------------------------------|---------------------------------------------------------|---------------------------------|
+| mass.<link>                        | mass [kg]                                               | com; inertia about it           |
+| com.<link>.x y z                   | centre of mass in the link frame [m]                    | mass; inertia about it          |
+| inertia.<link>.xx xy xz yy yz zz   | inertia about the com, link axes [kg m^2]               | mass, com                       |
+| origin.<joint>.wx wy wz vx vy vz   | placement: origin -> origin exp(twist); also of fixed   | the joint's screws in its frame |
+| screw.<joint>.wx wy wz vx vy vz    | the joint's screw in its frame; never scaled to unit    | both links' frames at zero      |
+| screw.<joint>.<k>.wx … vz          | the same of a joint with several screws, k = 1, 2, …    | both links' frames at zero      |
+| pitch.<joint>                      | of a helical joint [m/rad]                              | its axis                        |
+| armature.<coordinate>              | likewise damping, friction: any coordinate of v         |                                 |
+| stiffness.<coordinate>             | likewise rest: coordinates that are one angle or length |                                 |
+| gravity.x y z                      | world frame [m/s^2]                                     |                                 |
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.errors import NameLookupError, nearest
+from liedyn.model.description import SCREW
+from liedyn.model.model import Model, ModelJoint
+from liedyn.model.spatial import (
+    adjoint,
+    bracket,
+    full,
+    inverse,
+    rigid_from_link,
+    rigid_matrix,
+    screw_frame,
+    skew,
+    transform_rigid,
+)
+
+_TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
+_UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Where a unit rate of one parameter changes the arrays: `at`, by `values`, in [changes | twists of link frames]."""
+
+    at: np.ndarray
+    values: np.ndarray
+
+
+def parameter_names(model: Model) -> tuple[str, ...]:
+    """Names of all parameters of a model that derivatives by parameters support.
+
+    Links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model. For their units
+    see the table of `model_parameters`.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> [name for name in ld.parameter_names(model) if name.startswith("mass")]
+    ['mass.upper', 'mass.lower', 'mass.tip']
+    """
+    return tuple(_table(model))
+
+
+def rates_of(model: Model, name: str) -> Rates:
+    """NameLookupError for a name that the model does not have."""
+    table = _table(model)
+    if name not in table:
+        hint = nearest(name, table, written=repr) or "ld.parameter_names(model) lists them all"
+        raise NameLookupError(f"no parameter {name!r}; {hint}")
+    return table[name]
+
+
+def rates_size(model: Model) -> tuple[int, int]:
+    """How many numbers the kernels' `changes` has (`kernels.directional_derivatives`), and the twists of link frames after it."""
+    return 6 + 22 * model.n_bodies + 5 * model.nv, 6 * len(model.link_names)
+
+
+def _table(model: Model) -> dict[str, Rates]:
+    if "parameters" not in model._cache:
+        table: dict[str, Rates] = {}
+        for name, dense in _Places(model).all():
+            at = np.flatnonzero(dense)
+            if table.setdefault(name, rates := Rates(at, dense[at])) is not rates:
+                raise NameLookupError(f"two parameters are called {name!r}: rename the joint or the link")
+        model._cache["parameters"] = table
+    return model._cache["parameters"]
+
+
+class _Places:
+    """The changes that a unit rate of each parameter makes, dense."""
+
+    def __init__(self, model: Model):
+        n, nv = model.n_bodies, model.nv
+        self.model = model
+        self.total = sum(rates_size(model))
+        self.T0, self.S, self.I, self.coordinates = 6, 6 + 6 * n, 6 + 12 * n, 6 + 22 * n
+        self.links = self.coordinates + 5 * nv
+        self.link = {name: k for k, name in enumerate(model.link_names)}
+        self.welded: dict[str, list[str]] = {}            # links that fixed joints put on a link
+        for joint in model.description.joints:
+            if joint.type == "fixed" and joint.parent in self.link:
+                self.welded.setdefault(joint.parent, []).append(joint.child)
+
+    def all(self):
+        for link in self.model.description.links:
+            yield from self._inertial(link)
+        for joint in self.model.joints:
+            for c, letter in enumerate(_TWIST):
+                yield f"origin.{joint.name}.{letter}", self._moved_joint(joint, np.eye(6)[c])
+            if joint.kind == SCREW:
+                yield from self._screws(joint)
+        for joint in self.model.description.joints:
+            if joint.type == "fixed":
+                for c, letter in enumerate(_TWIST):
+                    yield f"origin.{joint.name}.{letter}", self._moved_links(joint, np.eye(6)[c])
+        yield from self._coordinates()
+        for c, letter in enumerate("xyz"):
+            yield f"gravity.{letter}", self._at(3 + c, -1.0)
+
+    def _at(self, at: int, values) -> np.ndarray:
+        dense = np.zeros(self.total)
+        dense[at:at + np.size(values)] = values
+        return dense
+
+    def _inertial(self, link):
+        """Mass, first and second moment m, m c, I + m [c]^T [c], by the product rule."""
+        c, m = np.array(link.com, dtype=float), link.mass
+        yield f"mass.{link.name}", self._rigid(link.name, 1.0, c, skew(c).T @ skew(c))
+        for e, letter in zip(np.eye(3), "xyz", strict=True):
+            yield f"com.{link.name}.{letter}", self._rigid(link.name, 0.0, m * e, m * (skew(e).T @ skew(c) + skew(c).T @ skew(e)))
+        for e, letters in zip(np.eye(6), _UPPER, strict=True):
+            yield f"inertia.{link.name}.{letters}", self._rigid(link.name, 0.0, np.zeros(3), full(e))
+
+    def _rigid(self, name: str, m: float, h: np.ndarray, A: np.ndarray) -> np.ndarray:
+        k = self.link[name]
+        moments = transform_rigid(self.model.link_pose[k], np.r_[m, h, A[np.triu_indices(3)]])
+        return self._at(self.I + 10 * self.model.link_body[k], moments)
+
+    def _screws(self, joint: ModelJoint):
+        """The body of screw k keeps its frame Z: S = Ad_Z S_body, so dS_body = Ad_{Z^-1} dS."""
+        several = len(joint.screws) > 1
+        for k, screw in enumerate(joint.screws):
+            at = self.S + 6 * (joint.first_body + k)
+            to_body = adjoint(inverse(screw_frame(screw)[0]))
+            for c, letter in enumerate(_TWIST):
+                yield f"screw.{joint.name}.{f'{k + 1}.' if several else ''}{letter}", self._at(at, to_body[:, c])
+            if joint.type == "helical":
+                yield f"pitch.{joint.name}", self._at(at, to_body @ np.r_[np.zeros(3), screw[:3]])
+
+    def _moved_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
+        """The joint's frame moves by the twist xi (in itself): its first body's T0 is … home Z."""
+        Z = np.eye(4) if joint.screws is None else screw_frame(joint.screws[0])[0]
+        return self._at(self.T0 + 6 * joint.first_body, adjoint(inverse(Z)) @ xi)
+
+    def _moved_links(self, joint, xi: np.ndarray) -> np.ndarray:
+        """The child of a fixed joint moves by the twist xi (in itself), and with it what is welded or jointed to it."""
+        model, dense = self.model, np.zeros(self.total)
+        X_child, waiting, moved = model.link_pose[self.link[joint.child]], [joint.child], {}
+        while waiting:
+            name = waiting.pop()
+            X = model.link_pose[self.link[name]]
+            x = moved[name] = adjoint(inverse(X) @ X_child) @ xi
+            dense += self._moved_link(name, X, x)
+            waiting += self.welded.get(name, [])
+        for other in model.joints:
+            if other.parent in moved:
+                dense += self._moved_joint(other, adjoint(inverse(other.home)) @ moved[other.parent])
+        return dense
+
+    def _moved_link(self, name: str, X: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """d(Ad*_{X^-1} I Ad_{X^-1}) = -Ad*_{X^-1} (ad_x^T I + I ad_x) Ad_{X^-1}; the second moment and the like of it."""
+        k = self.link[name]
+        link = self.model.description.links[k]
+        back, I = adjoint(inverse(X)), rigid_matrix(rigid_from_link(link))
+        J = -back.T @ (bracket(x).T @ I + I @ bracket(x)) @ back
+        moments = np.r_[0.0, J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
+        return self._at(self.I + 10 * self.model.link_body[k], moments) + self._at(self.links + 6 * k, x)
+
+    def _coordinates(self):
+        model, nv = self.model, self.model.nv
+        springs = np.zeros(nv, dtype=bool)
+        for joint in model.joints:
+            springs[joint.v] = joint.kind == SCREW
+        for row, parameter in enumerate(("armature", "damping", "friction", "stiffness", "rest")):
+            for k, name in enumerate(model.v_names):
+                if row < 3 or springs[k]:
+                    yield f"{parameter}.{name}", self._at(self.coordinates + row * nv + k, 1.0)

@@ -1,1 +1,0 @@
-"""Parameters of a model, by which its dynamics is differentiated, or in which it is linear."""

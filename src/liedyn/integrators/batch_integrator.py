@@ -1,0 +1,183 @@
+"""Many runs of one problem side by side, with fixed steps: each has its own initial state, numbers and parameters."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.codegen.batch_step import OF_EVENT, TIMES, Rows, WholeStep, whole_step
+from liedyn.codegen.specialize import width
+from liedyn.dynamics.batching.calls import scratch
+from liedyn.dynamics.batching.threads import cores, on_threads
+from liedyn.integrators.problem import Problem
+from liedyn.integrators.run_state import SMALLEST_STEP
+from liedyn.kernels.simulation.rate_evaluation import TERMS
+from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll
+from liedyn.kernels.simulation.signals import ORDER, TORQUE
+from liedyn.numba_tools.decorators import prepare
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Steps that all runs share: clocks (S + 1, 4), see `WholeStep`; row (S + 1,) which output stands before each, or -1."""
+
+    clocks: np.ndarray
+    row: np.ndarray
+
+    @property
+    def steps(self) -> int:
+        return len(self.row) - 1
+
+
+def grid_of(schedule, times: np.ndarray, step: float) -> Grid:
+    """As `runge_kutta.fixed_step` steps: equal parts of the way to the next output or break, no longer than `step`."""
+    walls = [(t, low) for t, low in zip(schedule.breaks, schedule.before, strict=True) if times[0] < t <= times[-1]]
+    if not walls or walls[-1][0] < times[-1]:
+        walls.append((times[-1], np.nextafter(times[-1], -np.inf)))
+    clocks, row, t, k = [], [], float(times[0]), 0
+    for wall, before in walls:
+        near = wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall)
+        while t < wall:
+            while k < len(times) and t > times[k]:                  # an output that a wall has taken the place of
+                k += 1
+            due = k < len(times) and t == times[k]
+            goal = next((x for x in times[k + due:k + due + 1] if x < near), wall)
+            parts = max(1, int(np.ceil((goal - t) / step * (1.0 - 1e-9))))
+            h = (goal - t) / parts
+            for part in range(parts):
+                end = goal if part == parts - 1 else t + h
+                ceiling = before if end == wall else wall
+                clocks.append((h, t, min(t + 0.5 * h, ceiling), min(t + h, ceiling)))
+                row.append(k if due and part == 0 else -1)
+                t = end
+            k += due
+    last = np.nextafter(t, -np.inf) if t > 0.0 else t               # it belongs to what came before it
+    return Grid(np.array([*clocks, (0.0, last, last, last)]), np.array([*row, len(times) - 1], dtype=np.int64))
+
+
+def curves_at(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
+    """(S + 1, 15 c) Taylor coefficients of the signals `curves` at the times of the steps."""
+    t = clocks[:, 1:]
+    out = np.zeros((len(clocks), TIMES, len(curves), TERMS))
+    for i, k in enumerate(curves):
+        first, count = signals.first[k], signals.count[k]
+        piece = first + np.clip(np.searchsorted(signals.breaks[first:first + count], t, "right") - 1, 0, None)
+        c = signals.coefficients.reshape(-1, ORDER)[piece].copy()
+        s = t - signals.breaks[piece]
+        for r in range(TERMS):                                      # repeated Horner's rule
+            for j in range(ORDER - 2, r - 1, -1):
+                c[..., j] += s * c[..., j + 1]
+            out[:, :, i, r] = c[..., r]
+    return out.reshape(len(clocks), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Driven:
+    """Numbers that change from step to step: places in the values, series (1 or N, 1 or S, m)."""
+
+    places: np.ndarray
+    series: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """States of N runs, which move on in place, and what becomes of them.
+
+    q, v, work   (N, nq), (N, nv), (N, 1 + events): see `WholeStep`
+    begins       (N,) the step from which each run moves on
+    last         (N,) steps of each run; ended (N,) the step in which one went wrong, or before which it stays for an event (code
+                 EVENT), or -1; codes (N,) why
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    work: np.ndarray
+    begins: np.ndarray
+    last: np.ndarray
+    ended: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> Runs:
+        n = len(q)
+        none = np.zeros(n, dtype=np.int64)
+        return cls(q.copy(), v.copy(), _no_work(n, events), none, last.copy(), np.full(n, -1), none.copy())
+
+
+def _no_work(n: int, events: int) -> np.ndarray:
+    """(n, 1 + OF_EVENT events) as of a `WholeStep`, where nothing is known yet."""
+    work = np.zeros((n, 1 + OF_EVENT * events))
+    work[:, 1 + events:1 + 3 * events] = np.nan
+    return work
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """(N, R, …) of N runs at R times, NaN after the end of a run. more: a, tau and wrenches side by side, or (N, R, 0)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    more: np.ndarray
+    work: np.ndarray
+
+    @classmethod
+    def of(cls, runs: int, times: int, nq: int, nv: int, more: int) -> Outputs:
+        return cls(*(np.full((runs, times, n), np.nan) for n in (nq, nv, more)), np.full((runs, times), np.nan))
+
+
+class SideBySide:
+    """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`.
+
+    more   numbers that its line has for a row: accelerations, forces and wrenches, or those of a line with rates
+    """
+
+    def __init__(self, problem: Problem, line: WholeStep, varying: np.ndarray, more: int | None = None):
+        self.problem, self.line, self.varying = problem, line, varying
+        self.more = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
+        prepare(roll)
+
+    def advance(self, runs: Runs, grid: Grid, out: Outputs, values: np.ndarray, driven: Driven | None = None,
+                threads: int | None = None) -> None:
+        """All runs over the steps of the grid, on all cores. values (N, k): those of each run."""
+        line, model, n = self.line, self.problem.model, len(runs.q)
+        if driven is None:
+            driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
+        # compiled code reads a row of each run, and of some step
+        assert len(self.varying) == len(values) == n and (driven.series.shape[1] or not n)
+        curves = curves_at(self.problem.signals, line.curves, grid.clocks)
+        kept = bool(out.more.shape[2]) or (self.problem.schedule.level != TORQUE).any()
+        rest, more = np.zeros(runs.q.shape[1]), self.more if kept else 0
+        rest[:model.nq] = model.neutral()
+        sizes = [x.shape[1] for x in (runs.q, runs.v, runs.work, values, self.varying)]
+        size = TOGETHER * (sum(sizes) + more + 1) + max(line.step.scratch, line.rows.scratch)
+        before = runs.q, runs.v, runs.work
+        if runs.begins.any():                                      # runs that begin later wait in these
+            before = tuple(x.copy() for x in before)
+
+        def part(first, until):
+            return roll(line.step.address, line.rows.address if kept else 0, width(), more, grid.row, grid.clocks, curves,
+                        driven.places, driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying,
+                        runs.last, runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, scratch(size), first, until)
+
+        on_threads(part, shares(n, threads))
+
+
+def shares(runs: int, threads: int | None = None) -> list[int]:
+    """Borders of the runs that each thread takes: multiples of TOGETHER; threads: default all cores."""
+    share = max(1, -(-runs // (TOGETHER * (threads or cores())))) * TOGETHER
+    return [*range(0, runs, share), runs]
+
+
+def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: Rows = ()) -> WholeStep | None:
+    """None where no line can do it: a sampled controller, and see `whole_step`. places: in model.constants, that differ from run
+    to run; rows: of the constraints."""
+    if problem.sampled is not None or (problem.ties is not None and not rows):
+        return None
+    return whole_step(problem.tables(), method, places, rows, problem.directions)
+
+
+def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
+                 runs: int = 1) -> SideBySide | None:
+    """None where no line can do it. varying (runs, m): the numbers of each run at the places."""
+    line = line_of(problem, method, places)
+    return line and SideBySide(problem, line, np.zeros((runs, 0)) if varying is None else varying)

@@ -1,0 +1,304 @@
+"""How fast the forces of joints and contacts act, which bounds the steps of explicit methods, and what may end a run.
+
+A force -D v decays at the rates of M^-1 D, a spring K swings at the roots of M^-1 K. An explicit method is stable while its step
+times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where
+the step is too long, it turns the velocity round in each step, and the joint chatters where it should stand.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.constraints.constraints import constraint_jacobian
+from liedyn.dynamics.constraints.rank import column_scale, scaled_equations, significant
+from liedyn.dynamics.dynamics import inverse_dynamics
+from liedyn.errors import ComputationError, Place
+from liedyn.integrators.contact_forces import stop_coefficients, touch, touch_coefficients
+from liedyn.integrators.problem import LOST, Options, Problem
+from liedyn.io.scenarios.scenario import Integrator, Scenario
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, LOOSE_JOINT
+from liedyn.kernels.constraints.stages import BAD_ROW, BAD_SIZE
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, LoopPlant, MotionWork
+from liedyn.model.description import FRICTION_SPEED
+
+if TYPE_CHECKING:
+    from liedyn.integrators.problem import Options
+
+GAINS = "pd gains"
+LIMIT = 2.78             # of rk4: step times rate
+_NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
+_ROWS = 50               # of a record that are looked at
+
+
+class Fastest(NamedTuple):
+    rate: float          # 1/s; 0 where no force depends on the state
+    coordinate: str
+    t: float
+    contact: bool = False        # coordinate is the contact of a link
+    causes: tuple[str, ...] = ()           # what acts on the coordinate at this rate
+
+    @property
+    def acting(self) -> str:
+        """Subject and verb, such as "friction and pd gains of elbow act"."""
+        causes = " and ".join(filter(None, (", ".join(self.causes[:-1]), *self.causes[-1:])))
+        one = len(self.causes) == 1 and self.causes[0] != GAINS
+        return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
+
+
+def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
+    """The fastest rate at which damping, friction, springs, pd laws, stops and contacts act on the coordinates whose motion is
+    not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
+
+    Driven closures count as if they stood at home."""
+    parts, free = _coefficients(problem, q, v, pressed)
+    resist, spring = (sum(x[free] for x in kind.values()) for kind in parts)
+    names, touching = [problem.model.v_names[k] for k in free], None
+    if problem.contacts is not None:
+        touching, *more = touch_coefficients(problem.model, problem.contacts, q, v, pressed)
+        resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
+        names += [f"the contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
+    if not (resist.any() or spring.any()):
+        return Fastest(0.0, "", t)
+    motions = _unit_motions(problem, q, free)
+    if touching is not None:
+        motions = np.vstack([motions, touching[:, free] @ motions])
+    found = []
+    for kind, (x, power) in enumerate(((resist, 2), (spring, 1))):
+        acted = np.flatnonzero(x)
+        if acted.size and motions.size:
+            u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
+            found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
+    rate, k, kind = max(found, default=(0.0, 0, 0))
+    causes = tuple(name for name, x in parts[kind].items() if x[free[k]]) if rate and k < len(free) else ()
+    return Fastest(rate, names[k] if rate else "", t, k >= len(free), causes)
+
+
+def fastest_along(problem, record) -> Fastest:
+    """The same along a recorded motion, at some of its rows."""
+    rows = np.unique(np.linspace(0, len(record.t) - 1, _ROWS).astype(int))
+    return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
+
+
+def _coefficients(problem, q, v, pressed):
+    """Damping and stiffness (nv,) of all coordinates, by cause, and the numbers of the free ones."""
+    s, tree = problem.schedule, tree_of.py_func(problem.model.index, problem.model.constants)
+    free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
+    resist, spring = {}, {}
+    if problem.passive:
+        resist = {"damping": tree.damping, "friction": tree.friction / np.hypot(v, FRICTION_SPEED)}
+        spring = {"the spring": tree.stiffness}
+    resist[GAINS], spring[GAINS] = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
+    if problem.stops is not None:
+        resist["the stop"], spring["the stop"] = stop_coefficients(problem, q, v, pressed)
+    return (resist, spring), free
+
+
+def _unit_motions(problem, q, free) -> np.ndarray:
+    """Columns of unit kinetic energy (times 2) that span what the free coordinates can do: W W^T = M^-1."""
+    Z = np.eye(len(free))
+    if problem.ties is not None:
+        model = problem.model
+        _, s, Vt = np.linalg.svd(scaled_equations(model, constraint_jacobian(model, q))[:, free])
+        Z = column_scale(model)[free, None] * Vt[int(significant(s).sum()):].T
+    M = Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z
+    if not np.isfinite(M).all():
+        return np.zeros((len(free), 0))
+    w, U = np.linalg.eigh(M)
+    floor = np.finfo(float).eps * w.max(initial=1e-300)
+    return Z @ (U / np.sqrt(np.maximum(w, floor)))
+
+
+def mass_matrix_by_columns(model, q) -> np.ndarray:
+    """(nv, nv) by inverse dynamics, which a run needs anyway: the kernel of the mass matrix would take 5 s to compile."""
+    tree, rest = model.open_tree(), np.zeros(model.nv)
+    gravity = inverse_dynamics(tree, q, rest, rest, passive=False)
+    return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
+
+
+def weakest(problem, q) -> tuple[float, str]:
+    """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of
+    those that are not prescribed. 1 and no name where nothing can be said."""
+    free = np.flatnonzero(~problem.prescribed)
+    if not (free.size and np.isfinite(q).all()):
+        return 1.0, ""
+    M = mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)]
+    if not np.isfinite(M).all():
+        return 1.0, ""
+    size = np.sqrt(np.maximum(np.diag(M), 1e-300))
+    w, U = np.linalg.eigh(M / np.outer(size, size))
+    return float(w[0]), problem.model.v_names[free[int(np.argmax(np.abs(U[:, 0])))]]
+
+
+def mend_inertia(model, coordinate: str) -> str:
+    """What helps where the acceleration of a coordinate is not defined."""
+    if not coordinate:
+        return "give its bodies inertia, or the joint armature, or prescribe its motion"
+    k = model.v_names.index(coordinate)
+    joint = next(joint.name for joint in model.joints if joint.v.start <= k < joint.v.stop)
+    return f"give its bodies inertia, or the joint armature, or prescribe its motion (-S joints.{joint}.prescribe.velocity=0)"
+
+
+def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
+    """What the initial state shows of why a run ended early, "" for nothing; and whether another method may go on."""
+    slight, coordinate = weakest(problem, problem.q)
+    if slight < _NOTHING:
+        return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}", False
+    if options is None or options.method != "rk4":
+        return "", True
+    fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    if fast.rate * options.step <= LIMIT:
+        return "", True
+    return (f"initially the forces at {fast.coordinate} act with a time constant of {1 / fast.rate:.1e} s, too fast for steps of "
+            f"{options.step:g} s"), True
+
+
+# The integrator of a run: what the scenario names, else one that holds; and whether its step was fit for the robot ------
+
+# Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, in half of Radau's time or less.
+_STIFF = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
+_HELD = Integrator("Radau", rtol=1e-6, atol=1e-8)        # with constraints: Jacobians take long, and it keeps them
+_MARGIN = 0.7            # of the limit of stability: inertias change along the way
+
+
+def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> tuple[Integrator, list[str]]:
+    """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest.
+
+    between   outputs [s]: fixed steps are equal parts of it
+    """
+    default = scenario.integrator
+    if default.named:
+        return default, []
+    found = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    step = taken_step(default.step, between)
+    if found.rate * step <= _MARGIN * LIMIT:
+        return default, []
+    taken = _STIFF if problem.ties is None else _HELD
+    return taken, [f"{_cause(found)}, too fast for rk4 with {steps_text(step, default.step)}: the run uses "
+                   f"{taken.method} with rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
+
+
+def options_of(integrator: Integrator) -> Options:
+    i = integrator
+    return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
+
+
+def unstable_steps(integrator: Integrator, parts) -> list[str]:
+    """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
+    if integrator.method != "rk4":
+        return []
+    for part in parts:
+        step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
+        if found.rate * step > LIMIT:
+            return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
+                    f"{steps_text(step, integrator.step)}, and the motion is not reliable"]
+    return []
+
+
+def taken_step(step: float, between) -> float:
+    """The longest step where steps are equal parts of the times between outputs; some are one time twice, about an event."""
+    between = np.atleast_1d(between)
+    between = between[between > 0.0]
+    return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
+
+
+def steps_text(taken: float, given: float) -> str:
+    """The steps that were taken, and the given step if outputs shorten it by more than a rounding to equal parts (a half)."""
+    cut = f" (the step of {given:g} s is cut to output_step)" if taken <= 0.5 * given else ""
+    return f"steps of {taken:g} s{cut}"
+
+
+def _cause(found: Fastest) -> str:
+    return f"{found.acting} with a time constant of {1 / found.rate:.1e} s"
+
+
+# Why a run ended early, in words ----------------------------------------------------------------------------------------
+
+def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,
+            options: Options | None = None) -> ComputationError:
+    """What to tell when a run ends early. What may help is tried by `simulation.trials`."""
+    return early_end(*_reason(problem, code, t, work, ties, options), t)
+
+
+def early_end(text: str, depends_on_method: bool, t: float) -> ComputationError:
+    """Of a run that ends at t. depends_on_method: another may go on."""
+    error = ComputationError(text)
+    error.at, error.depends_on_method = float(t), depends_on_method
+    return error
+
+
+def _reason(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None,
+            options: Options | None) -> tuple[str, bool]:
+    """In words, and whether another method may go on."""
+    if code in (LOOP_OPEN, CONTRADICTION):
+        return _constraint_reason(problem, code, t, ties)
+    if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < LOST).all():
+        code = NOT_FINITE                                      # what follows from it tells nothing
+    if code == BAD_SIGNAL:
+        k = int(work.flag[0])
+        name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
+        place = problem.signal_places[k] if k < len(problem.signal_places) else Place()
+        where = f"{place}: " if str(place) else ""
+        return f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
+    if code in (SINGULAR, LOOSE_JOINT):
+        loose = weakest(problem, work.q)[1]
+        return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
+                f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
+                f"joint in a singular position); {mend_inertia(problem.model, loose)}"), False
+    if code not in (NOT_FINITE, STEP_TOO_SMALL):
+        return f"the run ended early at t = {t:.6g} s (code {code})", False
+    cause, depends_on_method = probable_cause(problem, options)
+    causes = [cause] if cause else []
+    if problem.sampled is not None and code == NOT_FINITE:
+        causes.append("the gains may be too large for the rate of sampling")
+    if problem.joint_laws is not None and problem.joint_laws.task is not None:
+        causes.append("the target of task_space may be out of reach, or near a singular configuration")
+    what = "the motion is no longer finite soon after" if code == NOT_FINITE else "the step size became too small at"
+    worst = _worst_coordinates(problem.model.v_names, work) + _deepest_contact(problem, work)
+    why = f": {'; or '.join(causes)}" if causes else ""
+    see = "; see docs/running.md#runs-that-end-early" if code == NOT_FINITE else ""
+    return f"{what} t = {t:.6g} s{worst}{why}{see}", depends_on_method
+
+
+def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
+    """Which coordinates to look at: that of the largest force, which a gain may be too large for, and the fastest."""
+    forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (work.tau, work.v))
+    told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
+                                                                        ("the fastest coordinate was", speeds)) if sizes.any()]
+    return "".join(f"; {one}" for one in told)
+
+
+def _deepest_contact(problem: Problem, work: MotionWork) -> str:
+    """A robot that starts below the ground is thrown out of it."""
+    if problem.contacts is None or not (np.abs([*work.q, *work.v]) < LOST).all():
+        return ""
+    at = touch(problem.model, problem.contacts, work.q[None], work.v[None])
+    k = int(np.argmax(at.depth[0]))
+    depth, link = at.depth[0, k], problem.model.link_names[problem.contacts.link[k]]
+    return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
+
+
+def _constraint_reason(problem: Problem, code: int, t: float, ties: LoopPlant) -> tuple[str, bool]:
+    model, row, size = problem.model, int(ties.figures[BAD_ROW]), float(ties.figures[BAD_SIZE])
+    name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
+    given = _given_on(problem, name)
+    at = f"at or soon after t = {t:.6g} s"
+    if code == CONTRADICTION:
+        return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.row_names[row]} has a residual "
+                f"acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer joints, or consistent "
+                "motions)"), False
+    open_ = f"the constraint {name} cannot be closed {at}: the residual of {model.row_names[row]} stays at {size:.3g}"
+    if given:
+        return f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the mechanism allows)", False
+    return f"{open_} (a mechanism may jam or snap through in a singular configuration)", True
+
+
+def _given_on(problem: Problem, name: str) -> list[str]:
+    """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
+    model, prescribed = problem.model, problem.prescribed
+    A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]
+    felt = prescribed & significant(np.abs(A).max(axis=0))
+    among = felt if felt.any() else prescribed
+    driven = [one.name for one in model.constraints if one.driven]
+    return [model.v_names[i] for i in np.flatnonzero(among)] + [f"the motion of closure {one}" for one in driven]

@@ -1,0 +1,139 @@
+"""The derivative of a problem's rates by the state y = [x; v; z; work], for implicit methods.
+
+Exact for robots without constraints. Where the rates are a line, so is their derivative. Else it is made of the derivatives of
+hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x; integrals of pid laws, laws in task space, and laws
+without a derivative are left to differences. Always finite: a state that cannot be evaluated gets the last Jacobian that was
+found, with which Newton's iteration fails and the solver shortens its step.
+
+The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
+"""
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+from scipy.special import bernoulli, factorial
+
+from liedyn.codegen.rhs import StepSlopes
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError
+from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
+from liedyn.model.description import SCREW
+from liedyn.model.spatial import bracket, skew
+
+_STEP = 1.5e-8            # of differences, of a state or of its characteristic unit: the root of a rounding
+_SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
+_UNITS = {n: np.array([ad(e).ravel() for e in np.eye(n)]) for n, ad in ((3, skew), (6, bracket))}       # u @ units: ad_u
+
+
+class RateJacobian:
+    """Called with (t, y), returns the (n, n) derivative, and keeps the rates there and their code.
+
+    evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
+    sides      the `RightHandSide` that evaluates, and the origin of its chart: where it is a line, its derivative is one, too
+    """
+
+    def __init__(self, problem, work, evaluate, sides=None, origin=None):
+        self.problem, self.work, self.evaluate, self.sides, self.origin = problem, work, evaluate, sides, origin
+        self.slopes, units = None, scales_of(problem.model)
+        reach = units.of_all(problem.model.v_units)
+        self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
+        level = np.asarray(problem.schedule.level)
+        given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
+        kept = np.zeros(len(problem.schedule.integral), dtype=bool)
+        self.ignored = np.concatenate([level == POSITION, given, kept, [True]])
+        self.prescribed = problem.prescribed
+        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None and not len(kept) \
+            and (problem.joint_laws is None or problem.joint_laws.task is None)          # whose slopes take longer
+        self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.open_tree()
+        self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
+        self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
+                          or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
+                          or problem.stops is not None)
+
+    def __call__(self, t: float, y) -> np.ndarray:
+        code, rates = self.evaluate(t, y)
+        self.code, self.rates = code, rates
+        if code != RUNNING:
+            return self.last
+        J = self.by_line(y)
+        if J is None:
+            try:
+                J = self.by_derivatives(t, y) if self.exact else None
+            except ComputationError:                             # a law without a derivative here, a singular position
+                J = None
+            if J is None or not np.isfinite(J).all():
+                J = self.by_differences(t, y, rates)
+        self.last = J
+        return J
+
+    def by_line(self, y) -> np.ndarray | None:
+        """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
+        line = self.sides.line if self.sides else None
+        batch = self.problem.slopes_by_line if line else None
+        if batch is None:
+            return None
+        if self.slopes is None:
+            self.slopes = StepSlopes(batch, self.problem.size)
+        J = np.zeros(self.last.shape)
+        J[:-1, :-1] = self.slopes(line, self.origin, y)
+        return J if isfinite(J.sum()) else None
+
+    def by_derivatives(self, t: float, y) -> np.ndarray:
+        """At the state in `work`, which `evaluate` has left there."""
+        from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
+
+        p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
+        q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
+        d = hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive)
+        J = np.zeros_like(self.last)
+        J[nv:2 * nv, :nv], J[nv:2 * nv, nv:2 * nv] = d.dy_dq, d.dy_dv
+        if self.acted:
+            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.slopes(p, t, q, v))[free]
+        J[nv:2 * nv][self.prescribed] = 0.0
+        J[:nv, nv:2 * nv] = np.eye(nv)
+        by_x = {}
+        for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
+            k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
+            P, by_x[k.start] = chart_slopes(y[k], v[k])
+            J[k, m], J[k, k] = P, by_x[k.start]
+            J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
+        J[:, self.ignored] = 0.0
+        for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
+            if self.ignored[joint.v.start]:
+                J[joint.v, joint.v] = by_x[joint.v.start]
+        return J
+
+    def _wrenches(self):
+        if not len(self.links):
+            return None
+        f_ext = np.zeros((len(self.problem.model.link_names), 6))
+        f_ext[self.links] = self.work.wrench.reshape(-1, 6)
+        return f_ext
+
+    def by_differences(self, t: float, y, rates) -> np.ndarray:
+        """Forward differences, backward where the state ahead cannot be evaluated, zero where neither can."""
+        J = np.zeros_like(self.last)
+        for k in np.flatnonzero(~self.ignored):
+            for h in _STEP * max(self.units[k], abs(y[k])) * np.array([1.0, -1.0]):
+                moved = np.array(y)
+                moved[k] += h
+                code, there = self.evaluate(t, moved)
+                if code == RUNNING:
+                    J[:-1, k] = (there - rates)[:-1] / (moved[k] - y[k])
+                    break
+        return J
+
+
+def chart_slopes(x, v) -> tuple[np.ndarray, np.ndarray]:
+    """P = sum_k c_k (-ad_x)^k and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
+    n, units = len(x), _UNITS[len(x)]
+    A, terms = -(x @ units).reshape(n, n), np.column_stack([np.eye(n), np.zeros((n, n)), v])      # A^k, d(A^k v)/dx, u = A^k v
+    total = np.zeros_like(terms)
+    for c in _SERIES:
+        total += c * terms
+        turned = (terms[:, -1] @ units).reshape(n, n)
+        terms = A @ terms
+        terms[:, n:2 * n] += turned                              # d(A u) = A du - ad_dx u = A du + ad_u dx
+    return total[:, :n], total[:, n:2 * n]

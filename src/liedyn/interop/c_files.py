@@ -1,0 +1,88 @@
+"""The dynamics of a robot as C files: `liedyn export`."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.codegen.c99 import Written, identifier
+from liedyn.dynamics.batching.calls import asked_by
+from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix, refuse_constraints
+from liedyn.dynamics.kinematics import random_configuration
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import UsageError
+from liedyn.io.atomic_output import check_output, open_output, path_part
+from liedyn.model.model import Model
+
+# which arrays besides q they take
+FUNCTIONS = {
+    "inverse_dynamics": (inverse_dynamics, ("v", "a")), "forward_dynamics": (forward_dynamics, ("v", "tau")),
+    "mass_matrix": (mass_matrix, ()), "inverse_mass_matrix": (inverse_mass_matrix, ()),
+    "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a")),
+    "forward_dynamics_derivatives": (forward_dynamics_derivatives, ("v", "tau")),
+}
+# what comes out, and by what each result is differentiated
+_RESULTS = {
+    "inverse_dynamics": ("tau", (None,)), "forward_dynamics": ("a", (None,)), "mass_matrix": ("tau", ("a",)),
+    "inverse_mass_matrix": ("a", ("tau",)), "inverse_dynamics_derivatives": ("tau", ("q", "v", "a")),
+    "forward_dynamics_derivatives": ("a", ("q", "v", "tau")),
+}
+
+
+def write_export(model: Model, function: str, path: Path | None = None, *, passive: bool = True, single: bool = False,
+                 with_test: bool = False, force: bool = False) -> tuple[Written, list[Path]]:
+    """Write a function of a robot as `path`, a header beside it, and a program that tests it. The function has the file's name.
+
+    Parameters
+    ----------
+    function : str
+        One of `FUNCTIONS`.
+    path : Path, optional
+        With the ending .c; default: ROBOT_FUNCTION.c in the current folder.
+    passive : bool
+        Whether joint springs, damping and friction act.
+    single : bool
+        `float` in place of `double`.
+
+    Raises
+    ------
+    UsageError
+        Where a file exists and `force` is not given, or cannot be written.
+    ModelError
+        For a robot with loops, couplings or mimics.
+    """
+    if model.nc:
+        refuse_constraints(model, function)
+    if path is not None and (path.suffix != ".c" or not path.stem.isidentifier() or not path.stem.isascii()):
+        raise UsageError(f"{path} is not the name of a C file; expected a name of letters, digits and _, and the ending .c")
+    if path is None:
+        path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
+    compute, names = FUNCTIONS[function]
+    options = {"passive": passive} if names else {}
+    asked, _ = asked_by(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
+    found = Written(model, function, asked, name=path.stem, passive=passive, single=single)
+    texts = {path: found.source, path.with_suffix(".h"): found.header}
+    if with_test:
+        rng, units = np.random.default_rng(0), _units(model)
+        rates = rng.standard_normal((len(names), model.nv)) * np.reshape([units[name] for name in names], (-1, model.nv))
+        given = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
+        result = compute(model, *given.values(), **options)
+        results = result if isinstance(result, tuple) else (result,)
+        of, by = _RESULTS[function]
+        sizes = [units[of] if x is None else units[of][:, None] / units[x] for x in by]
+        texts[path.with_name(f"{path.stem}_test.c")] = found.test(
+            given, *(dict(zip(found.outputs, arrays, strict=True)) for arrays in (results, sizes)))
+    for file in texts:
+        check_output(file, force=force)
+    for file, text in texts.items():
+        with open_output(file, force=force) as stream:
+            stream.write(text)
+    return found, list(texts)
+
+
+def _units(model: Model) -> dict[str, np.ndarray]:
+    """Characteristic units of coordinates, their rates and forces."""
+    scales = scales_of(model)
+    reach = scales.of_all(model.v_units)
+    return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.of_forces(model.v_units)}

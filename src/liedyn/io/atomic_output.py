@@ -1,0 +1,308 @@
+"""Writing results: whole or not at all, and over an existing one only by force.
+
+A result is made under a hidden name beside its place, `.liedyn-<random>.part`, and gets its own name in one step. Whoever makes
+it holds a lock on it, so that the next process to write in that folder can tell, and removes, what a killed process left.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from liedyn.errors import ComputationError, UsageError
+
+try:
+    import fcntl
+except ImportError:                     # not on Windows: nothing is locked there, and nothing left over is removed
+    fcntl = None
+
+UNFINISHED, CHECKPOINT = ".unfinished", "checkpoint"
+STDIO = "-"                             # standard input or output in place of a file
+_PART = re.compile(r"\.liedyn-[0-9a-f]{16}\.part")
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2   # of Linux
+
+
+def check_output(path: str | Path, *, force: bool = False) -> None:
+    """Refuse, before any work is done, a file that could not be written later (UsageError)."""
+    if str(path) == STDIO:
+        return
+    path = Path(path)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; a file name is needed")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be written: the folder {path.parent} does not exist")
+    if path.is_file() and not force:
+        raise _exists(path)
+
+
+@contextmanager
+def open_output(path: str | Path, *, force: bool = False) -> Iterator[TextIO]:
+    """A text file to write: it appears under its name only when the block ends well. `-` is standard output."""
+    if str(path) == STDIO:
+        with _utf8(standard_output()) as stream:
+            yield stream
+        return
+    check_output(path, force=force)
+    target = Path(os.path.realpath(path))                   # a link stays a link
+    with told(path):
+        if target.exists() and not target.is_file():        # a pipe or a device is written to, never replaced
+            with open(target, "w", encoding="utf-8", newline="") as file:
+                yield file
+            return
+        with _part(target.parent, folder=False) as part:
+            with open(part, "w", encoding="utf-8", newline="") as file:
+                yield file
+            try:
+                if force or not _link(part, target):
+                    os.replace(part, target)
+            except FileExistsError:                         # somebody else came first
+                raise _exists(path) from None
+
+
+def check_folder(path: str | Path, *, mark: str, force: bool = False) -> None:
+    """Refuse, before any work is done, a folder that `open_folder` could not write later (UsageError)."""
+    path = Path(path)
+    if not path.exists():
+        above = next(p for p in path.absolute().parents if p.exists())
+        if not above.is_dir():
+            raise UsageError(f"{path} cannot be written: {above} is not a folder")
+        return
+    if not path.is_dir():
+        raise UsageError(f"{path} is a file; a folder is needed")
+    if not any(path.iterdir()):
+        return
+    if not (path / mark).is_file():     # --force must not empty somebody's home
+        raise UsageError(f"{path} contains other files and no {mark}, so it is not replaced; give another folder with -o")
+    if not force:
+        raise _exists(path)
+
+
+@contextmanager
+def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator[Path]:
+    """A new folder to fill: it appears under its name, or takes the place of the old one, when the block ends well.
+
+    An existing folder is replaced only by force, and only if it holds the file `mark`, which tells our results. Of several
+    processes that make the same folder without force one succeeds; the others raise UsageError. Missing folders above it are
+    made.
+    """
+    check_folder(path, mark=mark, force=force)
+    target, done = Path(os.path.realpath(path)), False
+    try:
+        with told(path), _folders(target.parent), _part(target.parent, folder=True) as part:
+            yield part
+            check_folder(path, mark=mark, force=force)      # again: somebody else may have come first
+            done = _publish(part, target, force)
+            if not done:
+                raise _exists(path)
+    except KeyboardInterrupt:
+        if done:
+            raise KeyboardInterrupt(f"{path} is written") from None
+        raise
+
+
+def unfinished_of(folder: str | Path) -> Path:
+    """Where the run of a run folder is while it is not finished: see `io.checkpoint_files`."""
+    real = Path(os.path.realpath(folder))
+    return real.with_name(real.name + UNFINISHED)
+
+
+def is_unfinished(folder: str | Path) -> bool:
+    """Whether there is a checkpoint of this folder's run."""
+    return (unfinished_of(folder) / CHECKPOINT).is_file()
+
+
+def standard_output() -> TextIO:
+    """sys.stdout; ComputationError where the process was started without one."""
+    if sys.stdout is None:
+        raise ComputationError("the output cannot be written: standard output is closed")
+    return sys.stdout
+
+
+@contextmanager
+def scratch_folder(beside: Path) -> Iterator[Path]:
+    """A folder in the folder `beside` for work that is moved elsewhere when it is done; it is gone at the end."""
+    with _part(beside, folder=True) as part:
+        yield part
+
+
+def path_part(text: str) -> str:
+    """The text as one part of a path that the tool makes up: no separators, nothing that does not print, not `.` or `..`."""
+    plain = "".join(c if c.isprintable() and c not in "/\\" else "_" for c in text).strip(" ")
+    return plain if plain.strip(".") else "_" * max(len(plain), 1)
+
+
+def _exists(path: str | Path) -> UsageError:
+    return UsageError(f"{path} exists already; --force overwrites it")
+
+
+@contextmanager
+def _utf8(stream: TextIO) -> Iterator[TextIO]:
+    """Files are UTF-8, whatever the terminal takes."""
+    if not hasattr(stream, "reconfigure"):
+        yield stream
+        return
+    encoding = stream.encoding
+    stream.reconfigure(encoding="utf-8")
+    try:
+        yield stream
+        stream.flush()
+    finally:
+        with suppress(OSError):                             # the reader went away, or the disk is full: it was told
+            stream.reconfigure(encoding=encoding)
+
+
+@contextmanager
+def told(path: str | Path) -> Iterator[None]:
+    """Errors of the system become one that names the result."""
+    try:
+        yield
+    except (OSError, UsageError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        # of a file in a folder: the folder is told, not the hidden name under which it is made
+        raise UsageError(f"{path} cannot be written: {cause.strerror or cause}") from cause
+
+
+@contextmanager
+def _folders(folder: Path) -> Iterator[None]:
+    """Make the folder and those above it; where the block fails, those that were made and hold nothing are removed."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for one in made:
+                one.rmdir()
+        raise
+
+
+@contextmanager
+def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
+    """A new hidden file or folder in `parent`, locked; what has its name at the end is removed."""
+    _remove_left_overs(parent)
+    part, lock = None, None
+    try:
+        while lock is None:                                 # again where another process took it for a left-over
+            part = parent / part_name()
+            part.mkdir() if folder else part.touch(exist_ok=False)
+            lock = hold(part)
+        yield part
+    finally:
+        if part is not None:
+            remove(part)
+        if lock is not None and lock >= 0:
+            os.close(lock)
+
+
+def part_name() -> str:
+    """A hidden name, of what is removed where no process holds it."""
+    return f".liedyn-{os.urandom(8).hex()}.part"
+
+
+def _remove_left_overs(parent: Path) -> None:
+    """Remove the parts in `parent` that nobody holds: their process was killed."""
+    with suppress(OSError):
+        for part in [one for one in parent.iterdir() if _PART.fullmatch(one.name)]:
+            lock = hold(part)
+            if lock is not None and lock >= 0:
+                remove(part)
+                os.close(lock)
+
+
+def hold(path: Path) -> int | None:
+    """Lock the file or folder: a descriptor that holds the lock until it is closed, or -1 where the system or its file system
+    has no locks; None where another process holds it or has removed it.
+
+    The system drops the lock when its process ends, however that happens; other than a process's number it means the same in
+    every container, and where locks work over the network, on every machine.
+    """
+    if fcntl is None:
+        return -1
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except (BlockingIOError, FileNotFoundError):
+        held = False
+    except OSError:
+        os.close(descriptor)
+        return -1
+    if held:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def remove(part: Path) -> None:
+    try:
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+    except KeyboardInterrupt:               # it takes a moment, and a moment later nobody would do it
+        remove(part)
+        raise
+
+
+def _link(part: Path, target: Path) -> bool:
+    """Give a file its name, in one step that fails where the name is taken (FileExistsError). False: the file system has no
+    second names."""
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def _publish(part: Path, target: Path, force: bool) -> bool:
+    """Give the folder `part` its name; what had that name is `part` afterwards, or gone. False: the name is taken."""
+    try:
+        os.rename(part, target)                             # in one step, over nothing or an empty folder
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        if not force:
+            return False
+        if not _exchange(part, target):
+            _replace_in_two_steps(part, target)
+    return True
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two paths swap what they name, in one step; False where that does not work, for whatever reason."""
+    import ctypes
+
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (OSError, TypeError, AttributeError):            # no such function, or no such system
+        return False
+    return renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0
+
+
+def _replace_in_two_steps(part: Path, target: Path) -> None:
+    """Where there is no exchange. A process that is killed between the steps leaves the old folder under the name `old`, which
+    nobody removes."""
+    old = target.with_name(f"{target.name}.old-{os.urandom(4).hex()}")
+    try:
+        os.rename(target, old)
+        os.rename(part, target)
+    except BaseException:                                   # an interrupt, too
+        if old.exists() and not target.exists():
+            os.rename(old, target)
+        raise
+    finally:
+        if target.exists() and old.exists():
+            os.rename(old, part)                            # to be removed as what is left over

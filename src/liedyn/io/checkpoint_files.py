@@ -1,0 +1,185 @@
+"""The folder of a run that is not finished, `NAME.unfinished` beside its run folder NAME: its rows so far, and a checkpoint.
+
+    rows          a row after the other, float64, as `Rows` lays them out
+    checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is,
+                  how many rows count, and the SHA-256 digest of these rows
+
+Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
+checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.
+"""
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.errors import UsageError
+from liedyn.io.atomic_output import CHECKPOINT, hold, part_name, remove, told, unfinished_of
+
+_ROWS, _NEW = "rows", "checkpoint.new"
+_ABOUT, _DIGEST_OF_ROWS = "about", "rows_sha256"
+_VERSION = f"{__version__}, 3"     # of liedyn, and of the layout of checkpoints
+_DIGEST = hashlib.sha256().digest_size
+_BLOCK = 1 << 20                   # bytes that are read at once
+
+
+class Unfinished:
+    """Of one run. Nothing is on disk before `begin` or `load`.
+
+    folder    the run folder
+    command   what was asked for: told to whoever resumes
+    stop      the number of a signal that asks the run to end, 0: none; `listening` tells whether the run would hear of it
+    """
+
+    def __init__(self, folder: str | os.PathLike, command: Mapping | None = None):
+        self.folder, self.command, self.stop = Path(folder), dict(command or {}), 0
+        self.path, self.is_open, self.listening = unfinished_of(folder), False, False
+        self._lock, self._file, self._rooms = None, None, []
+        self._hash = hashlib.sha256()                      # of all rows in the file
+
+    def begin(self) -> None:
+        """Make the folder, in the place of an older one. UsageError where another process is at work in it."""
+        with told(self.folder):
+            if self.path.exists():
+                self._hold()
+                self._put_away()
+            while not self.is_open:                        # again where another process removes it just now
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._hold()
+            self._file = open(self.path / _ROWS, "wb")  # noqa: SIM115 - it is open as long as the run
+            self._hash = hashlib.sha256()
+
+    def _hold(self) -> None:
+        self._lock = hold(self.path)
+        self.is_open = self._lock is not None
+        if self._lock is None and self.path.exists():
+            raise UsageError(f"another process is computing {self.folder}")
+
+    def _put_away(self) -> None:
+        """Remove the folder: under a name of what is left over, so that it is gone at once."""
+        if self.is_open:
+            away = self.path.with_name(part_name())
+            with suppress(OSError):
+                os.rename(self.path, away)
+                remove(away)
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None and self._lock >= 0:
+            os.close(self._lock)
+        self._lock, self.is_open = None, False
+
+    def append(self, rows: np.ndarray) -> None:
+        """rows (n, width)"""
+        with told(self.folder):
+            rows = np.ascontiguousarray(rows)
+            self._file.write(rows)
+            self._hash.update(rows)
+
+    def save(self, numbers: Mapping[str, np.ndarray], about: Mapping) -> None:
+        """A checkpoint, in the place of the one before. about: plain values."""
+        with told(self.folder):
+            self._sync(self._file)
+            content = io.BytesIO()
+            about = about | {"version": _VERSION, "command": self.command, _DIGEST_OF_ROWS: self._hash.hexdigest()}
+            np.savez(content, **numbers, **{_ABOUT: np.array(json.dumps(about))})
+            with open(self.path / _NEW, "wb") as file:
+                file.write(hashlib.sha256(content.getvalue()).digest())
+                file.write(content.getvalue())
+                self._sync(file)
+            os.replace(self.path / _NEW, self.path / CHECKPOINT)
+
+    @staticmethod
+    def _sync(file) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+
+    def load(self) -> tuple[dict[str, np.ndarray], dict]:
+        """The numbers of the checkpoint, and what it says about itself. The rows that came after it are dropped.
+
+        Raises UsageError where another process is at work, or the files are damaged."""
+        with told(self.folder):
+            self._hold()
+            numbers, about = read_checkpoint(self.path)
+            size = about["rows"] * about["width"] * 8
+            try:
+                self._file = open(self.path / _ROWS, "r+b")  # noqa: SIM115
+            except FileNotFoundError:
+                raise _damaged(self.path) from None
+            self._hash = _hash_of_start(self._file, size)
+            if self._hash.hexdigest() != about[_DIGEST_OF_ROWS]:
+                raise _damaged(self.path)
+            self._file.truncate(size)
+            self._file.seek(size)
+        return numbers, about
+
+    def table(self, width: int) -> np.ndarray:
+        """(rows, width) all rows, which stay on disk."""
+        self._file.flush()
+        rows = os.path.getsize(self.path / _ROWS) // (8 * width)
+        return _array(np.memmap(self.path / _ROWS, dtype=np.float64, mode="r", shape=(rows, width))) if rows else \
+            np.zeros((0, width))
+
+    def room(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of zeros on disk, beside the rows."""
+        if 0 in shape:
+            return np.zeros(shape)
+        self._rooms.append(self.path / name)
+        return _array(np.memmap(self._rooms[-1], dtype=np.float64, mode="w+", shape=shape))
+
+    def close(self, *, finished: bool) -> None:
+        """Nobody is at work here any more. finished: what is left is not needed."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        if finished:
+            if not self.is_open and self.path.exists():        # of an older run, which this one has replaced
+                with suppress(UsageError):
+                    self._hold()
+            return self._put_away()
+        for path in self._rooms:
+            path.unlink(missing_ok=True)
+        self._release()
+
+
+def _hash_of_start(file, size: int):
+    """SHA-256 of the first `size` bytes; of fewer where the file is shorter."""
+    found = hashlib.sha256()
+    while size > 0 and (block := file.read(min(size, _BLOCK))):
+        found.update(block)
+        size -= len(block)
+    return found
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """What `save` was given, and the command. UsageError where the file is damaged, or of another version."""
+    data = (path / CHECKPOINT).read_bytes()
+    digest, content = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        raise _damaged(path)
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        numbers = {name: file[name] for name in file.files}
+    about = json.loads(str(numbers.pop(_ABOUT)))
+    if about["version"] != _VERSION:
+        raise of_another_version(path)
+    return numbers, about
+
+
+def of_another_version(path: Path) -> UsageError:
+    return UsageError(f"the run in {path} cannot be resumed: another version of liedyn began it (--force without --resume starts "
+                      "anew)")
+
+
+def _damaged(path: Path) -> UsageError:
+    return UsageError(f"the checkpoint in {path} is damaged: the run cannot be resumed (--force without --resume starts anew)")
+
+
+def _array(x: np.memmap) -> np.ndarray:
+    return x.view(np.ndarray)

@@ -1,0 +1,299 @@
+"""What the mappings of a file hold, declared once: readers, JSON schemas, templates and the tables of the documents walk these
+declarations (docs/design.md says how a key is added)."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from liedyn.io.yaml_nodes import Node
+
+# values -------------------------------------------------------------------------------------------------------------
+# `read` gives the value of a node, or raises the node's error; where a declaration does not say all, by the function `how`.
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number, at least `least`, larger than `above`, at most `most`."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+
+    def read(self, node: Node) -> float:
+        return node.number(least=self.least, above=self.above, most=self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    least: int | None = None
+    most: int | None = None
+
+    def read(self, node: Node) -> int:
+        return node.integer(least=self.least, most=self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    def read(self, node: Node) -> bool:
+        return node.boolean()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    def read(self, node: Node) -> str:
+        return node.text()
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A path, relative to the folder of the file that names it, or to the current one where an override gives it; of something
+    that must exist if `what` is given. A folder stands for the file `holds` in it."""
+
+    what: str | None = None
+    holds: str | None = None
+
+    def read(self, node: Node) -> str:
+        text = os.path.expanduser(node.text())
+        file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
+        if self.holds and os.path.isdir(file):
+            file = os.path.join(file, self.holds)
+        if self.what and (not os.path.exists(file) or os.path.isdir(file)):        # of a pipe or a device, its reader tells
+            raise node.problem(f"no such {self.what}", found=file)
+        return file
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the words `options`. hints: by words that are none of them."""
+
+    options: tuple[str, ...]
+    hints: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def read(self, node: Node) -> str:
+        if node.kind == "text" and node.value in self.hints:
+            raise node.wrong("one of " + ", ".join(self.options), hint=self.hints[node.value])
+        return node.choice(self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list of values `of`, of at least `least` and at most `most` entries, which errors call `words`."""
+
+    of: Value
+    least: int = 0
+    most: int | None = None
+    words: str = "values"
+    how: Reader | None = None
+
+    def nodes(self, node: Node) -> list[Node]:
+        return node.items(least=self.least, most=self.most, of=self.words)
+
+    def read(self, node: Node) -> Any:
+        return self.how(node) if self.how else tuple(map(self.of.read, self.nodes(node)))
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A list of `count` numbers, at most `most` in magnitude."""
+
+    count: int
+    most: float | None = None
+
+    @property
+    def entry(self) -> Number:
+        return Number(least=None if self.most is None else -self.most, most=self.most)
+
+    def read(self, node: Node) -> tuple[float, ...]:
+        return node.vector(self.count, self.most)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Either:
+    """Any of several values. `title` names it in the schema."""
+
+    values: tuple[Value, ...]
+    title: str | None = None
+    how: Reader | None = None
+
+    def read(self, node: Node) -> Any:
+        """By `how`; else the last value reads a list, the first one all the rest."""
+        return (self.how or self.values[-1 if node.kind == "list" else 0].read)(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A mapping from names that the user chooses to values `of`; `name` stands for one in templates."""
+
+    of: Value
+    name: str
+    how: Reader | None = None
+
+    def read(self, node: Node) -> Any:
+        return self.how(node) if self.how else {name: self.of.read(child) for name, child in node.mapping().items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a mapping.
+
+    meaning   of the key, in one line of Markdown, with its unit
+    default   what holds where the key is not given: a value, or a text about it
+    required  whether it must be given; `missing` is what the error then expects
+    kinds     the key belongs to these kinds of the mapping only (`Keys.kind`); empty: to all of them
+    example   plain value for templates; a structured value without an example is spelt out key by key
+    live      whether the key stands without a # in templates
+    """
+
+    name: str
+    value: Value
+    meaning: str
+    default: Any = None
+    required: bool = False
+    missing: str | None = None
+    kinds: tuple[str, ...] = ()
+    example: Any = None
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """A mapping with known keys. It is an iterable of their names, as `Node.mapping` takes.
+
+    title     names it in the schema and in tests
+    kind      the key whose value decides which others apply (`Key.kinds`); `what` is a kind in words, such as "the method {}",
+              or `lacks` what is told of a key of other kinds, such as "a {} joint has no {}"
+    one_of    groups of which exactly one key is given, in the kinds that a group belongs to
+    empty     whether a key without a value counts as not given
+    how       reads it; without, its value is a dict of the values that are given
+    """
+
+    title: str
+    keys: tuple[Key, ...]
+    kind: str | None = None
+    one_of: tuple[tuple[str, ...], ...] = ()
+    empty: bool = False
+    what: str = ""
+    lacks: str = ""
+    how: Reader | None = None
+    _by_name: dict[str, Key] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "_by_name", {key.name: key for key in self.keys})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __getitem__(self, name: str) -> Key:
+        return self._by_name[name]
+
+    @property
+    def below(self) -> dict[str, str]:
+        """Where the keys of mappings within this one stand: `integrator.step` by step. The nearest, where there are several."""
+        found: dict[str, str] = {}
+        level = [(key.name, key.value) for key in self.keys]
+        while level:
+            inner = [(path, key) for path, value in level for path, keys in _mappings(path, value) for key in keys.keys]
+            for path, key in inner:
+                found.setdefault(key.name, f"{path}.{key.name}")
+            level = [(f"{path}.{key.name}", key.value) for path, key in inner]
+        return found
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """Names of the keys that apply to a kind."""
+        return tuple(key.name for key in self.keys if not key.kinds or kind in key.kinds)
+
+    def given(self, node: Node) -> dict[str, Node]:
+        """What a mapping holds: keys that are known and apply to its kind; those that it needs are there."""
+        kind = self._kind_of(node) if self.kind else None
+        if kind:
+            self._check_kind(node, kind)
+        given = node.mapping(self.of_kind(kind) if self.lacks else self)
+        for key in self.keys:
+            if key.required and (not key.kinds or kind in key.kinds):
+                node.require(key.name, key.missing)
+        if self.empty:
+            return {name: child for name, child in given.items() if child.kind != "null" or self[name].required}
+        return given
+
+    def _kind_of(self, node: Node) -> str:
+        key = self[self.kind]
+        if key.required:
+            node.require(key.name, key.missing)
+        return self.value(node.mapping(), key.name, key.default)
+
+    def _check_kind(self, node: Node, kind: str) -> None:
+        for name, child in node.mapping().items():
+            if name in self._by_name and name not in self.of_kind(kind):
+                if self.lacks:
+                    raise child.problem(self.lacks.format(kind, name))
+                others = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
+                raise child.problem(f"{name} does not apply to {self.what.format(kind)}", expected=others or None,
+                                    hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
+
+    def value(self, given: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
+        """The value of one key, or `otherwise`; `bounds` are added to those declared."""
+        if name not in given:
+            return otherwise
+        declared = self[name].value
+        return (replace(declared, **bounds) if bounds else declared).read(given[name])
+
+    def values(self, node: Node) -> dict[str, Any]:
+        """The values that are given, by name."""
+        given = self.given(node)
+        return {name: self.value(given, name) for name in given}
+
+    def read(self, node: Node) -> Any:
+        return self.how(node) if self.how else self.values(node)
+
+    def only(self, node: Node, what: str) -> tuple[str, Any]:
+        """The only key of a mapping that takes one, and its value."""
+        name, child = only(node, node.mapping(self), self, what)
+        return name, self[name].value.read(child)
+
+
+Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | Either | Named | Keys
+Reader = Callable[[Node], Any]
+
+
+def _mappings(path: str, value: Value) -> Iterator[tuple[str, Keys]]:
+    """The mappings with known keys that a value may be or hold, with their paths."""
+    if isinstance(value, Keys):
+        yield path, value
+    elif isinstance(value, List | Named):
+        yield from _mappings(f"{path}.{'NAME' if isinstance(value, Named) else 0}", value.of)
+    elif isinstance(value, Either):
+        for one in value.values:
+            yield from _mappings(path, one)
+
+
+def one_of(title: str, *keys: Key, how: Reader | None = None) -> Keys:
+    """A mapping of exactly one key."""
+    return Keys(title, keys, one_of=(tuple(key.name for key in keys),), how=how)
+
+
+def one_or_more(of: Value, title: str, words: str) -> Either:
+    """A value or a list of values, as a tuple."""
+    several = List(of, 1, words=words)
+    return Either((of, several), title, lambda node: several.read(node) if node.kind == "list" else (of.read(node),))
+
+
+def only(node: Node, given: Mapping[str, Node], keys: Iterable[str], what: str, nothing: str = "nothing", between: str = ", ",
+         expected: str | None = None) -> tuple[str, Node]:
+    """The only one of `keys` that is given in a mapping, and what it holds."""
+    found = {name: child for name, child in given.items() if name in keys}
+    if len(found) != 1:
+        raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=between.join(found) or nothing,
+                           expected=expected)
+    return next(iter(found.items()))
+
+
+def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """The kinds that list a key."""
+    return tuple(kind for kind, names in kinds.items() if name in names)
+
+
+def default_of(cls: type, name: str) -> Any:
+    """The default of a field of a dataclass."""
+    return next(one.default for one in fields(cls) if one.name == name)

@@ -1,0 +1,296 @@
+"""MuJoCo's XML format (MJCF) -> Robot."""
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from liedyn.errors import Place, nearest
+from liedyn.io.robots.mjcf_bodies import Tree, read_bodies
+from liedyn.io.robots.mjcf_geometry import (
+    ACTUATORS,
+    Defaults,
+    compose,
+    cross,
+    inverse,
+    placement,
+    read_compiler,
+    read_option,
+    rotate,
+    shape_of,
+)
+from liedyn.io.robots.visual_shapes import LinkShape
+from liedyn.io.robots.xml_elements import MjcfElement, read_mjcf_tree
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Finding, Loop, Pose, Robot
+
+# actuators --------------------------------------------------------------------------------------------------------------
+
+# Actuators of MJCF: the largest force of joints, rotor inertias and damping, thrusters at sites. Gains and dynamics are not
+# read.
+
+_PARALLEL = 1e-9                     # of the torque of a thruster: what of it is across its force
+
+
+def read_actuators(root: MjcfElement, tree: Tree) -> tuple[Actuator, ...]:
+    """Thrusters; joints of `tree` get their limits of force, armature and damping."""
+    efforts: dict[str, list[float]] = {}
+    thrusters = []
+    for child in root.within("actuator"):
+        element = tree.defaults.of(child, kind="actuator")
+        if element.text("joint") is not None:
+            _of_joint(element, efforts, tree)
+        else:
+            _refuse_passive(element)
+            thrusters += _thruster(element, tree)
+    for k, joint in enumerate(tree.joints):
+        if joint.name in efforts:
+            coordinate, = joint.coordinates
+            effort = min(coordinate.effort, math.fsum(efforts[joint.name]))
+            tree.joints[k] = replace(joint, coordinates=(replace(coordinate, effort=effort),))
+    return tuple(thrusters)
+
+
+def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: Tree) -> None:
+    joint = element.text("joint")
+    if joint not in tree.joint_names:
+        raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
+    if joint not in tree.ref:                            # ball and free
+        _refuse_passive(element)
+        tree.count("actuators of ball and free joints")
+        return
+    gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)[0]
+    efforts.setdefault(joint, []).append(abs(gear) * _largest_force(element, tree))
+    if element.tag != "motor":
+        tree.count("actuators with gains")
+    more = {"armature": element.number("armature", 0.0), "damping": tree.option.dampers * element.constant("damping")}
+    if any(more.values()):
+        k = next(k for k, one in enumerate(tree.joints) if one.name == joint)
+        old: Coordinate = tree.joints[k].coordinates[0]
+        added = {key: getattr(old, key) + gear * gear * value for key, value in more.items()}
+        tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
+
+
+def _largest_force(element: MjcfElement, tree: Tree) -> float:
+    """Before the gear; a motor's force is its control."""
+    ranges = ["force"]
+    if element.tag == "motor":
+        ranges.append("ctrl")
+    found = [math.inf]
+    for key in ranges:
+        low, high = element.vector(f"{key}range", (0.0, 0.0))
+        how = element.choice(f"{key}limited", ("true", "false", "auto"), "auto")
+        if how == "true" or (how == "auto" and low < high and tree.compiler.autolimits):
+            found.append(max(abs(low), abs(high)))
+    return min(found)
+
+
+def _refuse_passive(element: MjcfElement) -> None:
+    for key in ("armature", "damping"):
+        element.refuse(key, f"{key} of an actuator that does not act on a hinge or slide joint is not supported")
+
+
+def _thruster(element: MjcfElement, tree: Tree) -> Iterator[Actuator]:
+    """A motor at a site, whose force and torque are along one axis; its command is the thrust."""
+    if element.tag != "motor" or "site" not in element.attributes or "refsite" in element.attributes:
+        tree.count(f"actuators of type {element.tag}" if element.tag in ACTUATORS else "actuators")
+        return
+    name = element.name_of("site", tree.site, "unknown site", "a site's name")
+    gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)
+    force, torque, size = gear[:3], gear[3:], math.hypot(*gear[:3])
+    if size == 0 or math.hypot(*cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
+        tree.count("actuators whose force and torque have other axes")
+        return
+    link, pose = tree.site[name]
+    axis = tuple(x / size for x in rotate(pose.rotation, force))
+    along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)
+    yield Actuator(element.name or name, link, pose.translation, axis, along, place=element.place())
+
+
+# Equality constraints of MJCF as closures and couplings. MuJoCo's are soft; ours hold exactly ---------------------------
+
+_ZERO = (0.0, 0.0, 0.0)
+_LINEAR = (0.0, 1.0, 0.0, 0.0, 0.0)
+Terms = dict[str, float]
+
+
+def read_equality(root: MjcfElement, tree: Tree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+    """Closures of <connect> and <weld>, couplings of <joint> and <tendon>; what is not active is counted and left out."""
+    loops, couplings, taken = [], [], set()
+    tendons = dict(_fixed_tendons(root, tree))
+    for k, child in enumerate(root.within("equality")):
+        element = tree.defaults.of(child, kind="equality")
+        if not tree.option.equality or not element.switch("active", True):
+            tree.count("constraints that are not active")
+            continue
+        name = element.name or f"equality{k + 1}"
+        if name in taken:
+            raise element.problem("the name is taken by another constraint", "name", found=name)
+        taken.add(name)
+        if element.tag in ("connect", "weld"):
+            loops.append(_loop(element, name, tree))
+        elif element.tag == "joint":
+            couplings.append(_coupling(element, name, "joint", {joint: ({joint: 1.0}, ref) for joint, ref in tree.ref.items()}))
+        elif element.tag == "tendon":
+            couplings.append(_coupling(element, name, "tendon", tendons))
+        else:
+            raise element.problem(f"a constraint of type {element.tag} is not supported",
+                                  expected="connect, weld, joint or tendon")
+    return tuple(loops), tuple(couplings)
+
+
+def _loop(element: MjcfElement, name: str, tree: Tree) -> Loop:
+    weld = element.tag == "weld"
+    if "site1" in element.attributes or "site2" in element.attributes:
+        (a, pose_a), (b, pose_b) = (_site(element, key, tree) for key in ("site1", "site2"))
+    else:
+        a, b = _body(element, "body1", tree), _body(element, "body2", tree)
+        anchor = Pose(translation=element.vector("anchor", _ZERO))
+        relative = compose(inverse(tree.at_start[a]), tree.at_start[b])          # of b in a, at the start
+        if not weld:
+            if "anchor" not in element.attributes:
+                raise element.problem("the attribute anchor is missing", "anchor", expected="3 numbers")
+            pose_a, pose_b = anchor, compose(inverse(relative), anchor)
+        else:
+            given = element.vector("relpose", (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+            pose_b = anchor
+            pose_a = compose(relative, anchor)
+            if any(given[3:]):
+                pose_a = placement(MjcfElement("weld", _pose_attributes(element), element.file, element.line), tree.compiler)
+    if not weld:
+        pose_a, pose_b = Pose(translation=pose_a.translation), Pose(translation=pose_b.translation)
+    return Loop(name, "weld" if weld else "ball", a, b, pose_a, pose_b, place=element.place())
+
+
+def _pose_attributes(element: MjcfElement):
+    """relpose as pos and quat."""
+    written = element.attributes["relpose"]
+    words = written.text.split()
+    return {"pos": written._replace(text=" ".join(words[:3])), "quat": written._replace(text=" ".join(words[3:]))}
+
+
+def _body(element: MjcfElement, key: str, tree: Tree) -> str:
+    name = element.text(key, WORLD) if key == "body2" else element.require(key)
+    if name not in tree.at_start or (name != WORLD and tree.names[name].tag != "body"):
+        raise element.problem("unknown body", key, found=name, expected="a body's name", hint=nearest(name, tree.at_start))
+    return name
+
+
+def _site(element: MjcfElement, key: str, tree: Tree) -> tuple[str, Pose]:
+    return tree.site[element.name_of(key, tree.site, "unknown site", "a site's name")]
+
+
+def _coupling(element: MjcfElement, name: str, what: str, known: dict[str, tuple[Terms, float]]) -> Coupling:
+    """y1 - y1(start) = a0 + a1 (y2 - y2(start)), y a joint's coordinate or a tendon's length."""
+    a0, a1, *higher = element.vector("polycoef", _LINEAR, least=1)
+    second = f"{what}2" in element.attributes
+    if second and any(higher):
+        raise element.problem("a constraint that is not linear is not supported", "polycoef", found=element.text("polycoef"),
+                              expected="a0 a1 0 0 0")
+    first, start = _of(element, f"{what}1", known)
+    terms, offset = dict(first), a0 + start
+    if second:
+        others, start = _of(element, f"{what}2", known)
+        for joint, factor in others.items():
+            terms[joint] = terms.get(joint, 0.0) - a1 * factor
+        offset -= a1 * start
+    return Coupling(name, tuple((joint, "", factor) for joint, factor in terms.items()), offset, place=element.place())
+
+
+def _of(element: MjcfElement, key: str, known: dict[str, tuple[Terms, float]]) -> tuple[Terms, float]:
+    expected = "a hinge or slide joint" if key.startswith("joint") else "a fixed tendon"
+    return known[element.name_of(key, known, "nothing of that name can be coupled", expected)]
+
+
+def _fixed_tendons(root: MjcfElement, tree: Tree) -> Iterator[tuple[str, tuple[Terms, float]]]:
+    """Length of each fixed tendon: its terms, and its value at the start."""
+    for element in (child for section in root.every("tendon") for child in section.every("fixed")):
+        terms: Terms = {}
+        for part in element.every("joint"):
+            joint = part.name_of("joint", tree.ref, "a tendon needs joints with one coordinate", "a hinge or slide joint")
+            terms[joint] = terms.get(joint, 0.0) + part.number("coef", 0.0)
+        if element.name:
+            yield element.name, (terms, sum(factor * tree.ref[joint] for joint, factor in terms.items()))
+
+
+# read -------------------------------------------------------------------------------------------------------------------
+
+# MJCF -> Robot: the kinematic tree with its inertias, joints and equality constraints; limits of forces and thrusters from
+# actuators. What is left out is a finding; what would change the dynamics without a word is refused.
+
+_SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
+             "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")
+_SHOWN = 2                           # the last group of geoms that the viewer shows
+_NO_FORCE = ("stiffness", "damping", "frictionloss", "armature", "springyield")      # of a tendon
+
+
+def read_mjcf(path: str | os.PathLike) -> Robot:
+    """The robot of an MJCF file, with the findings of reading it; not yet validated.
+
+    Raises ModelError with file, line and element: no XML, a DOCTYPE, an included file that is missing, wrong attributes; meshes
+    whose inertia would be needed; tendons with forces, fluids, compensation of gravity, free joints with armature, constraints
+    that are not linear.
+    """
+    root = read_mjcf_tree(path)
+    _check_sections(root)
+    tree = _bodies(root)
+    loops, couplings = read_equality(root, tree)
+    actuators = read_actuators(root, tree)
+    _refuse_tendons(root, tree)
+    for kind in ("sensor", "keyframe"):
+        for _ in root.within(kind):
+            tree.count(f"{kind}s")
+    return Robot(root.text("model") or Path(os.fspath(path)).stem, tuple(tree.links), tuple(tree.joints),
+                 gravity=tree.option.gravity, actuators=actuators, loops=loops, couplings=couplings,
+                 findings=_findings(root, tree), source=os.fspath(path))
+
+
+def mjcf_shapes(path: str | os.PathLike) -> dict[str, tuple[LinkShape, ...]]:
+    """Primitives by link, of a file that has been read without an error: of the groups that MuJoCo's viewer shows; of a link
+    without, those of the others."""
+    tree, found = _bodies(read_mjcf_tree(path)), {}
+    for name, geoms in tree.geoms.items():
+        drawn = [(geom.number("group", 0.0) <= _SHOWN, shape_of(geom, at, tree.compiler)) for geom, at in geoms]
+        shapes = [(seen, one) for seen, one in drawn if one is not None]
+        if shapes:
+            found[name] = tuple(one for seen, one in shapes if seen) or tuple(one for _, one in shapes)
+    return found
+
+
+def count_mjcf_shaped(path: str | os.PathLike) -> int:
+    """How many links of a file that has been read without an error have geoms, meshes included."""
+    return sum(bool(geoms) for geoms in _bodies(read_mjcf_tree(path)).geoms.values())
+
+
+def _bodies(root: MjcfElement) -> Tree:
+    return read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
+
+
+def _check_sections(root: MjcfElement) -> None:
+    for section in root.children:
+        if section.tag not in _SECTIONS:
+            raise section.problem("unknown element", found=f"<{section.tag}>", expected="one of " + ", ".join(_SECTIONS))
+        if section.tag == "deformable":
+            for child in section.every("flex"):
+                raise child.problem("deformable bodies are not supported")
+
+
+def _refuse_tendons(root: MjcfElement, tree: Tree) -> None:
+    for child in root.within("tendon"):
+        element = tree.defaults.of(child, kind="tendon")
+        for key in _NO_FORCE:
+            element.refuse(key, f"a tendon with {key} is not supported")
+        tree.count("tendons")
+
+
+def _findings(root: MjcfElement, tree: Tree) -> tuple[Finding, ...]:
+    """One for all that is not read, and one for what is not quite the same."""
+    place, found = Place(root.file, root.line), []
+    if tree.counts:
+        listed = ", ".join(f"{what} ({count})" for what, count in tree.counts.items())
+        found.append(Finding("mjcf-not-read", "mujoco", f"not read: {listed}", place))
+    if any(c.friction for joint in tree.joints for c in joint.coordinates):
+        message = "is read as friction that is smooth below 0.01 rad/s or m/s"
+        found.append(Finding("mjcf-friction", "frictionloss", message, place))
+    return tuple(found)

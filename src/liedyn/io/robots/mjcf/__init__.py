@@ -1,1 +1,0 @@
-"""MuJoCo's XML format (MJCF) -> Robot."""

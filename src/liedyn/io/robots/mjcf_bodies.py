@@ -1,0 +1,341 @@
+"""The kinematic tree of an MJCF file: bodies, their joints one after the other, sites as links without mass.
+
+A body turns about joints whose axes stand anywhere in it; here a link is the frame of its joint. So a joint that does not stand
+at the body's origin carries a link without mass, on which the body is welded: links have the frames of their bodies. Coordinates
+are MuJoCo's: `ref` is taken out of the placement, and a free joint starts at the world's origin, whatever `pos` of its body.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from liedyn.errors import ModelError, nearest
+from liedyn.io.robots.mjcf_geometry import (
+    MAIN,
+    ORIENTATIONS,
+    Compiler,
+    Defaults,
+    Mass,
+    Option,
+    bounded,
+    compose,
+    is_mesh,
+    minus,
+    of_geom,
+    of_inertial,
+    placement,
+    rotate,
+    total,
+    turn,
+    unit,
+)
+from liedyn.io.robots.xml_elements import MjcfElement
+from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Vector
+
+_TYPES = ("hinge", "slide", "ball", "free")
+_HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
+# what makes bodies that are not written out, or forces that a robot of ours does not have
+_REFUSED = {"composite": _HINT, "flexcomp": None, "replicate": _HINT, "attach": _HINT, "plugin": None}
+_BODY = ("name", "pos", *ORIENTATIONS, "childclass", "mocap", "user", "sleep", "simple", "fuse", "gravcomp")
+_INERTIAL = ("mass", "pos", "diaginertia", "fullinertia", *ORIENTATIONS)
+_JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "limited", "range", "ref", "armature", "damping",
+          "frictionloss", "stiffness", "springref", "actuatorfrcrange", "actuatorfrclimited", "actuatorgravcomp", "align",
+          "solreflimit", "solimplimit", "solreffriction", "solimpfriction", "springdamper", "springyield")
+
+
+@dataclass(slots=True)
+class Tree:
+    """What was read of the bodies.
+
+    at_start   pose of each link in the world where all coordinates have their `ref`, and WORLD
+    site       link and pose in it of each named site
+    ref        of each joint with one coordinate
+    """
+
+    compiler: Compiler
+    option: Option
+    defaults: Defaults
+    links: list[Link] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    at_start: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
+    site: dict[str, tuple[str, Pose]] = field(default_factory=dict)
+    ref: dict[str, float] = field(default_factory=dict)
+    mass: dict[str, Mass] = field(default_factory=dict)
+    geoms: dict[str, list[tuple[MjcfElement, Pose]]] = field(default_factory=dict)       # with their frames, by link
+    still: set[str] = field(default_factory=lambda: {WORLD})          # links that do not move
+    counts: dict[str, int] = field(default_factory=dict)              # of what is not read, by what it is
+    names: dict[str, MjcfElement] = field(default_factory=dict)           # of links
+    joint_names: dict[str, MjcfElement] = field(default_factory=dict)
+    bodies: int = 0
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+
+def _own_name(name: str, element: MjcfElement, taken: dict[str, MjcfElement]) -> str:
+    """A name that no other has; one that is made up gives way with underlines."""
+    given = element.name == name
+    if given and name in taken and taken[name].name == name and taken[name].tag == element.tag:
+        raise element.problem("the name is taken", "name", found=name, hint=f"first on line {taken[name].line}")
+    while name in taken or name == WORLD:
+        name += "_"
+    taken[name] = element
+    return name
+
+
+def read_bodies(root: MjcfElement, compiler: Compiler, option: Option, defaults: Defaults) -> Tree:
+    tree = Tree(compiler, option, defaults)
+    _reserve(root, tree)
+    for world in root.every("worldbody"):
+        for child, frame, childclass in _parts(world, Pose(), world.text("childclass", MAIN), tree):
+            if child.tag == "body":
+                _body(child, WORLD, frame, childclass, tree)
+            elif child.tag in ("joint", "freejoint", "inertial"):
+                raise child.problem("the world does not move", expected="a joint or inertial of a body")
+            elif child.tag == "site":
+                _site(child, WORLD, frame, childclass, tree)
+            elif child.tag == "geom":
+                _collides(child, childclass, tree)
+    if not tree.links:
+        raise ModelError("no bodies in this file", place=root.place(), expected="at least one <body> in <worldbody>")
+    tree.links = [_with_mass(link, tree) for link in tree.links]
+    return tree
+
+
+def _reserve(root: MjcfElement, tree: Tree) -> None:
+    """Names that are given come before those that are made up."""
+    waiting = [*root.every("worldbody")]
+    while waiting:
+        element = waiting.pop()
+        waiting += [child for child in element.children if child.tag in ("body", "frame")]
+        if element.tag == "body" and element.name == WORLD:
+            raise element.problem("the name of the world", "name", found=WORLD, expected="another name")
+        for child in element.children:
+            if child.tag in ("joint", "freejoint") and child.name:
+                _own_name(child.name, child, tree.joint_names)
+            if child.tag == "body" and child.name:
+                _own_name(child.name, child, tree.names)
+
+
+def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: Tree) -> Iterator[tuple[MjcfElement, Pose, str]]:
+    """Children with the pose of their frame in the body and the class that they inherit; frames within are opened."""
+    for child in element.children:
+        if child.tag in _REFUSED:
+            raise child.problem(f"<{child.tag}> is not supported", hint=_REFUSED[child.tag])
+        if child.tag == "frame":
+            own = child.text("childclass", childclass)
+            tree.defaults.check(own, child, "childclass")
+            yield from _parts(child, compose(frame, placement(child, tree.compiler)), own, tree)
+        else:
+            yield child, frame, childclass
+
+
+# bodies ---------------------------------------------------------------------------------------------------------------
+
+def _body(element: MjcfElement, parent: str, frame: Pose, childclass: str, tree: Tree) -> None:
+    tree.bodies += 1
+    _refuse_unknown(element, _BODY)
+    element.refuse("gravcomp", "compensation of gravity is not supported")
+    if element.switch("mocap", False):
+        tree.count("mocap bodies, which stand still")
+    childclass = element.text("childclass", childclass)
+    tree.defaults.check(childclass, element, "childclass")
+    name = element.name or _own_name(f"body{tree.bodies}", element, tree.names)
+    parts = list(_parts(element, Pose(), childclass, tree))
+    home = compose(frame, placement(element, tree.compiler))
+    joints = [(tree.defaults.of(child, own, "joint") if child.tag == "joint" else child, at, own)
+              for child, at, own in parts if child.tag in ("joint", "freejoint")]
+    tree.at_start[name] = compose(tree.at_start[parent], home)
+    if not joints and parent in tree.still:
+        tree.still.add(name)
+    _attach(name, element, parent, home, joints, tree)
+    tree.links.append(Link(name, place=element.place()))
+    tree.geoms[name] = [(_collides(child, own, tree), at) for child, at, own in parts if child.tag == "geom"]
+    tree.mass[name] = _mass(name, parts, tree)
+    for child, at, own in parts:
+        if child.tag == "site":
+            _site(child, name, at, own, tree)
+        elif child.tag == "body":
+            _body(child, name, at, own, tree)
+        elif child.tag not in ("joint", "freejoint", "inertial", "geom", "camera", "light"):
+            raise child.problem("unknown element", found=f"<{child.tag}>", expected="an element of a body")
+
+
+def _mass(name: str, parts, tree: Tree) -> Mass:
+    """Of the <inertial>, or of the geoms where the compiler asks for them or nothing else is given."""
+    compiler, found = tree.compiler, Mass()
+    inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
+    if len(inertials) > 1:
+        raise inertials[1][0].problem("a second <inertial>", expected="one")
+    if compiler.inertia_from_geoms or (compiler.inertia_from_geoms is None and not inertials):
+        found = _of_geoms(name, tree)
+    if inertials and not found.mass:
+        child, at = inertials[0]
+        _refuse_unknown(child, _INERTIAL)
+        found = of_inertial(child, compiler).seen_from(at)
+    return bounded(found, compiler)
+
+
+def _of_geoms(name: str, tree: Tree) -> Mass:
+    low, high = tree.compiler.groups
+    counted = [(geom, at) for geom, at in tree.geoms[name] if low <= geom.number("group", 0.0) <= high]
+    if name in tree.still and any(is_mesh(geom) for geom, _ in counted):
+        tree.count("masses of meshes that stand still")
+        return Mass()
+    return total([of_geom(geom, tree.compiler).seen_from(at) for geom, at in counted])
+
+
+def _with_mass(link: Link, tree: Tree) -> Link:
+    found, factor = tree.mass.get(link.name, Mass()), 1.0
+    if tree.compiler.total_mass is not None:
+        factor = tree.compiler.total_mass / (math.fsum(body.mass for body in tree.mass.values()) or 1.0)
+    return replace(link, mass=factor * found.mass, com=found.com, inertia=tuple(factor * x for x in found.inertia))
+
+
+def _site(element: MjcfElement, link: str, frame: Pose, childclass: str, tree: Tree) -> None:
+    """A named site is a link without mass, welded to its body."""
+    if not element.name:
+        return
+    site = tree.defaults.of(element, childclass)
+    at = compose(frame, placement(site, tree.compiler))
+    if element.name in tree.site:
+        raise element.problem("the name is taken by another site", "name", found=element.name)
+    tree.site[element.name] = link, at
+    name = _own_name(element.name, element, tree.names)
+    _weld(f"{name}_site", element, link, name, at, tree)
+    tree.links.append(Link(name, place=element.place()))
+    tree.at_start[name] = compose(tree.at_start[link], at)
+
+
+def _collides(element: MjcfElement, childclass: str, tree: Tree) -> MjcfElement:
+    """The geom with what its class gives it; counted if it may touch others."""
+    geom = tree.defaults.of(element, childclass)
+    if geom.number("contype", 1.0) or geom.number("conaffinity", 1.0):
+        tree.count("contacts of geoms")
+    return geom
+
+
+# joints ---------------------------------------------------------------------------------------------------------------
+
+def _attach(name: str, element: MjcfElement, parent: str, home: Pose, joints, tree: Tree) -> None:
+    """The joints between `parent` and the link `name`, whose pose at the start is `home`."""
+    if not joints:
+        _weld(f"{name}_fixed", element, parent, name, home, tree)
+        return
+    origin, anchor = home, (0.0, 0.0, 0.0)                            # of the next joint; of the last, in the body
+    for k, (joint, frame, _) in enumerate(joints):
+        made = _joint(joint, f"{name}_joint" + (f"{k + 1}" if len(joints) > 1 else ""), frame, tree)
+        if made.type == "free":
+            _check_free(joint, parent, len(joints))
+            tree.joints.append(replace(made, parent=parent, child=name))
+            return
+        at = anchor if made.type == "prismatic" else _anchor(joint, frame)
+        origin = compose(compose(origin, Pose(translation=minus(at, anchor))), _back(made, tree))
+        anchor, last = at, k == len(joints) - 1
+        child = name if last and not any(anchor) else _own_name(made.name, joint, tree.names)
+        tree.joints.append(replace(made, parent=parent, child=child, origin=origin))
+        if child != name:
+            tree.links.append(Link(child, place=joint.place()))
+        parent, origin = child, Pose()
+    if any(anchor):
+        _weld(f"{name}_frame", element, parent, name, Pose(translation=minus((0.0, 0.0, 0.0), anchor)), tree)
+
+
+def _weld(name: str, element: MjcfElement, parent: str, child: str, origin: Pose, tree: Tree) -> None:
+    tree.joints.append(Joint(_own_name(name, element, tree.joint_names), "fixed", parent, child, origin, place=element.place()))
+
+
+def _anchor(joint: MjcfElement, frame: Pose) -> Vector:
+    return compose(frame, Pose(translation=joint.vector("pos", (0.0, 0.0, 0.0)))).translation
+
+
+def _back(joint: Joint, tree: Tree) -> Pose:
+    """Motion of the joint by minus its `ref`, so that the coordinate is that of MuJoCo."""
+    ref = tree.ref.get(joint.name, 0.0)
+    if not ref:
+        return Pose()
+    axis, = joint.axes
+    return Pose(translation=tuple(-ref * x for x in axis)) if joint.type == "prismatic" else Pose(turn(axis, -ref))
+
+
+def _check_free(joint: MjcfElement, parent: str, count: int) -> None:
+    if count > 1 or parent != WORLD:
+        raise joint.problem("a free joint is the only joint of a body of the world",
+                            expected="other joints" if parent != WORLD else "one joint")
+
+
+def _joint(joint: MjcfElement, name: str, frame: Pose, tree: Tree) -> Joint:
+    """The joint without its ends."""
+    _refuse_unknown(joint, _JOINT)
+    kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
+    name = joint.name or _own_name(name, joint, tree.joint_names)
+    unit_ = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
+    figures = _figures(joint, kind, unit_, tree)
+    if kind == "free":
+        _refuse_alignment(joint, tree.compiler)
+        return Joint(name, "free", "", "", coordinates=(figures,) * 6, place=joint.place())
+    if kind == "ball":
+        return Joint(name, "ball", "", "", coordinates=(figures,) * 3, place=joint.place())
+    axis = rotate(frame.rotation, unit(joint.vector("axis", (0.0, 0.0, 1.0)), joint, "axis"))
+    tree.ref[name] = joint.number("ref", 0.0) * unit_
+    limited = math.isfinite(figures.lower)
+    type_ = "prismatic" if kind == "slide" else "revolute" if limited else "continuous"
+    return Joint(name, type_, "", "", axes=(axis,), coordinates=(figures,), place=joint.place())
+
+
+def _figures(joint: MjcfElement, kind: str, unit_: float, tree: Tree) -> Coordinate:
+    """Limits and passive forces of each coordinate."""
+    on = tree.option
+    for key in ("springdamper", "springyield"):
+        joint.refuse(key, f"{key} is not supported", "stiffness and damping")
+    values = {"armature": joint.number("armature", 0.0), "damping": on.dampers * joint.constant("damping"),
+              "friction": on.friction * joint.number("frictionloss", 0.0), "stiffness": on.springs * joint.constant("stiffness")}
+    if kind == "free":
+        _refuse(joint, {"armature": values["armature"], "frictionloss": values["friction"]}, "a free joint")
+    if kind in ("ball", "free"):
+        _refuse(joint, {"stiffness": values["stiffness"]}, f"a {kind} joint")
+    else:
+        values["rest"] = joint.number("springref", 0.0) * unit_
+    lower, upper = joint.vector("range", (0.0, 0.0))
+    if _limited(joint, "limited", lower < upper, tree) and on.limits:
+        if kind in ("ball", "free"):
+            tree.count("limits of ball joints")
+        elif not lower < upper:
+            if joint.text("range") is None:
+                raise joint.problem("the joint is limited, but has no range", "limited", expected="a range, or limited=\"false\"")
+            raise joint.problem("the limits are swapped", "range", found=joint.text("range"), expected="the lower limit first")
+        else:
+            values |= {"lower": lower * unit_, "upper": upper * unit_}
+    least, most = joint.vector("actuatorfrcrange", (0.0, 0.0))
+    if _limited(joint, "actuatorfrclimited", least < most, tree):
+        values["effort"] = max(abs(least), abs(most))
+    return Coordinate(**values)
+
+
+def _limited(joint: MjcfElement, key: str, given: bool, tree: Tree) -> bool:
+    """`auto` means where a range is given."""
+    how = joint.choice(key, ("true", "false", "auto"), "auto")
+    if how == "auto" and given and not tree.compiler.autolimits:
+        raise joint.problem(f"a range without {key}, and autolimits is false", key, expected="true or false")
+    return how == "true" or (how == "auto" and given)
+
+
+def _refuse(joint: MjcfElement, values: dict[str, float], what: str) -> None:
+    for key, value in values.items():
+        if value:
+            raise joint.problem(f"{what} has no {key}", key, found=joint.text(key), expected="0",
+                                hint="<freejoint> takes no values of default classes" if joint.text("type") == "free" else None)
+
+
+def _refuse_alignment(joint: MjcfElement, compiler: Compiler) -> None:
+    how = joint.choice("align", ("true", "false", "auto"), "auto")
+    if how == "true" or (how == "auto" and compiler.align_free):
+        raise joint.problem("a free body whose frame is moved to its centre of mass is not supported", "align", expected="false")
+
+
+def _refuse_unknown(element: MjcfElement, known: tuple[str, ...]) -> None:
+    """What is not known may change the dynamics, or is a slip."""
+    for key in element.attributes:
+        if key not in known:
+            raise element.problem("unknown attribute", key, found=key, hint=nearest(key, known))

@@ -1,0 +1,384 @@
+"""Mass, centre and inertia of a body: of its <inertial>, or of its geoms by their density or mass."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from liedyn.errors import nearest
+from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
+from liedyn.io.robots.visual_shapes import LinkShape
+from liedyn.io.robots.xml_elements import MjcfElement, Written
+from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Vector
+
+# What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
+
+_ANGLE = {"degree": math.pi / 180, "radian": 1.0}
+_WAYS = {"true": True, "false": False, "auto": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """angle: radians per unit of an angle; inertia_from_geoms: always, never or (None) where a body has no <inertial>."""
+
+    angle: float
+    sequence: str
+    autolimits: bool
+    inertia_from_geoms: bool | None
+    groups: tuple[float, float]          # of the geoms that count for the inertia
+    total_mass: float | None
+    least_mass: float
+    least_inertia: float
+    balance: bool
+    align_free: bool
+
+
+def merged_elements(elements: Iterable[MjcfElement], tag: str) -> MjcfElement:
+    """Elements of a tag as one: later attributes replace earlier ones."""
+    found = list(elements)
+    attributes: dict[str, Written] = {}
+    for element in found:
+        attributes |= element.attributes
+    children = [child for element in found for child in element.children]
+    return MjcfElement(tag, attributes, found[0].file if found else "", found[0].line if found else 0, children)
+
+
+def read_compiler(root: MjcfElement) -> Compiler:
+    found = merged_elements(root.every("compiler"), "compiler")
+    if found.text("coordinate", "local") != "local":
+        raise found.problem("global coordinates are not supported", "coordinate", found=found.text("coordinate"),
+                            expected="local")
+    sequence = found.text("eulerseq", "xyz")
+    if len(sequence) != 3 or set(sequence) - set("xyzXYZ"):
+        raise found.problem("wrong value", "eulerseq", found=sequence, expected="three of x y z X Y Z")
+    total = found.number("settotalmass", -1.0)
+    groups = found.vector("inertiagrouprange", (-math.inf, math.inf))
+    return Compiler(_ANGLE[found.choice("angle", _ANGLE, "degree")], sequence, found.switch("autolimits", True),
+                    _WAYS[found.choice("inertiafromgeom", _WAYS, "auto")], groups,
+                    total if total > 0 else None, found.number("boundmass", 0.0), found.number("boundinertia", 0.0),
+                    found.switch("balanceinertia", False), found.switch("alignfree", False))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """gravity, and what is switched off."""
+
+    gravity: Vector
+    springs: bool
+    dampers: bool
+    friction: bool
+    limits: bool
+    equality: bool
+
+
+def read_option(root: MjcfElement) -> Option:
+    found = merged_elements(root.every("option"), "option")
+    for key in ("density", "viscosity"):
+        found.refuse(key, "forces of a fluid are not supported", hint="remove it to neglect the fluid")
+    flag = merged_elements(found.every("flag"), "flag")
+
+    def on(name: str) -> bool:
+        return flag.choice(name, ("enable", "disable"), "enable") == "enable"
+    constraints, passive = on("constraint"), on("passive")
+    gravity = found.vector("gravity", STANDARD_GRAVITY) if on("gravity") else (0.0, 0.0, 0.0)
+    return Option(gravity, on("spring") and passive, on("damper") and passive, on("frictionloss") and constraints,
+                  on("limit") and constraints, on("equality") and constraints)
+
+
+# Default classes: an element's attributes with those of its class, the class's parents and `main` -----------------------
+
+MAIN = "main"
+ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
+ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper", "cylinder", "muscle",
+              "adhesion", "dcmotor")
+
+
+class Defaults:
+    """Attributes by class and tag, inherited ones included."""
+
+    def __init__(self, root: MjcfElement):
+        self.classes: dict[str, dict[str, dict[str, Written]]] = {MAIN: {}}
+        for section in root.every("default"):
+            name = section.text("class", MAIN)
+            if name != MAIN and len(self.classes) == 1:
+                self.classes[name] = self.classes[MAIN]                # the outermost class may have another name
+            self._read(section, self.classes[MAIN])
+
+    def _read(self, section: MjcfElement, attributes: dict[str, dict[str, Written]]) -> None:
+        for child in section.children:
+            if child.tag != "default":
+                tag = _kind(child.tag)
+                attributes[tag] = merged_defaults(attributes.get(tag, {}), child)
+        for child in section.every("default"):
+            name = child.require("class")
+            if name in self.classes:
+                raise child.problem("the default class is defined twice", "class", found=name)
+            self.classes[name] = {tag: dict(values) for tag, values in attributes.items()}
+            self._read(child, self.classes[name])
+
+    def of(self, element: MjcfElement, childclass: str = MAIN, kind: str | None = None) -> MjcfElement:
+        """The element with all that its class gives it. kind: the tag of its defaults, where that is another."""
+        name = element.text("class", childclass)
+        self.check(name, element, "class")
+        return replace(element, attributes=merged_defaults(self.classes[name].get(kind or _kind(element.tag), {}), element))
+
+    def check(self, name: str, element: MjcfElement, attribute: str) -> None:
+        if name not in self.classes:
+            raise element.problem("unknown default class", attribute, found=name, expected="one of " + ", ".join(self.classes),
+                                  hint=nearest(name, self.classes))
+
+
+def merged_defaults(inherited: dict[str, Written], element: MjcfElement) -> dict[str, Written]:
+    """Own attributes over inherited ones; of the orientations one remains."""
+    own = element.attributes
+    if any(key in own for key in ORIENTATIONS):
+        inherited = {key: written for key, written in inherited.items() if key not in ORIENTATIONS}
+    return inherited | own
+
+
+def _kind(tag: str) -> str:
+    """All actuators share their defaults."""
+    return "actuator" if tag in ACTUATORS else tag
+
+
+# Placements of MJCF: `pos` and one of five orientations; products of poses in plain Python ------------------------------
+
+_SMALL = 1e-14                       # a vector shorter than this has no direction
+
+
+def placement(element: MjcfElement, compiler: Compiler) -> Pose:
+    """Pose of an element in its parent."""
+    return Pose(orientation(element, compiler), element.vector("pos", _ZERO))
+
+
+def orientation(element: MjcfElement, compiler: Compiler) -> Rotation:
+    given = [key for key in ORIENTATIONS if key in element.attributes]
+    if len(given) > 1:
+        raise element.problem("several orientations", given[1], found=given, expected="one of them")
+    if not given:
+        return IDENTITY
+    kind, = given
+    if kind == "quat":
+        w, x, y, z = element.vector("quat", (1.0, 0.0, 0.0, 0.0))
+        return Pose.from_xyz_quaternion(_ZERO, unit((x, y, z, w), element, "quat")).rotation
+    if kind == "axisangle":
+        *axis, angle = element.vector("axisangle", (0.0,) * 4)
+        return turn(unit(axis, element, "axisangle"), angle * compiler.angle)
+    if kind == "euler":
+        return _euler(element.vector("euler", _ZERO), compiler)
+    if kind == "xyaxes":
+        found = element.vector("xyaxes", (0.0,) * 6)
+        x = unit(found[:3], element, "xyaxes")
+        along = sum(a * b for a, b in zip(x, found[3:], strict=True))
+        y = unit([b - along * a for a, b in zip(x, found[3:], strict=True)], element, "xyaxes")
+        z = cross(x, y)
+        return tuple(value for row in zip(x, y, z, strict=True) for value in row)
+    return from_z(unit(element.vector("zaxis", _ZERO), element, "zaxis"))
+
+
+def unit(vector, element: MjcfElement, attribute: str) -> tuple[float, ...]:
+    length = math.hypot(*vector)
+    if length < _SMALL:
+        raise element.problem("the zero vector", attribute, found=element.text(attribute), expected="a direction")
+    return tuple(x / length for x in vector)
+
+
+def turn(axis: Vector, angle: float) -> Rotation:
+    """Rotation about a unit axis."""
+    s, c = math.sin(angle / 2), math.cos(angle / 2)
+    return Pose.from_xyz_quaternion(_ZERO, (*(x * s for x in axis), c)).rotation
+
+
+def from_z(z: Vector) -> Rotation:
+    """The shortest rotation that takes the z axis to the unit vector z; about x where that is the opposite."""
+    x, y = -z[1], z[0]                                           # of the axis, z axis x z
+    s = math.hypot(x, y)
+    angle = math.atan2(s, z[2])
+    return turn((x / s, y / s, 0.0) if s > _SMALL else (1.0, 0.0, 0.0), angle)
+
+
+def _euler(angles: Vector, compiler: Compiler) -> Rotation:
+    """Small letters turn about moving axes, capital ones about fixed axes, in the order of the sequence."""
+    R = IDENTITY
+    for letter, angle in zip(compiler.sequence, angles, strict=True):
+        axis = tuple(float(letter.lower() == name) for name in "xyz")
+        Q = turn(axis, angle * compiler.angle)
+        R = product(R, Q) if letter.islower() else product(Q, R)
+    return R
+
+
+def cross(a, b) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def rotate(R: Rotation, v) -> Vector:
+    x, y, z = v
+    return R[0] * x + R[1] * y + R[2] * z, R[3] * x + R[4] * y + R[5] * z, R[6] * x + R[7] * y + R[8] * z
+
+
+def transpose(R: Rotation) -> Rotation:
+    return R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]
+
+
+def product(A: Rotation, B: Rotation) -> Rotation:
+    if B == IDENTITY:
+        return A
+    columns = [rotate(A, B[k::3]) for k in range(3)]
+    return tuple(column[i] for i in range(3) for column in columns)
+
+
+def plus(a, b) -> Vector:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def minus(a, b) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def compose(A: Pose, B: Pose) -> Pose:
+    """A B: from B's frame to where A leads."""
+    return Pose(product(A.rotation, B.rotation), plus(A.translation, rotate(A.rotation, B.translation)))
+
+
+def inverse(A: Pose) -> Pose:
+    R = transpose(A.rotation)
+    return Pose(R, tuple(-x + 0.0 for x in rotate(R, A.translation)))
+
+
+# inertia ----------------------------------------------------------------------------------------------------------------
+
+SIZES = {"sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}      # numbers of `size`
+_MASSLESS = ("plane", "hfield")
+_DENSITY = 1000.0                    # kg/m^3: of water, MuJoCo's default
+_WRITTEN = 'MuJoCo writes it: <compiler saveinertial="true"/>, then mujoco.mj_saveLastXML'
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Mass:
+    """Mass, centre of mass and inertia about it along the axes of one frame."""
+
+    mass: float = 0.0
+    com: Vector = _ZERO
+    inertia: Inertia = (0.0,) * 6
+
+    def seen_from(self, pose: Pose) -> Mass:
+        """pose: of this frame in the other."""
+        com = compose(pose, Pose(translation=self.com)).translation
+        return Mass(self.mass, com, rotated_inertia(pose.rotation, self.inertia))
+
+
+def of_inertial(element: MjcfElement, compiler: Compiler) -> Mass:
+    mass = element.number("mass", -1.0)
+    if mass < 0 or "pos" not in element.attributes:
+        key = "pos" if mass >= 0 else "mass"
+        raise element.problem(f"an <inertial> needs {key}", key, found=element.text(key), expected="mass of at least 0 and pos")
+    com = element.vector("pos", _ZERO)
+    if "fullinertia" in element.attributes:
+        if "diaginertia" in element.attributes:
+            raise element.problem("both fullinertia and diaginertia", "fullinertia", expected="one of them")
+        R = orientation(element, compiler)
+        if R != IDENTITY:
+            raise element.problem("fullinertia is along the axes of the body", "fullinertia", expected="no orientation")
+        xx, yy, zz, xy, xz, yz = element.vector("fullinertia", (0.0,) * 6)
+        return Mass(mass, com, (xx, xy, xz, yy, yz, zz))
+    xx, yy, zz = element.vector("diaginertia", _ZERO)
+    return Mass(mass, com, rotated_inertia(orientation(element, compiler), (xx, 0.0, 0.0, yy, 0.0, zz)))
+
+
+def of_geom(element: MjcfElement, compiler: Compiler) -> Mass:
+    """In the frame of the geom's parent. A mesh is refused, since its file is not read, and so is a hollow shape."""
+    kind = element.text("type", "sphere")
+    given = element.number("mass", math.nan)
+    density = element.number("density", _DENSITY)
+    if kind in _MASSLESS or given == 0 or (math.isnan(given) and density == 0):
+        return Mass()
+    if given < 0 or density < 0:
+        key = "mass" if given < 0 else "density"
+        raise element.problem(f"negative {key}", key, found=element.text(key), expected="zero or more")
+    if kind not in SIZES or is_mesh(element):
+        known = is_mesh(element)
+        raise element.problem("the inertia of a mesh is not computed" if known else "unknown type of geom",
+                              "mesh" if "mesh" in element.attributes else "type", found=element.text("mesh") or kind,
+                              expected="an <inertial> of the body" if known else "one of " + ", ".join((*SIZES, *_MASSLESS)),
+                              hint=_WRITTEN if known else None)
+    if element.switch("shellinertia", False):
+        raise element.problem("the inertia of a hollow shape is not computed", "shellinertia",
+                              expected="an <inertial> of the body")
+    pose, sizes = shape(element, kind, compiler)
+    volume, inertia = _ellipsoid(sizes) if kind == "ellipsoid" else uniform(kind, sizes)
+    mass = density * volume if math.isnan(given) else given
+    return Mass(mass, inertia=tuple(mass * x for x in inertia)).seen_from(pose)
+
+
+def is_mesh(element: MjcfElement) -> bool:
+    """Also a primitive that is fitted to one."""
+    return element.text("type") in ("mesh", "sdf") or "mesh" in element.attributes
+
+
+def shape(element: MjcfElement, kind: str, compiler: Compiler) -> tuple[Pose, tuple[float, ...]]:
+    """Pose of a primitive in its parent, and its sizes as `robot_schema.SHAPES` names them; of an ellipsoid the half axes."""
+    count = SIZES[kind]
+    if "fromto" in element.attributes:
+        ends = element.vector("fromto", (0.0,) * 6)
+        if kind == "sphere" or "pos" in element.attributes:
+            raise element.problem("fromto is for a capsule, cylinder, box or ellipsoid without pos", "fromto")
+        across = element.vector("size", (0.0, 0.0, 0.0), least=1)[0]
+        along = minus(ends[:3], ends[3:])                       # z leads from the second end to the first
+        pose = Pose(from_z(unit(along, element, "fromto")), tuple(x / 2 for x in plus(ends[:3], ends[3:])))
+        sizes = (*(across,) * (count - 1), math.hypot(*along) / 2)
+    else:
+        pose, sizes = placement(element, compiler), element.vector("size", _ZERO, least=count)[:count]
+    if min(sizes) <= 0:
+        raise element.problem(f"the size of this {kind}", "size", found=element.text("size"),
+                              expected=f"{count} number{'s' * (count > 1)} above 0")
+    radii = {"box": 0, "ellipsoid": count}.get(kind, 1)                    # the first sizes; the others are half lengths
+    return pose, tuple(x if k < radii else 2 * x for k, x in enumerate(sizes))
+
+
+def shape_of(element: MjcfElement, frame: Pose, compiler: Compiler) -> LinkShape | None:
+    """A primitive for pictures; None of what is none, and of ellipsoids. frame: of the geom's parent."""
+    kind = element.text("type", "sphere")
+    if kind not in SIZES or kind == "ellipsoid" or is_mesh(element):
+        return None
+    pose, sizes = shape(element, kind, compiler)
+    return LinkShape(kind, sizes, compose(frame, pose))
+
+
+def _ellipsoid(half_axes: Sequence[float]) -> tuple[float, Inertia]:
+    """Volume and inertia for a mass of 1 kg."""
+    a, b, c = (x * x / 5 for x in half_axes)
+    return 4 / 3 * math.pi * math.prod(half_axes), (b + c, 0.0, 0.0, a + c, 0.0, a + b)
+
+
+def total(parts: Sequence[Mass]) -> Mass:
+    """Of parts in one frame."""
+    parts = [part for part in parts if part.mass > 0]
+    if len(parts) < 2:
+        return parts[0] if parts else Mass()
+    mass = math.fsum(part.mass for part in parts)
+    com = tuple(math.fsum(part.mass * part.com[k] for part in parts) / mass for k in range(3))
+    inertia = [0.0] * 6
+    for part in parts:
+        x, y, z = minus(part.com, com)
+        moved = (y * y + z * z, -x * y, -x * z, x * x + z * z, -y * z, x * x + y * y)
+        inertia = [old + own + part.mass * step for old, own, step in zip(inertia, part.inertia, moved, strict=True)]
+    return Mass(mass, com, tuple(inertia))
+
+
+def bounded(body: Mass, compiler: Compiler) -> Mass:
+    """With at least the mass and principal inertias that the compiler asks for, and with equal ones where they break the
+    triangle inequality and are to be balanced."""
+    mass = max(body.mass, compiler.least_mass)
+    if not (compiler.least_inertia or compiler.balance):
+        return Mass(mass, body.com, body.inertia)
+    import numpy as np
+    xx, xy, xz, yy, yz, zz = body.inertia
+    values, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    found = np.maximum(values, compiler.least_inertia)
+    if compiler.balance and found[0] + found[1] < found[2]:
+        found[:] = found.mean()
+    if np.array_equal(found, values):
+        return Mass(mass, body.com, body.inertia)
+    I = (R * found) @ R.T
+    return Mass(mass, body.com, tuple(float(x) for x in I[np.triu_indices(3)]))

@@ -1,0 +1,262 @@
+"""The keys of a robot file and of a file of loops: what `robot_yaml` and `loops` read, and what schema, template and documents
+say."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from liedyn.io.file_schema import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector, default_of, one_of
+from liedyn.io.yaml_nodes import Node
+from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Pose, Robot, Rotation
+
+# Limits of joints in files: numbers are finite there, and some formats require a limit where there is none --------------
+
+NO_LIMIT = 1e300                     # a limit of this magnitude or more means none
+
+
+def read_limit(x: float) -> float:
+    """The limit that a file means: infinite from NO_LIMIT on."""
+    return x if abs(x) < NO_LIMIT else math.copysign(math.inf, x)
+
+
+def written_limit(x: float) -> float:
+    """The limit as a finite number."""
+    return x if math.isfinite(x) else math.copysign(NO_LIMIT, x)
+
+
+# Inertia of uniform bodies, and of bodies that are turned ---------------------------------------------------------------
+
+Inertia = tuple[float, float, float, float, float, float]        # xx, xy, xz, yy, yz, zz
+
+SHAPES: dict[str, tuple[str, ...]] = {"box": ("x", "y", "z"), "sphere": ("radius",), "cylinder": ("radius", "length"),
+                                      "capsule": ("radius", "length")}
+
+
+def uniform(shape: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
+    """Volume [m^3] and inertia about the centre for a mass of 1 kg [m^2] of a uniform body.
+
+    `sizes` are those named in SHAPES [m]; cylinder and capsule lie along z, the length of a capsule is that of its
+    cylindrical part.
+    """
+    if shape == "box":
+        x, y, z = (s * s / 12 for s in sizes)
+        return math.prod(sizes), (y + z, 0.0, 0.0, x + z, 0.0, x + y)
+    r = sizes[0]
+    if shape == "sphere":
+        return 4 / 3 * math.pi * r * r * r, _diagonal(0.4 * r * r, 0.4 * r * r)
+    length = sizes[1]
+    cylinder = math.pi * r * r * length
+    across, along = r * r / 4 + length * length / 12, r * r / 2
+    if shape == "cylinder":
+        return cylinder, _diagonal(across, along)
+    ends = 4 / 3 * math.pi * r * r * r                 # two half balls, their centres 3/8 r beyond the cylinder's ends
+    ends_across, ends_along = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r, 0.4 * r * r
+    share = length / (length + 4 / 3 * r)              # of the cylinder in the volume
+    return cylinder + ends, _diagonal(share * across + (1 - share) * ends_across, share * along + (1 - share) * ends_along)
+
+
+def rotated_inertia(R: Rotation, inertia: Inertia) -> Inertia:
+    """R I R^T."""
+    xx, xy, xz, yy, yz, zz = inertia
+    rows = (R[0:3], R[3:6], R[6:9])
+    image = [(xx * a + xy * b + xz * c, xy * a + yy * b + yz * c, xz * a + yz * b + zz * c) for a, b, c in rows]
+    return tuple(sum(x * y for x, y in zip(image[i], rows[j], strict=True))
+                 for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+
+
+def _diagonal(across: float, along: float) -> Inertia:
+    return across, 0.0, 0.0, across, 0.0, along
+
+
+# robot keys -------------------------------------------------------------------------------------------------------------
+
+_UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
+
+
+def inertia(most: float | None = None) -> Either:
+    """Six numbers, or three of a diagonal. most: in magnitude; None: `model.validate` looks at it."""
+    def read(node: Node) -> Inertia:
+        if node.kind != "list" or len(node.value) not in (3, 6):
+            raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
+        values = node.vector(len(node.value), most)
+        return values if len(values) == 6 else (values[0], 0.0, 0.0, values[1], 0.0, values[2])
+    return Either((Vector(3), Vector(6)), "inertia", read)
+
+
+def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
+    """What it is, and its lengths [m] in the order of SHAPES."""
+    given = node.mapping(SHAPE)
+    if len(given) != 1:
+        raise node.wrong("one of " + ", ".join(SHAPE))
+    kind, = given
+    return kind, SHAPE.value(given, kind)
+
+
+def _pose(node: Node, known: Keys) -> Pose:
+    """xyz with rpy or quaternion; other keys of `known` may stand beside them."""
+    values = known.values(node)
+    xyz = values.get("xyz", (0.0, 0.0, 0.0))
+    if "quaternion" not in values:
+        return Pose.from_xyz_rpy(xyz, values.get("rpy", (0.0, 0.0, 0.0)))
+    if "rpy" in values:
+        raise node.value["rpy"].problem("both rpy and quaternion", expected="one of them")
+    norm = math.hypot(*values["quaternion"])
+    if abs(norm - 1) > _UNIT_ROUNDING:
+        quaternion = node.value["quaternion"]
+        raise quaternion.problem(f"the quaternion has norm {norm:.7g}", found=quaternion.shown(),
+                                 expected="a unit quaternion x, y, z, w")
+    return Pose.from_xyz_quaternion(xyz, [x / norm for x in values["quaternion"]])
+
+
+def _side(node: Node) -> tuple[str, Pose]:
+    """The link and the frame in it: a name alone stands for the link's own frame."""
+    return (node.value, Pose()) if node.kind == "text" else (FRAME.values(node)["link"], _pose(node, FRAME))
+
+
+# links --------------------------------------------------------------------------------------------------------------
+
+_LENGTH = Number(above=0, most=LARGEST)
+_SIZES = {"radius": Key("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
+          "length": Key("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
+
+
+def _round(shape: str) -> Keys:
+    """Its value is a tuple of the sizes."""
+    keys = Keys(shape, tuple(_SIZES[size] for size in SHAPES[shape]))
+    return replace(keys, how=lambda node: tuple(keys.values(node)[size] for size in SHAPES[shape]))
+
+
+SHAPE = one_of(
+    "shape",
+    Key("box", List(_LENGTH, 3, 3, "lengths"), "lengths along x, y and z [m]", example=[0.1, 0.1, 0.5]),
+    Key("sphere", _round("sphere"), "by its radius"),
+    Key("cylinder", _round("cylinder"), "along z"),
+    Key("capsule", _round("capsule"), "along z; its length is that of the cylindrical part"),
+    how=_shape)
+LINK = Keys("link", (
+    Key("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
+    Key("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
+    Key("inertia", inertia(), "about the centre of mass, in link axes [kg m²]: `[xx, yy, zz]` or "
+        "`[xx, xy, xz, yy, yz, zz]`", 0, example=[0.02, 0.02, 0.001]),
+    Key("shape", SHAPE, "instead of `inertia`, a uniform body centred at `com`: `box: [x, y, z]`, `sphere: {radius}`, "
+        "`cylinder: {radius, length}`, `capsule: {radius, length}`; cylinder and capsule lie along z, and the length of a "
+        "capsule is that of its cylindrical part"),
+    Key("density", _LENGTH, "with `shape`, instead of `mass` [kg/m³]", example=2700),
+    Key("rpy", Vector(3), "with `shape`: its orientation in the link frame", "zero", example=[0, 0, 0.1])))
+
+# joints -------------------------------------------------------------------------------------------------------------
+
+_MOVING = tuple(kind for kind in JOINT_TYPES if kind != "fixed")
+_SPRUNG = tuple(kind for kind in _MOVING if kind not in ("ball", "free"))
+_WITH_AXIS = ("revolute", "continuous", "prismatic", "helical", "cylindrical", "planar")
+_POSE = (
+    Key("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
+    Key("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
+    Key("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
+POSE = Keys("pose", _POSE, how=lambda node: _pose(node, POSE))
+_EACH = Either((Number(), List(Number(), words="numbers")), "each_coordinate")
+LIMITS = Keys("limits", (
+    Key("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
+    Key("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
+    Key("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
+    Key("effort", _EACH, "[N m or N]", example=40, live=True)))
+MIMIC = Keys("mimic", (
+    Key("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
+    Key("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
+    Key("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),
+    how=lambda node: Mimic(**MIMIC.values(node)))
+
+
+def _passive(name: str, meaning: str, kinds: tuple[str, ...], example: float) -> Key:
+    return Key(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
+
+
+JOINT = Keys("joint", (
+    Key("type", Choice(tuple(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
+        missing="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
+    Key("parent", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="upper",
+        live=True),
+    Key("child", Text(), "the link that it moves", required=True, missing="a link's name", example="lower", live=True),
+    Key("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or `quaternion` "
+        "(`[x, y, z, w]`)", live=True),
+    Key("axis", Vector(3), "revolute, continuous, prismatic, helical, cylindrical: the joint axis; planar: the normal of the "
+        "plane", required=True, missing="a list of 3 numbers", kinds=_WITH_AXIS, example=[0, 1, 0], live=True),
+    Key("axes", List(Vector(3), 2, 2, "axes"), "universal: a list of two axes", required=True, missing="a list of 2 axes",
+        kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
+    Key("pitch", Number(), "helical: metres of advance per radian", required=True, missing="metres of advance per radian",
+        kinds=("helical",), example=0.01),
+    Key("sequence", Text(), "euler: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)", required=True,
+        missing="three letters such as zyx", kinds=("euler",), example="zyx"),
+    Key("screws", List(Vector(6), 1, 6, "screws"), "screws: one to six `[wx, wy, wz, vx, vy, vz]` in the joint frame; motion = "
+        "exp(S1 q1) … exp(Sk qk)", required=True, missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=("screws",),
+        example=[[0, 0, 1, 0, 0, 0.1]]),
+    Key("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
+        kinds=_MOVING, live=True),
+    _passive("damping", "force `-damping v`", _MOVING, 0.1),
+    _passive("friction", "Coulomb friction force, smoothed at low speed (see [conventions](conventions.md))", _MOVING, 0.2),
+    _passive("armature", "rotor inertia reflected to the joint, added to the diagonal of `M`", _MOVING, 0.01),
+    _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _SPRUNG, 10),
+    _passive("rest", "position of the relaxed spring", _SPRUNG, 0.2),
+    Key("mimic", MIMIC, "`{joint, multiplier, offset}`: q = multiplier · q_joint + offset (a [coupling](loops.md))",
+        kinds=_SPRUNG)), kind="type", lacks="a {} joint has no {}")
+
+ACTUATOR = Keys("actuator", (
+    Key("link", Text(), "the link that the thrust acts on", required=True, missing="a link's name", example="lower", live=True),
+    Key("position", Vector(3), "point of application in the link frame [m]", "the origin", example=[0, 0, -0.5], live=True),
+    Key("axis", Vector(3), "direction of positive thrust in the link frame", "z", example=[1, 0, 0], live=True),
+    Key("torque_ratio", Number(), "reaction torque about the axis per unit of thrust [m]", default_of(Actuator, "torque_ratio"),
+        example=0.02)))
+
+# loops --------------------------------------------------------------------------------------------------------------
+
+FRAME = Keys("frame", (
+    Key("link", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="lower",
+        live=True), *_POSE))
+_SIDE = Either((Text(), FRAME), "side", _side)
+_NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
+LOOP = Keys("loop", (
+    Key("type", Choice(tuple(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
+        missing="one of " + ", ".join(LOOP_TYPES), example="ball"),
+    Key("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
+        required=True, missing=_NEEDS_A_SIDE, example="world"),
+    Key("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
+    Key("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: `drives:` in a scenario, "
+        "`drive=` in Python", False, example=True),
+    Key("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second in "
+        "frame b", "x and y", kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
+    Key("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
+        kinds=("distance",), example=0.4),
+    Key("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame a",
+        required=True, missing="metres", kinds=("rolling",), example=0.1),
+    Key("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=("rolling",), example="sphere"),
+    Key("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
+        "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
+        kinds=("revolute", "prismatic", "cylindrical", "planar", "rolling"), example=[0, 1, 0])), kind="type",
+    lacks="a {} closure has no {}")
+COUPLING = Keys("coupling", (
+    Key("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "
+        "coordinates; not for ball and free joints", required=True, missing="coefficients by joint: {joint1: 1, joint2: -2}",
+        example={"shoulder": 1, "elbow": -2}),
+    Key("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1)))
+_CONSTRAINTS = (
+    Key("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
+    Key("couplings", Named(COUPLING, "coupling"), "linear equations between joint coordinates, by name"))
+LOOPS_FILE = Keys("loops_file", (
+    Key("robot", Text(), "path of the robot file, relative to this one", example="robot.urdf", live=True), *_CONSTRAINTS))
+
+ROBOT = Keys("robot", (
+    Key("name", Text(), "of the robot", "the file's name", example="arm", live=True),
+    Key("base", Choice(("fixed", "floating")), "`floating` adds a free joint named base", default_of(Robot, "base"),
+        example="fixed"),
+    Key("gravity", Vector(3), "`[x, y, z]` [m/s²]", list(default_of(Robot, "gravity")), example=[0, 0, -9.81]),
+    Key("links", Named(LINK, "link"), "rigid bodies by name", required=True, missing="the links by name", live=True,
+        example={"upper": {"mass": 1.2, "com": [0, 0, -0.25], "inertia": [0.02, 0.02, 0.001]},
+                 "lower": {"shape": {"cylinder": {"radius": 0.03, "length": 0.5}}, "density": 1000, "com": [0, 0, -0.25]}}),
+    Key("joints", Named(JOINT, "joint"), "joints by name; they make a tree of the links", "none", live=True,
+        example={"shoulder": {"type": "continuous", "parent": "world", "child": "upper", "axis": [0, 1, 0], "damping": 0.1},
+                 "elbow": {"type": "revolute", "parent": "upper", "child": "lower", "origin": {"xyz": [0, 0, -0.5]},
+                           "axis": [0, 1, 0], "limits": {"lower": -2, "upper": 2, "velocity": 10, "effort": 60}}}),
+    Key("actuators", Named(ACTUATOR, "actuator"), "thrusters by name; a scenario gives their thrust", "none", live=True,
+        example={"rotor": {"link": "lower", "position": [0, 0, -0.5], "axis": [1, 0, 0]}}),
+    *_CONSTRAINTS))

@@ -1,0 +1,183 @@
+"""Shapes of the links of a robot file, for pictures: uniform bodies of a robot YAML, primitives of a URDF."""
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from liedyn.errors import ModelError
+from liedyn.io.robots.robot_schema import LINK, SHAPES
+from liedyn.io.robots.xml_elements import UrdfElement, read_urdf_tree, root_tag
+from liedyn.io.yaml_nodes import read_yaml
+from liedyn.model.description import Pose
+
+Colour = tuple[float, float, float]                 # red, green, blue from 0 to 1
+Materials = Mapping[str | None, Colour | None]
+_URDF = {"box": "size", "sphere": "radius", "cylinder": "radius length", "capsule": "radius length"}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkShape:
+    """`sizes` [m] are those named in `io.robots.robot_schema.SHAPES`; cylinder and capsule lie along z. pose: of the shape in the
+link;
+    colour: red, green, blue from 0 to 1 of a URDF's material."""
+
+    kind: str
+    sizes: tuple[float, ...]
+    pose: Pose
+    colour: Colour | None = None
+
+
+def urdf_root(path: str | os.PathLike) -> UrdfElement | None:
+    """The <robot> of a URDF file; None for files of other formats. Raises ModelError as loading does."""
+    if Path(path).suffix.lower() in (".yaml", ".yml") or root_tag(path) == "mujoco":
+        return None
+    return read_urdf_tree(path)
+
+
+def shapes_of_urdf(root: UrdfElement, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
+    """The primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>."""
+    materials, found = materials_of(root), {}
+    for link in root.iterfind("link"):
+        shapes = _primitives(link, "visual", materials)
+        shapes = shapes or (() if link.get("name") in visible else _primitives(link, "collision", {}))
+        if shapes:
+            found[link.get("name")] = shapes
+    return found
+
+
+def shapes_of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
+    found = {}
+    for name, node in read_yaml(path, ModelError).require("links").mapping().items():
+        values = LINK.values(node)
+        if "shape" in values:
+            at, rpy = (values.get(key, (0.0, 0.0, 0.0)) for key in ("com", "rpy"))
+            found[name] = (LinkShape(*values["shape"], Pose.from_xyz_rpy(at, rpy)),)
+    return found
+
+
+def _primitives(link: UrdfElement, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
+    """What cannot be read is passed over: it is decoration."""
+    shapes = []
+    for part in link.iterfind(tag):
+        pose = pose_of(part)
+        for kind, names in _URDF.items():
+            geometry = part.find(f"geometry/{kind}")
+            if geometry is not None and pose:
+                sizes = numbers_of(" ".join(geometry.get(name, "") for name in names.split()), len(SHAPES[kind]))
+                if sizes and min(sizes) > 0:
+                    shapes.append(LinkShape(kind, sizes, pose, colour_of(part, materials)))
+    return tuple(shapes)
+
+
+def pose_of(visual: UrdfElement) -> Pose | None:
+    """Of a URDF's <visual> or <collision> in the link; None of one that cannot be read."""
+    origin = visual.find("origin")
+    origin = {} if origin is None else origin
+    xyz, rpy = (numbers_of(origin.get(key, "0 0 0"), 3) for key in ("xyz", "rpy"))
+    return Pose.from_xyz_rpy(xyz, rpy) if xyz and rpy else None
+
+
+def numbers_of(text: str, count: int) -> tuple[float, ...] | None:
+    """So many finite numbers; None of other texts."""
+    try:
+        found = tuple(map(float, text.split()))
+    except ValueError:
+        return None
+    return found if len(found) == count and all(map(math.isfinite, found)) else None
+
+
+def materials_of(robot: UrdfElement) -> Materials:
+    """Of the <robot>, by name; visuals of any link may use those that one of them defines."""
+    every = [*robot.iterfind("material"), *robot.iterfind("link/visual/material")]
+    return {material.get("name"): colour for material in reversed(every) if (colour := _colour(material))}
+
+
+def colour_of(visual: UrdfElement, materials: Materials) -> Colour | None:
+    """None of a visual without a material, or with one that has no colour."""
+    material = visual.find("material")
+    return None if material is None else _colour(material) or materials.get(material.get("name"))
+
+
+def _colour(material: UrdfElement) -> Colour | None:
+    colour = material.find("color")
+    try:
+        red, green, blue, *_ = (min(1.0, max(0.0, float(x))) for x in ({} if colour is None else colour).get("rgba", "").split())
+    except ValueError:
+        return None
+    return red, green, blue
+
+
+# link meshes ------------------------------------------------------------------------------------------------------------
+
+# Meshes that a URDF names in <visual>, for pictures: where the files are, and how they are placed. They are not read here.
+
+_PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMesh:
+    """A mesh file, scaled and placed in the frame of a link. file: None where none is found; colour: red, green, blue from 0 to 1
+    of the URDF's material, None: the file's own."""
+
+    name: str
+    file: Path | None
+    pose: Pose
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    colour: Colour | None = None
+
+
+def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()) -> dict[str, tuple[LinkMesh, ...]]:
+    """Meshes by link, of a robot file that has been loaded without an error; none of a file that is no URDF.
+
+    `package://robot/part.stl` is robot/part.stl in one of the `roots` or in a folder above the file, or part.stl in one that is
+    itself called robot. After them come the packages that ROS knows: those of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+    """
+    robot = urdf_root(path)
+    if robot is None:
+        return {}
+    materials = materials_of(robot)
+    folders = [*map(Path, roots), *Path(path).absolute().parents, *_of_ros()]
+    found = {}
+    for link in robot.iterfind("link"):
+        meshes = tuple(mesh for visual in link.iterfind("visual") if (mesh := _mesh(visual, materials, Path(path), folders)))
+        if meshes:
+            found[link.get("name")] = meshes
+    return found
+
+
+def _mesh(visual: UrdfElement, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
+    """What cannot be read is passed over: it is decoration."""
+    mesh, pose = visual.find("geometry/mesh"), pose_of(visual)
+    if mesh is None or not mesh.get("filename") or not pose:
+        return None
+    scale = numbers_of(mesh.get("scale", "1 1 1"), 3)
+    if not scale or 0.0 in scale:
+        return None
+    return LinkMesh(mesh.get("filename"), _file(mesh.get("filename"), path, folders), pose, scale, colour_of(visual, materials))
+
+
+def _file(name: str, path: Path, folders: list[Path]) -> Path | None:
+    package = _PACKAGE.fullmatch(name)
+    if package:
+        places = (place for folder in folders
+                  for place in (folder / package[1] / package[2], *([folder / package[2]] if folder.name == package[1] else [])))
+    elif name.startswith("file://"):
+        places = (Path(unquote(name.removeprefix("file://"))),)
+    else:
+        places = (path.absolute().parent / name,)
+    try:
+        return next((place for place in places if place.is_file()), None)
+    except (OSError, ValueError):                               # a name that no file can have
+        return None
+
+
+def _of_ros() -> list[Path]:
+    def of(variable: str) -> list[Path]:
+        return [Path(place) for place in os.environ.get(variable, "").split(os.pathsep) if place]
+
+    return [*of("ROS_PACKAGE_PATH"), *(place / "share" for place in of("AMENT_PREFIX_PATH"))]

@@ -1,0 +1,301 @@
+"""Reading XML with expat directly: no DOCTYPE (hence no entities), bounded nesting and size, no network, no recursion."""
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from liedyn.errors import ModelError, Place, nearest
+from liedyn.io.yaml_nodes import read_bytes
+
+
+class XmlReader:
+    """Reads a file into `root`, None where it has no element. deepest: levels of nesting."""
+
+    deepest: int
+
+    def __init__(self, path: str | os.PathLike):
+        self.path, self.file, self.root = path, os.fspath(path), None
+        self.open: list = []                           # elements that have begun and not ended; None: passed over
+        self.parser = expat.ParserCreate()
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = lambda _: self.open.pop()
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> Any:
+        """The element, once the one that holds it, `self.open[-1]`, has it; None: it is passed over, with all that it holds."""
+        raise NotImplementedError
+
+    def read(self) -> Any:
+        """The root; raises ModelError with the line."""
+        try:
+            self.parser.Parse(read_bytes(self.path, ModelError), True)
+        except expat.ExpatError as problem:
+            raise ModelError(f"not valid XML: {expat.ErrorString(problem.code)}",
+                             place=Place(self.file, problem.lineno)) from None
+        except (LookupError, ValueError) as problem:                # an encoding that Python does not know
+            if isinstance(problem, ModelError):
+                raise
+            raise ModelError(f"not readable as XML: {problem}", place=Place(self.file)) from None
+        return self.root
+
+    @property
+    def line(self) -> int:
+        return self.parser.CurrentLineNumber
+
+    def place(self) -> Place:
+        return Place(self.file, self.line)
+
+    def _doctype(self, *_) -> None:
+        raise ModelError("a DOCTYPE is not accepted (it may define entities)", place=self.place(), expected="plain XML")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self.open) >= self.deepest:
+            raise ModelError("too deeply nested", place=self.place(), expected=f"at most {self.deepest} levels")
+        element = self.begin(tag, attributes)
+        if not self.open:
+            self.root = element
+        self.open.append(element)
+
+
+def root_tag(path: str | os.PathLike) -> str | None:
+    """The tag of a file's first element; None where there is none. What follows it is not checked."""
+    reader = _FirstTag(path)
+    with suppress(ModelError):
+        reader.read()
+    return reader.root
+
+
+class _FirstTag(XmlReader):
+    deepest = 1
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> str:
+        return tag
+
+
+# The links, joints and materials of a URDF file as a tree whose elements have a line, for dynamics and for shapes -------
+
+# What stands elsewhere (gazebo, transmission, sensor, ros2_control, …) is passed over, and so are elements with a namespace
+# prefix, whether or not it is declared. Elements that xacro would expand are an error. A default namespace has no effect.
+
+DEEPEST_URDF = 50                        # levels of nesting
+_READ = ("link", "joint", "material")             # children of <robot>
+_SHAPES = ("visual", "collision")
+_NO_PARTS = ("xacro:property", "xacro:arg")
+XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
+_OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo file the ending .xml",
+                  "COLLADA": "COLLADA files are not supported"}
+
+
+class UrdfElement(ElementTree.Element):
+    """An element with its line in the file."""
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int):
+        super().__init__(tag, attributes)
+        self.line = line
+
+
+def read_urdf_tree(path: str | os.PathLike) -> UrdfElement:
+    """The <robot> element of the file `path` with its links, joints and materials; raises ModelError with the line."""
+    root = _UrdfReader(path).read()
+    if not any(element.tag == "link" for element in root):
+        raise ModelError("no links in this robot", place=Place(os.fspath(path), root.line), expected="at least one <link>")
+    return root
+
+
+class _UrdfReader(XmlReader):
+    deepest = DEEPEST_URDF
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> UrdfElement | None:
+        element = UrdfElement(tag, attributes, self.line)
+        if not self.open:
+            self.check_root(tag)
+            return element
+        parent = self.open[-1]
+        outside = len(self.open) == 1 and tag not in _READ
+        in_shape = parent is None or any(element.tag in _SHAPES for element in self.open)
+        if not in_shape and tag.startswith("xacro:") and tag not in _NO_PARTS:
+            raise ModelError("a xacro macro that is not expanded", place=self.place(), found=f"<{tag}>", hint=XACRO_HINT)
+        if parent is None or outside or ":" in tag:
+            return None
+        parent.append(element)
+        return element
+
+    def check_root(self, tag: str) -> None:
+        if tag != "robot":
+            what, expected = "not a URDF file", "<robot>"
+            if self.file.lower().endswith(".xml"):
+                what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
+            raise ModelError(what, place=self.place(), found=f"<{tag}>" if tag in _OTHER_FORMATS else None, expected=expected,
+                             hint=_OTHER_FORMATS.get(tag))
+
+
+# An MJCF file as a tree of elements whose attributes know their file and line, with the files that it includes ----------
+
+DEEPEST_MJCF = 200                        # levels of nesting: a chain of bodies is one level a body
+MOST_FILES = 100
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
+SWITCH = {"true": True, "false": False}
+
+
+class Written(NamedTuple):
+    """An attribute's text and where it stands."""
+
+    text: str
+    file: str
+    line: int
+
+
+@dataclass(slots=True, eq=False)
+class MjcfElement:
+    tag: str
+    attributes: dict[str, Written]
+    file: str
+    line: int
+    children: list[MjcfElement] = field(default_factory=list)
+
+    @property
+    def name(self) -> str | None:
+        return self.text("name")
+
+    def place(self, attribute: str | None = None) -> Place:
+        """Of an attribute, also where it comes from a default class; of the element where it has none."""
+        named = f'<{self.tag}{f" {attribute}" if attribute else ""}>'
+        name = self.attributes.get("name")
+        at = self.attributes.get(attribute or "") or self
+        return Place(at.file, at.line, f'{named} of "{name.text}"' if name and name.text.isprintable() else named)
+
+    def problem(self, message: str, attribute: str | None = None, *, found=None, expected: str | None = None,
+                hint: str | None = None) -> ModelError:
+        return ModelError(message, place=self.place(attribute), found=found, expected=expected, hint=hint)
+
+    def every(self, tag: str) -> Iterable[MjcfElement]:
+        return (child for child in self.children if child.tag == tag)
+
+    def within(self, tag: str) -> Iterable[MjcfElement]:
+        """The children of all children of a tag."""
+        return (child for section in self.every(tag) for child in section.children)
+
+    # attributes, or `default` where they are missing ------------------------------------------------------------------
+
+    def text(self, attribute: str, default: str | None = None) -> str | None:
+        written = self.attributes.get(attribute)
+        return default if written is None else written.text
+
+    def require(self, attribute: str) -> str:
+        text = self.text(attribute)
+        if not text:
+            raise self.problem(f"the attribute {attribute} is missing" if text is None else "an empty name", attribute)
+        return text
+
+    def choice(self, attribute: str, options: Iterable[str], default: str) -> str:
+        text, options = self.text(attribute, default), tuple(options)
+        if text not in options:
+            raise self.problem("wrong value", attribute, found=text, expected="one of " + ", ".join(options),
+                               hint=nearest(text, options))
+        return text
+
+    def switch(self, attribute: str, default: bool) -> bool:
+        return SWITCH[self.choice(attribute, SWITCH, str(default).lower())]
+
+    def name_of(self, attribute: str, known: Iterable[str], message: str, expected: str) -> str:
+        """A required attribute that is one of the names `known`."""
+        name = self.require(attribute)
+        if name not in known:
+            raise self.problem(message, attribute, found=name, expected=expected, hint=nearest(name, known))
+        return name
+
+    def refuse(self, attribute: str, message: str, expected: str = "0", hint: str | None = None) -> None:
+        """Raise where an attribute has numbers other than zero."""
+        if any(self.numbers(attribute)):
+            raise self.problem(message, attribute, found=self.text(attribute), expected=expected, hint=hint)
+
+    def constant(self, attribute: str) -> float:
+        """The first of the coefficients of a force, none: zero; those of higher powers are refused."""
+        first, *more = self.numbers(attribute) or (0.0,)
+        if any(more):
+            raise self.problem(f"{attribute} that is not constant is not supported", attribute, found=self.text(attribute),
+                               expected="one number")
+        return first
+
+    def number(self, attribute: str, default: float) -> float:
+        return self.vector(attribute, (default,))[0]
+
+    def vector(self, attribute: str, default: tuple[float, ...], least: int | None = None) -> tuple[float, ...]:
+        """As many numbers as `default` has; from `least` on, those that are missing are taken from it."""
+        text = self.text(attribute)
+        if text is None:
+            return default
+        found = self.numbers(attribute)
+        most = len(default)
+        least = most if least is None else least
+        if not least <= len(found) <= most:
+            count = str(most) if least == most else f"{least} to {most}"
+            raise self.problem("wrong value", attribute, found=text, expected=f"{count} number{'s' * (count != '1')}")
+        return (*found, *default[len(found):])
+
+    def numbers(self, attribute: str) -> tuple[float, ...]:
+        words = self.text(attribute, "").split()
+        for word in words:
+            if not _NUMBER.match(word) or not math.isfinite(float(word)):
+                raise self.problem("not a finite number" if _NUMBER.match(word) else "wrong value", attribute, found=word,
+                                   expected="finite numbers with blanks between")
+        return tuple(map(float, words))
+
+
+def read_mjcf_tree(path: str | os.PathLike) -> MjcfElement:
+    """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
+    file = os.fspath(path)
+    root = _MjcfReader(file).read()
+    if root.tag != "mujoco":
+        raise ModelError("not a MuJoCo file", place=Place(file, root.line), expected="<mujoco>")
+    _include(root, Path(file).parent, [os.path.realpath(file)])
+    return root
+
+
+def _include(element: MjcfElement, folder: Path, seen: list[str]) -> None:
+    """Put the children of included files in the place of <include>. Paths are relative to the folder of the main file, or of
+    the file that includes."""
+    waiting = [element]
+    while waiting:
+        parent = waiting.pop()
+        k = 0
+        while k < len(parent.children):
+            child = parent.children[k]
+            if child.tag == "include":
+                parent.children[k:k + 1] = _included(child, folder, seen).children
+            else:
+                k += 1
+        waiting += parent.children
+
+
+def _included(element: MjcfElement, folder: Path, seen: list[str]) -> MjcfElement:
+    name = element.require("file")
+    path = next((path for path in (folder / name, Path(element.file).parent / name) if path.is_file()), folder / name)
+    real = os.path.realpath(path)
+    if real in seen:
+        raise element.problem("the file is included a second time", "file", found=name)
+    if len(seen) >= MOST_FILES:
+        raise element.problem("too many included files", "file", expected=f"at most {MOST_FILES}")
+    if not path.is_file():
+        raise element.problem("the included file does not exist", "file", found=name, expected=f"a file in {folder}")
+    seen.append(real)
+    return _MjcfReader(os.fspath(path)).read()
+
+
+class _MjcfReader(XmlReader):
+    deepest = DEEPEST_MJCF
+
+    def begin(self, tag: str, attributes: dict[str, str]) -> MjcfElement:
+        written = {key: Written(text, self.file, self.line) for key, text in attributes.items()}
+        element = MjcfElement(tag, written, self.file, self.line)
+        if self.open:
+            self.open[-1].children.append(element)
+        return element

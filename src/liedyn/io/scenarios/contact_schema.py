@@ -1,0 +1,213 @@
+"""`contacts` of a scenario: their keys, from YAML and back."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from liedyn.errors import Place
+from liedyn.io.file_schema import (
+    Choice,
+    Either,
+    Key,
+    Keys,
+    List,
+    Named,
+    Number,
+    Text,
+    Vector,
+    default_of,
+    kinds_with,
+    one_or_more,
+    only,
+)
+from liedyn.io.robots.robot_schema import SHAPE as BODY
+from liedyn.io.scenarios.scenario import (
+    EXPONENTS,
+    LARGEST_CREEP,
+    LEAST_CREEP,
+    LEAST_LENGTH,
+    SHAPES,
+    WITHOUT_EVENTS,
+    Contact,
+    Material,
+    Pair,
+    Plane,
+    Rule,
+    Shape,
+)
+from liedyn.io.scenarios.signal_schema import by_name, patterns, plain_rules
+from liedyn.io.yaml_nodes import Node
+from liedyn.io.yaml_values import plain
+from liedyn.model.description import LARGEST
+
+
+def read_contacts(node: Node, method: str) -> Contact:
+    """method: of the integrator."""
+    given = node.mapping(CONTACTS)
+    if method in WITHOUT_EVENTS:                         # their Newton iterations do not know the slopes of contact forces
+        raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")
+    values = CONTACTS.values(node)
+    if not values["links"]:
+        raise given["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")
+    if "planes" in given and not values["planes"] and "pairs" not in given:
+        raise given["planes"].problem("no plane", expected="{ground: {point: [0, 0, 0], normal: [0, 0, 1]}}")
+    parts = {key: values[key] for key in ("links", "planes", "pairs") if key in values}
+    return Contact(**parts, material=_material(given), place=node.place)
+
+
+def _pair(node: Node) -> Pair:
+    return Pair(tuple(one.text() for one in node.items(2, of="names of links")), node.place)
+
+
+def _planes(node: Node) -> tuple[Plane, ...]:
+    return tuple(_plane(name, child) for name, child in node.mapping().items())
+
+
+def _plane(name: str, node: Node) -> Plane:
+    values = PLANE.values(node)
+    if "normal" in values and not math.hypot(*values["normal"]) > 0.0:
+        normal = node.value["normal"]
+        raise normal.problem("the normal of a plane is zero", found=normal.shown(),
+                             expected="the direction out of the ground, such as [0, 0, 1]")
+    return Plane(name, **values, place=node.place)
+
+
+def _shape(node: Node) -> Shape:
+    given = node.mapping(SHAPE)
+    kind, child = only(node, given, SHAPES, "a contact")
+    own = {key: SHAPE.value(given, key) for key in ("at", "rpy") if key in given}
+    for key in {"point": ("at", "rpy"), "sphere": ("rpy",)}.get(kind, ()):
+        if key in given:
+            raise given[key].problem(f"{key} does not apply to a {kind}")
+    sizes = SHAPE[kind].value.read(child)
+    if kind == "point":
+        own, sizes = {"at": sizes}, ()
+    return Shape(kind, sizes, **own, material=_material(given), place=node.place)
+
+
+def _material(given: dict[str, Node]) -> tuple[tuple[str, float], ...]:
+    if "stiffness" in given and "sink" in given:
+        raise given["sink"].problem("both stiffness and sink", expected="one of them")
+    values = {key.name: CONTACTS.value(given, key.name) for key in MATERIAL if key.name in given}
+    if values.get("exponent", EXPONENTS[0]) not in EXPONENTS:
+        raise given["exponent"].wrong("one of " + ", ".join(f"{x:g}" for x in EXPONENTS))
+    return tuple(values.items())
+
+
+MATERIAL = (
+    Key("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"), example=0.8),
+    Key("stiffness", Number(above=0, most=LARGEST), "[N/m^exponent]", "by `sink`", example=1e5),
+    Key("sink", Number(least=LEAST_LENGTH, most=LARGEST), "instead of `stiffness`: how far a contact sinks under its share of "
+        "the weight [m]", default_of(Material, "sink"), example=1e-3),
+    Key("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
+    Key("damping", Number(least=0, most=LARGEST), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
+    Key("creep", Number(least=LEAST_CREEP, most=LARGEST_CREEP), "speed below which friction is smooth [m/s]",
+        default_of(Material, "creep"), example=1e-3),
+    Key("smooth", Number(least=LEAST_LENGTH, most=LARGEST), "width of the smooth form of the normal force, which is "
+        "differentiable everywhere [m]", "none", example=1e-4))
+SHAPE = Keys("contact_shape", (
+    Key("point", Vector(3, LARGEST), "position in the link frame [m]", example=[0, 0, -0.5]),
+    Key("sphere", BODY["sphere"].value, "by its radius"),
+    Key("capsule", BODY["capsule"].value, "by radius and length; its two ends touch"),
+    Key("box", BODY["box"].value, "lengths [m]; its eight corners touch", example=[0.1, 0.1, 0.5]),
+    Key("at", Vector(3, LARGEST), "centre in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Key("rpy", Vector(3, LARGEST), "orientation in the link frame [rad]", "zero", example=[0, 0, 0.1]), *MATERIAL),
+    one_of=(("point", "sphere", "capsule", "box"),), how=_shape)
+PLANE = Keys("plane", (
+    Key("point", Vector(3, LARGEST), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
+    Key("normal", Vector(3, LARGEST), "direction out of the ground", "z", example=[0, 0, 1]),
+    Key("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
+CONTACTS = Keys("contacts", (
+    Key("links", by_name(one_or_more(SHAPE, "contact_shapes", "shapes"), "link*"),
+        "what touches, by link: a shape or a list of them",
+        required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
+    Key("planes", Named(PLANE, "ground", _planes), "by name", "the ground z = 0"),
+    Key("pairs", List(List(Text(), 2, 2, how=_pair), 1, words="pairs"), "links that touch each other: names or patterns of two "
+        "links each", "none", example=[["upper", "lower"]]), *MATERIAL))
+
+
+def plain_contacts(contact: Contact) -> dict:
+    """As in the file."""
+    def shape(one: Shape) -> dict:
+        if one.kind == "point":
+            return {"point": one.at, **dict(one.material)}
+        sizes = one.sizes if one.kind == "box" else dict(zip(SHAPES[one.kind], one.sizes, strict=True))
+        placed = {key: value for key, value in (("at", one.at), ("rpy", one.rpy)) if any(value)}
+        return {one.kind: sizes, **placed, **dict(one.material)}
+
+    links = plain_rules(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
+    planes = {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes}
+    return plain({"links": links, "planes": planes, "pairs": [pair.links for pair in contact.pairs] or None,
+                  **dict(contact.material)})
+
+
+# The key `limits` of a scenario: stops at the position limits of joints. What they are, their keys, from YAML and back ---
+
+MODES = {"compliant": ("stiffness", "sink", "damping"), "hard": ("restitution",)}
+WORDS = {"stop": "compliant", "compliant": "compliant", "hard": "hard", "note": None}        # short forms and their modes
+LARGEST_STOP_VALUE = 1e12
+LEAST_SINK = 1e-12       # rad | m
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStops:
+    """Stops at the position limits of joints.
+
+    mode         compliant: beyond the limit a force acts; hard: the velocity jumps at the limit
+    stiffness    [N m/rad | N/m] None: by `sink`
+    sink         [rad | m] depth under the load of the joint; None: 0.01 rad, 1 mm
+    damping      of the force, relative to that of the spring [s/rad | s/m]
+    restitution  of hard stops
+    joints       names or patterns; none: all joints with limits
+    """
+
+    mode: str = "compliant"
+    stiffness: float | None = None
+    sink: float | None = None
+    damping: float = 2.0
+    restitution: float = 0.0
+    joints: tuple[Rule, ...] = ()
+    place: Place = field(default=Place(), compare=False)
+
+
+def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Key:
+    return Key(name, value, meaning, default_of(LimitStops, name) if default is None else default, kinds=kinds_with(name, MODES),
+               **more)
+
+
+def _limits(node: Node) -> LimitStops | None:
+    """None where limits are only noted."""
+    if node.kind == "mapping":
+        return LIMIT_STOPS.read(node)
+    if node.kind != "text":
+        raise node.wrong(f"one of {', '.join(WORDS)}, or a mapping with {', '.join(LIMIT_STOPS)}")
+    mode = WORDS[node.choice(WORDS)]
+    return LimitStops(mode, place=node.place) if mode else None
+
+
+def _stops(node: Node) -> LimitStops:
+    given = LIMIT_STOPS.given(node)
+    if "stiffness" in given and "sink" in given:
+        raise given["sink"].problem("both stiffness and sink", expected="one of them")
+    return LimitStops(**LIMIT_STOPS.values(node), place=node.place)
+
+
+LIMIT_STOPS = Keys("limit_stops", (
+    Key("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
+        "the limit", default_of(LimitStops, "mode"), example="hard"),
+    _of_mode("stiffness", Number(above=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`",
+             example=2000),
+    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST_STOP_VALUE), "with `mode: compliant`, instead of `stiffness`: depth "
+             "at which a stop carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m", example=0.01),
+    _of_mode("damping", Number(least=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: c [s/rad or s/m]", example=2),
+    _of_mode("restitution", Number(least=0, most=1), "with `mode: hard`: ratio of the speed after an impact to the "
+             "speed before", example=0.4),
+    Key("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
+    kind="mode", what="{} stops", how=_stops)
+LIMITS = Either((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
+
+
+def plain_limits(stops: LimitStops) -> dict:
+    """As in the file."""
+    joints = [rule.pattern for rule in stops.joints]
+    return {key: getattr(stops, key) for key in ("mode", *MODES[stops.mode])} | {"joints": joints or None}

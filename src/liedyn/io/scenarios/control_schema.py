@@ -1,0 +1,269 @@
+"""`control` and `saturate` of a scenario: laws that give the forces of joints, and the limits of these forces. Their keys, from
+YAML and back."""
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.file_schema import Boolean, Choice, Either, File, Key, Keys, List, Named, Number, Text, Vector, default_of, only
+from liedyn.io.scenarios.scenario import EFFORT, HOLDS, LAWS, LEAST_PERIOD, MEASURED, Control, Rule, Sampling
+from liedyn.io.scenarios.signal_schema import (
+    NUMBERS,
+    POSE_MOTION,
+    SIGNAL,
+    by_name,
+    patterns,
+    plain_drive,
+    plain_numbers,
+    plain_rules,
+    plain_signal,
+)
+from liedyn.io.yaml_nodes import Node, read_text
+
+TRACKING = tuple(law for law, poles in LAWS.items() if poles)
+OF_JOINTS = "computed_torque", "feedback_linearization"          # laws with a motion of joints
+_TASK = ("task_space",)
+POLES = ("bandwidth", "poles")
+MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
+_ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
+
+
+def _control(node: Node) -> Control:
+    given = CONTROL.given(node)
+    law = given["law"].value
+    if law in TRACKING:
+        key, chosen = only(node, given, POLES, "control", "neither", " and ")
+        if key == "poles":
+            for child in chosen.items(LAWS[law], of=f"poles for {law}"):
+                if child.number() >= 0.0:
+                    raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
+    values = CONTROL.values(node)
+    about, (gain, rows, columns) = values.pop("about", {}), values.pop("gain", ((), (), ()))
+    if rows and "joints" in given:
+        raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
+    return Control(**values, gain=gain, rows=rows, columns=columns, about_q=about.get("q", ()), about_v=about.get("v", ()),
+                   place=node.place)
+
+
+def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Rows of numbers, and names of rows and columns, if there are any."""
+    if node.kind == "text":
+        return _matrix_file(File().read(node))
+    if node.kind == "mapping" and node.value:
+        named = {name: {column: child.number() for column, child in row.mapping().items()} for name, row in node.value.items()}
+        columns = tuple(dict.fromkeys(column for row in named.values() for column in row))
+        return tuple(tuple(row.get(column, 0.0) for column in columns) for row in named.values()), tuple(named), columns
+    if node.kind != "list" or not node.value:
+        raise node.wrong(MATRIX)
+    rows = tuple(tuple(child.number() for child in row.items(least=1, of="numbers")) for row in node.value)
+    for child, row in zip(node.value, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise child.problem("a row of another length", found=len(row), expected=f"{len(rows[0])} numbers")
+    return rows, (), ()
+
+
+def _matrix_file(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Numbers between commas; lines that begin with # are comments. Where the first line has names, as in the files of
+    `liedyn linearize`, it names the columns from its second cell on, and each row begins with its own."""
+    lines = [(Place(file, number), [cell.strip() for cell in line.split(",")])
+             for number, line in enumerate(read_text(file, ScenarioError).splitlines(), 1)
+             if line.strip() and not line.lstrip().startswith("#")]
+    named = bool(lines) and _is_name(lines[0][1][-1])
+    body = lines[1:] if named else lines
+    if not body:
+        raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
+    # cells are not shown: a file without names of columns may be any file
+    for place, cells in body:
+        if len(cells) != len(lines[0][1]):
+            raise ScenarioError("a row of another length", place=place, found=len(cells),
+                                expected=f"{len(lines[0][1])} cells, as in the first")
+    gain = tuple(tuple(_finite(cell, Place(file, place.line, f"cell {k}")) for k, cell in enumerate(cells[named:], 1 + named))
+                 for place, cells in body)
+    if not named:
+        return gain, (), ()
+    return gain, tuple(_bare(cells[0]) for _, cells in body), tuple(map(_bare, lines[0][1][1:]))
+
+
+def _is_name(cell: str) -> bool:
+    return bool(re.match(r"[qv]\.", cell))
+
+
+def _bare(cell: str) -> str:
+    """Without its unit."""
+    return re.sub(r"\s*\[[^\[\]]*\]\Z", "", cell)
+
+
+def _finite(cell: str, place: Place) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ScenarioError("not a number", place=place, expected=_ROW) from None
+    if not math.isfinite(value):
+        raise ScenarioError("not a finite number", place=place, expected=_ROW)
+    return value
+
+
+def _saturation(node: Node) -> tuple[Rule, ...]:
+    """`true`: all joints at their effort limits; or a limit by joint."""
+    if node.kind == "boolean":
+        return (Rule("*", EFFORT, node.place),) if node.value else ()
+    if node.kind != "mapping":
+        raise node.wrong("true, false, or limits by joint: effort or a number")
+    return SATURATE.values[1].read(node)
+
+
+def _limit(node: Node) -> float | str:
+    if node.kind == "text":
+        return node.choice((EFFORT,))
+    if node.kind != "number":
+        raise node.wrong("effort (the limit of the robot file) or a number [N m or N]")
+    return LIMIT.read(node)
+
+
+ABOUT = Keys("about", (
+    Key("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
+    Key("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
+_GAIN = Either((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
+CONTROL = Keys("control", (
+    Key("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
+        example="computed_torque"),
+    Key("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
+        "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
+        missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=OF_JOINTS,
+        example={"motor1": "0.5*sin(t)"}),
+    Key("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
+        kinds=TRACKING, example=20),
+    Key("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())), "instead of `bandwidth`: a list of "
+        "negative poles [1/s], four for `feedback_linearization` and two for the others", kinds=TRACKING, example=[-20, -25]),
+    Key("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
+        missing="the link that follows the target", example="hand"),
+    Key("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
+        default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
+    Key("target", POSE_MOTION, "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
+        "alone leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
+        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
+    Key("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
+        "them free [rad or m]", "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
+    Key("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives", "all "
+        "that are not prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"), example=["elbow"]),
+    Key("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
+        kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
+    Key("about", ABOUT, "with `law: state_feedback`: the state about which the gain holds, `q` and `v` by joint; what is not "
+        "listed is neutral", required=True, kinds=("state_feedback",),
+        missing="the state about which the gain holds: q and v by joint",
+        example={"q": {"elbow": 0.5}})), kind="law", one_of=(POLES,), what="the law {}", how=_control)
+
+LIMIT = Number(above=0)
+SATURATE = Either((Boolean(), by_name(Either((Choice((EFFORT,)), LIMIT), "limit", _limit), "joint*")), "saturation", _saturation)
+
+
+def plain_control(control: Control) -> dict:
+    """As in the file."""
+    named = {"law": control.law, "joints": [rule.pattern for rule in control.joints] or None}
+    if control.law == "gravity_compensation":
+        return named
+    if control.law == "state_feedback":
+        gain = dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True)) \
+            if control.rows else control.gain
+        return named | {"gain": gain, "about": {"q": plain_rules(control.about_q, plain_numbers),
+                                                "v": plain_rules(control.about_v, plain_numbers)}}
+    poles = {"poles": control.poles} if control.poles else {"bandwidth": control.bandwidth}
+    if control.law in OF_JOINTS:
+        return {"law": control.law, "motion": plain_rules(control.motion, plain_signal), **poles}
+    return {"law": control.law, "link": control.link, "point": control.point, "target": plain_drive(control.target), **poles,
+            "posture": plain_rules(control.posture, plain_numbers) or None}
+
+
+# `sampling` of a scenario: its keys, from YAML and back -----------------------------------------------------------------
+
+RATE = "rate", "period"
+
+
+def read_sampling(node: Node, duration: float, most: int) -> Sampling:
+    """most: samples that a run may take."""
+    given = node.mapping(SAMPLING)
+    chosen = only(node, given, RATE, "sampling", "neither", " and ", "rate: samples per second, or period: seconds")[1]
+    values = SAMPLING.values(node)
+    found = Sampling(**values.pop("quantization", {}), **values, place=node.place)
+    if duration / found.interval > most:
+        raise chosen.problem(f"about {duration / found.interval:.3g} samples in {duration:g} s", found=chosen.shown(),
+                             expected=f"at most {most:g}", hint="--force-long or force_long=True allows more")
+    return found
+
+
+def _resolutions(node: Node) -> tuple[Rule, ...]:
+    by_joint = _BY_JOINT.values[1]
+    return by_joint.read(node) if node.kind == "mapping" else (Rule("*", _RESOLUTION.read(node), node.place),)
+
+
+_RESOLUTION = Number(least=0)
+_BY_JOINT = Either((_RESOLUTION, by_name(_RESOLUTION, "joint*")), "resolution", _resolutions)
+
+QUANTIZATION = Keys("quantization", (
+    Key("q", _BY_JOINT, "resolution of measured positions [rad or m]: a number, or by joint or pattern", 0, example=1e-4),
+    Key("v", _BY_JOINT, "the same of measured velocities [rad/s or m/s]", 0, example=1e-3),
+    Key("tau", _BY_JOINT, "the same of the torques that are put out [N m or N]", 0, example=0.01)))
+SAMPLING = Keys("sampling", (
+    Key("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
+    Key("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
+    Key("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample acts "
+        "from the start", 0, example=5e-4),
+    Key("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line through "
+        "the last two", "zero", example="first"),
+    Key("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
+
+
+def plain_sampling(sampling: Sampling) -> dict:
+    """In the layout of the file."""
+    resolutions = {key: plain_rules(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
+    return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
+            "quantization": resolutions or None}
+
+
+# The key `motors` of a scenario: what a motor is, the keys of one, and its way from YAML and back -----------------------
+
+_LARGEST = 1e9           # gears and what they multiply: squares of these are far from overflow
+
+
+@dataclass(frozen=True, slots=True)
+class Motor:
+    """A motor behind a gear.
+
+    gear      turns of the motor for one of the joint [rad/rad | rad/m]
+    curve     points (speed, torque) of the motor [rad/s, N m] with increasing speeds; none: no limit
+    inertia   of the rotor [kg m^2]
+    """
+
+    gear: float = 1.0
+    curve: tuple[tuple[float, float], ...] = ()
+    inertia: float = 0.0
+
+
+def _curve(node: Node) -> tuple[tuple[float, float], ...]:
+    points = tuple(row.vector(2) for row in node.items(least=1, of="points [speed, torque]"))
+    for before, after, row in zip((None, *points), points, node.value, strict=False):
+        if before is not None and after[0] <= before[0]:
+            raise row.value[0].problem("speeds must increase", found=f"{after[0]:g}", expected=f"a speed above {before[0]:g}")
+        if not 0.0 <= after[1] <= _LARGEST:
+            raise row.value[1].problem("the torque of a motor's curve is out of range", found=f"{after[1]:g}",
+                                       expected="its size, from 0 to 1e9 N m: the curve holds for both directions")
+    if not any(torque for _, torque in points):
+        raise node.problem("the motor has no torque at any speed", expected="a torque above 0")
+    return points
+
+
+MOTOR = Keys("motor", (
+    Key("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
+        default_of(Motor, "gear"), example=100, live=True),
+    Key("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
+        "[rad/s, N m] joined by lines; see [motors](#motors)", "no limit", example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
+    Key("inertia", Number(least=0, most=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
+        default_of(Motor, "inertia"), example=1e-5)), how=lambda node: Motor(**MOTOR.values(node)))
+MOTORS = by_name(MOTOR, "joint*")
+
+
+def plain_motor(motor: Motor) -> dict:
+    """In the layout of the file."""
+    return {"gear": motor.gear, "curve": motor.curve or None, "inertia": motor.inertia or None}

@@ -1,0 +1,271 @@
+"""`phases` and `events` of a scenario: their keys, from YAML and back."""
+from __future__ import annotations
+
+import math
+import re
+
+from liedyn.errors import nearest
+from liedyn.io.file_schema import Boolean, Choice, Either, Key, Keys, List, Number, Text, Vector, one_or_more, only
+from liedyn.io.robots.robot_schema import LINK, inertia
+from liedyn.io.scenarios.scenario import (
+    PHASE_START,
+    Action,
+    Attach,
+    Detach,
+    Event,
+    Expression,
+    Go,
+    Impact,
+    Lock,
+    Note,
+    Phase,
+    Set,
+    Stop,
+    TouchEvent,
+)
+from liedyn.io.scenarios.signal_schema import DRIVES, NUMBERS, by_name, plain_drive, plain_numbers, plain_rules
+from liedyn.io.yaml_nodes import Node
+from liedyn.model.description import LARGEST
+
+DIRECTIONS = {"both": 0, "rising": 1, "falling": -1}
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+MOST_TIMES = 1_000_000                           # of an event with `every`: all are kept in memory
+TIMED, OF_WHEN = ("at", "every", "when"), ("value", "direction", "debounce")
+_NAMES = one_or_more(Text(), "names", "names")
+WAYS = {"touch": 1, "lift": -1}                # of the depth, where no direction is given
+_CALL = re.compile(r"\s*(touch|lift)\s*\((.*)\)\s*", re.DOTALL)
+_FORM = "touch(link), lift(link), touch(link, plane) or touch(link, link)"
+
+
+# reading ------------------------------------------------------------------------------------------------------------
+
+def read_phases(node: Node) -> tuple[Phase, ...]:
+    phases = tuple(Phase(name, **PHASE.values(child), place=child.place) for name, child in node.mapping().items())
+    if not phases:
+        raise node.problem("no phase is given", expected="the names of phases, each with joints")
+    return phases
+
+
+def late_notes(events: tuple[Event, ...], duration: float) -> list[str]:
+    """A note on events whose times are after the end."""
+    late = [event.name for event in events if max(*event.at[-1:], event.every or 0.0, 0.0) > duration]
+    return [f"events after the end of the run do not happen: {', '.join(late)}"] if late else []
+
+
+def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[str]:
+    """A note on phases that never begin."""
+    reached = {action.phase for event in events for action in event.actions if isinstance(action, Go)}
+    names = [phase.name for phase in phases[1:] if phase.name not in reached]
+    return [f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
+
+
+def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple[Event, ...]:
+    """duration of the run [s]"""
+    events = tuple(_event(name, child, duration) for name, child in node.mapping().items())
+    names = [phase.name for phase in phases]
+    for event in events:
+        within = [(name, node.value[event.name].value["in"].place) for name in event.phases]
+        for name, place in (*within, *((action.phase, action.place) for action in event.actions if isinstance(action, Go))):
+            if name not in names:
+                raise node.error("no such phase", place=place, found=name, expected=", ".join(names) or "the key phases",
+                                 hint=nearest(name, names))
+    return events
+
+
+def _event(name: str, node: Node, duration: float) -> Event:
+    if name == PHASE_START:
+        raise node.problem(f"an event cannot be called {name}: `from: {name}` is the present phase", expected="another name")
+    given = node.mapping(EVENT)
+    timed, _ = only(node, given, TIMED, "an event", "none", " and ")
+    for key in OF_WHEN:
+        if key in given and timed != "when":
+            raise given[key].problem(f"{key} belongs to events with when", expected="an event with when")
+    values = EVENT.values(node)
+    if timed == "every" and duration / values["every"] > MOST_TIMES:
+        raise given["every"].problem(f"the event happens about {duration / values['every']:.3g} times in {duration:g} s",
+                                     found=given["every"].shown(), expected=f"at most {MOST_TIMES:g} times")
+    when, touch = values.pop("when", (None, None))
+    if touch and "value" in given:
+        raise given["value"].problem("value does not apply to touch and lift", expected="no value")
+    direction = DIRECTIONS[values.pop("direction")] if "direction" in given else touch.way if touch else 0
+    return Event(name, values.pop("do"), when=when, touch=touch, direction=direction, phases=values.pop("in", ()), **values,
+                 place=node.place)
+
+
+def _times(node: Node) -> tuple[float, ...]:
+    seen: list[float] = []
+    for one in node.items(least=1, of="times") if node.kind == "list" else [node]:
+        t = one.number(least=0)
+        if t in seen:
+            raise one.problem("a time is given twice", found=one.shown())
+        seen.append(t)
+    return tuple(sorted(seen))
+
+
+def _when(node: Node) -> tuple[Expression, TouchEvent | None]:
+    """An expression, or a contact that begins or ends, and its text."""
+    if node.kind == "mapping" and len(given := node.mapping(TOUCH)) == 1:
+        word, = given
+        link, other = TOUCH.value(given, word), None
+    else:
+        if node.kind != "text":
+            raise node.wrong(f"an expression, or {_FORM}")
+        found = _CALL.fullmatch(node.value)
+        if not found:
+            return Expression(node.value, node.place), None
+        word, names = found[1], [name.strip().strip("'\"") for name in found[2].split(",")]
+        if len(names) > 2 or not all(names):
+            raise node.wrong(_FORM)
+        link, other = (*names, None)[:2]
+    text = f"{word}({link}, {other})" if other else f"{word}({link})"
+    return Expression(text, node.place), TouchEvent(link, other, WAYS[word])
+
+
+def _actions(node: Node) -> tuple[Action, ...]:
+    """A list of mappings, one mapping, or the word stop: in the order that they are written in."""
+    actions: list[Action | None] = []
+    for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
+        if one.kind == "text":
+            if one.value in ACTION and one.value not in WORDS.options:
+                raise one.problem("an action without its value", found=one.value, expected=f"{{{one.value}: …}}")
+            actions.append(_MADE[WORDS.read(one)](True, one.place))
+        else:
+            given = one.mapping(ACTION)
+            actions += [_MADE[key](ACTION.value(given, key), child.place) for key, child in given.items()]
+    found = tuple(action for action in actions if action)
+    if not found:
+        raise node.problem("an event without an action", expected=", ".join(ACTION))
+    return found
+
+
+# actions of the values of their keys; None of `record: false`
+_MADE = {
+    "phase": Go, "detach": Detach,
+    "set": lambda found, place: found, "impact": lambda found, place: found, "attach": lambda found, place: found,
+    "lock": lambda names, place: Lock(names, True, place),
+    "unlock": lambda names, place: Lock(names, False, place),
+    "record": lambda yes, place: Note(place) if yes else None,
+    "stop": lambda yes, place: Stop(place) if yes else None,
+}
+
+
+def _set(node: Node) -> Set:
+    values = SET.values(node)
+    if not values:
+        raise node.problem("set needs q or v", expected="q: {joint: position}, v: {joint: velocity}")
+    return Set(**values, place=node.place)
+
+
+def _impact(node: Node) -> Impact:
+    given = node.mapping(IMPACT)
+    if ("joint" in given) == ("link" in given):
+        raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in given else "neither")
+    for key in ("point", "normal"):
+        if key in given and "joint" in given:
+            raise given[key].problem(f"{key} belongs to the impact of a link", expected="link")
+    values = {"restitution": 0.0} | IMPACT.values(node)
+    return Impact(coordinate=values.pop("joint", None), **values, place=node.place)
+
+
+def _direction(node: Node) -> tuple[float, float, float]:
+    if node.kind == "text":
+        return AXES[node.choice(AXES)]
+    vector = node.vector(3, LARGEST)
+    length = math.hypot(*vector)
+    if length == 0.0:
+        raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
+    return tuple(x / length for x in vector)
+
+
+# keys ---------------------------------------------------------------------------------------------------------------
+
+PHASE = Keys("phase", (
+    Key("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
+        "others the top level holds", example={"elbow": {"torque": 0}}),
+    Key("open", _NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
+    Key("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
+        example=True)))
+
+SET = Keys("set", (
+    Key("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", example={"elbow": 0.5}),
+    Key("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), how=_set)
+IMPACT = Keys("impact", (
+    Key("joint", Text(), "the coordinate that hits a stop", example="elbow"),
+    Key("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
+    Key("point", Vector(3, LARGEST), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
+    Key("normal", Either((Choice(tuple(AXES)), Vector(3, LARGEST)), "direction", _direction), "of a link: direction of the "
+        "impulse in world axes", "z", example="z"),
+    Key("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
+    one_of=(("joint", "link"),), how=_impact)
+ATTACH = Keys("attach", (
+    Key("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
+        example="lower"),
+    Key("mass", Number(above=0, most=LARGEST), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Key("com", Vector(3, LARGEST), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Key("inertia", inertia(LARGEST), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
+    how=lambda node: Attach(**ATTACH.values(node), place=node.place))
+ACTION = Keys("action", (
+    Key("phase", Text(), "go to this phase", example="phase"),
+    Key("lock", _NAMES, "joints, or patterns, that come to rest by an impulse and are held", example="elbow"),
+    Key("unlock", _NAMES, "joints, or patterns, that are held no longer", example="elbow"),
+    Key("set", SET, "positions and velocities of joints"),
+    Key("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
+    Key("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
+    Key("detach", Text(), "what is attached to this link goes on by itself", example="lower"),
+    Key("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
+    Key("stop", Boolean(), "the end of the run", example=True)))
+WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more
+TOUCH = Keys("touch_event", (
+    Key("touch", Text(), "link whose first contact begins", example="foot"),
+    Key("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))
+EVENT = Keys("event", (
+    Key("at", Either((Number(least=0), List(Number(least=0), 1)), "times", _times), "time or list of times [s]", example=1.5),
+    Key("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
+    Key("when", Either((Text(), TOUCH), "when", _when), "an expression of the state, such as `q(joint)` or `z(link)`, of joint "
+        "forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes or reaches `value`. Or a contact "
+        "that begins or ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
+        example="q(elbow)"),
+    Key("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
+    Key("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
+        example="rising"),
+    Key("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
+    Key("in", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
+    Key("once", Boolean(), "whether it happens only the first time", False, example=True),
+    Key("do", Either((ACTION, WORDS, List(Either((ACTION, WORDS)), 1)), "actions", _actions),
+        "an action, or a list of actions in their order", required=True, missing="what happens: " + ", ".join(ACTION))),
+    one_of=(TIMED,))
+
+
+# writing ------------------------------------------------------------------------------------------------------------
+
+def plain_phase(phase: Phase) -> dict:
+    """As in the file."""
+    return {"joints": plain_rules(phase.joints, plain_drive), "impulsive": phase.impulsive or None, "open": phase.open or None}
+
+
+def plain_event(event: Event) -> dict:
+    """As in the file."""
+    timed = {"at": event.at} if event.at else {"every": event.every} if event.every else {
+        "when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
+        "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}
+    return {**timed, "in": event.phases or None, "once": event.once or None, "do": list(map(_plain_action, event.actions))}
+
+
+def _plain_action(action: Action) -> dict:
+    match action:
+        case Go():
+            return {"phase": action.phase}
+        case Lock():
+            return {"lock" if action.hold else "unlock": action.joints}
+        case Set():
+            return {"set": {key: plain_rules(rules, plain_numbers) for key, rules in (("q", action.q), ("v", action.v)) if rules}}
+        case Impact(coordinate=None):
+            return {"impact": {"link": action.link, "point": action.point, "normal": action.normal,
+                               "restitution": action.restitution}}
+        case Impact():
+            return {"impact": {"joint": action.coordinate, "restitution": action.restitution}}
+        case Attach():
+            return {"attach": {key: getattr(action, key) for key in ATTACH}}
+        case Detach():
+            return {"detach": action.link}
+    return {"record": True} if isinstance(action, Note) else {"stop": True}

@@ -1,0 +1,291 @@
+"""Signals and rules of a scenario: their keys, from YAML and back."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from liedyn.io.file_schema import (
+    Boolean,
+    Choice,
+    Either,
+    File,
+    Key,
+    Keys,
+    List,
+    Named,
+    Number,
+    Text,
+    Value,
+    Vector,
+    default_of,
+    one_of,
+    one_or_more,
+    only,
+)
+from liedyn.io.scenarios.scenario import (
+    Begun,
+    Column,
+    Constant,
+    Drive,
+    Expression,
+    Motion,
+    Pd,
+    Prescribe,
+    Quintic,
+    Rule,
+    Signal,
+    Sine,
+    Spline,
+    Torque,
+    Waypoint,
+    Waypoints,
+)
+from liedyn.io.yaml_nodes import Node
+from liedyn.io.yaml_values import FilePath
+
+INTERPOLATIONS = ("linear", "cubic", "quintic")
+
+NUMBERS = one_or_more(Number(), "numbers", "numbers")               # of one joint
+
+
+# rules --------------------------------------------------------------------------------------------------------------
+
+def by_name(of: Value, name: str) -> Named:
+    """Rules, by name or pattern."""
+    return Named(of, name, lambda node: tuple(Rule(key, of.read(child), child.place) for key, child in node.mapping().items()))
+
+
+def patterns(value: Any) -> List:
+    """A list of names or patterns: a rule for each, all with one value."""
+    joints = List(Text(), 1, words="joints")
+    return List(Text(), 1, how=lambda node: tuple(Rule(child.text(), value, child.place) for child in joints.nodes(node)))
+
+
+def plain_rules(rules: tuple[Rule, ...], plain=lambda value: value) -> dict:
+    return {rule.pattern: plain(rule.value) for rule in rules}
+
+
+def plain_numbers(values: tuple[float, ...]) -> float | tuple[float, ...]:
+    return values[0] if len(values) == 1 else values
+
+
+# signals ------------------------------------------------------------------------------------------------------------
+
+def read_signal(node: Node, *more: str) -> Signal:
+    """more: keys that stand in the place of a signal, too."""
+    if node.kind == "number":
+        return Constant(node.number(), node.place)
+    if node.kind == "text":
+        return Expression(node.text(), node.place)
+    kinds = (*CURVES.one_of[0], *more)
+    if node.kind != "mapping" or not node.value:
+        raise node.wrong("a number, an expression, or one of " + ", ".join(kinds))
+    given = node.mapping((*CURVES, *more))
+    key, child = only(node, given, kinds, "a signal")
+    curve = CURVES[key].value.read(child)
+    return Begun(curve, given["from"].text(), given["from"].place) if "from" in given else curve
+
+
+def _quintic(node: Node) -> Quintic:
+    points = [tuple(child.number() for child in row.items(least=2, most=4, of="numbers: t, x, dx/dt, d²x/dt²"))
+              for row in node.items(least=2, of="waypoints [t, x]")]
+    _check_times(node)
+    return Quintic(tuple((*point, 0.0, 0.0)[:4] for point in points), node.place)
+
+
+def _spline(node: Node) -> Spline:
+    points = tuple(row.vector(2) for row in node.items(least=2, of="points [t, x]"))
+    _check_times(node)
+    return Spline(points, node.place)
+
+
+def _check_times(node: Node) -> None:
+    for before, after in zip(node.value, node.value[1:], strict=False):
+        if after.value[0].value <= before.value[0].value:
+            raise after.value[0].problem("times must increase", found=after.value[0].shown(),
+                                         expected=f"a time after {before.value[0].written}")
+
+
+def _column(node: Node) -> Column:
+    values = CSV.values(node)
+    return Column(values["file"], values.get("column"), values.get("interpolation"), node.place)
+
+
+SINE = Keys("sine", (
+    Key("amplitude", Number(), "in the unit of the signal", required=True, example=0.5, live=True),
+    Key("frequency", Number(), "[Hz]", required=True, missing="a frequency in Hz", example=2, live=True),
+    Key("phase", Number(), "[rad]", default_of(Sine, "phase"), example=0.1),
+    Key("offset", Number(), "in the unit of the signal", default_of(Sine, "offset"), example=0.2)),
+    how=lambda node: Sine(**SINE.values(node), place=node.place))
+CSV = Keys("column", (
+    Key("file", File(), "path of a CSV", required=True, missing="the path of a CSV file", example="motion.csv", live=True),
+    Key("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
+    Key("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
+        example="quintic")), how=_column)
+CURVES = Keys("curve", (
+    Key("quintic", List(List(Number(), 2, 4), 2, how=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
+        "polynomials; derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
+    Key("spline", List(Vector(2), 2, how=_spline), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
+        example=[[0, 0], [1, 0.4], [2, 0.1]]),
+    Key("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
+    Key("csv", CSV, "a column of a CSV"),
+    Key("from", Text(), "time origin of the curve: `phase` (start of the current phase) or the name of an event; "
+        "before an event, the curve has its first value", "the start of the run", example="phase")),
+    one_of=(("quintic", "spline", "sine", "csv"),))
+SIGNAL = Either((Number(), Text(), CURVES), "signal", read_signal)
+SIGNALS = Either((SIGNAL, List(SIGNAL, 1, words="signals")), "signals")
+THREE_SIGNALS = List(SIGNAL, 3, 3, "signals")
+
+
+def plain_signal(signal: Signal | tuple[Signal, ...]) -> Any:
+    match signal:
+        case tuple():
+            return [plain_signal(one) for one in signal]
+        case Constant():
+            return signal.value
+        case Expression():
+            return signal.text
+        case Begun():
+            return {**plain_signal(signal.curve), "from": signal.start}
+        case Column():
+            return {"csv": {"file": FilePath(signal.file), "column": signal.name, "interpolation": signal.interpolation}}
+        case Sine():
+            return {"sine": {key: getattr(signal, key) for key in SINE}}
+    return {"quintic" if isinstance(signal, Quintic) else "spline": signal.points}
+
+
+# What joints of a scenario do, and poses over time: their keys, from YAML and back --------------------------------------
+
+LARGEST_GAIN = 1e30                              # as a robot's masses and inertias: products of these are far from overflow
+_UNIT_NORM = 1e-6                                # a quaternion typed with seven digits is meant to be a unit one
+
+
+# poses --------------------------------------------------------------------------------------------------------------
+
+def _waypoints(node: Node) -> Waypoints:
+    points: list[Waypoint] = []
+    for child in node.items(least=2, of="waypoints {t, xyz, rpy}"):
+        values, given = WAYPOINT.values(child), child.value
+        if points and values["t"] <= points[-1].t:
+            raise given["t"].problem("times must increase", found=given["t"].shown(), expected=f"a time after {points[-1].t:g}")
+        if "rpy" in values and "quaternion" in values:
+            raise given["rpy"].problem("both rpy and quaternion", expected="one of them")
+        norm = math.hypot(*values.get("quaternion", (1.0,)))
+        if abs(norm - 1.0) > _UNIT_NORM:
+            raise given["quaternion"].problem(f"the quaternion has norm {norm:.7g}", found=given["quaternion"].shown(),
+                                              expected="a unit quaternion x, y, z, w")
+        points.append(Waypoint(**values, place=child.place))
+    return Waypoints(tuple(points), node.place)
+
+
+def _pose(node: Node) -> Motion | Waypoints:
+    """Of a ball or free joint."""
+    given = node.mapping((*POSE_MOTION, *CURVES))
+    for key in given:
+        if key not in POSE_MOTION:
+            by = ", ".join(one for one in given if one in POSE_MOTION)
+            raise given[key].problem(f"{key} does not stand beside {by} of a pose",
+                                     hint="it may stand beside a curve in xyz and rpy" if key == "from" else None)
+    if "waypoints" not in given:
+        return _motion(node, "a pose")
+    if len(given) > 1:
+        raise node.problem("waypoints stand alone", found=", ".join(given), expected="waypoints, or xyz and rpy")
+    return POSE_MOTION.value(given, "waypoints")
+
+
+def _motion(node: Node, what: str = "a driven loop") -> Motion:
+    values = MOTION.values(node)
+    if not values:
+        raise node.problem(f"{what} needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+    return Motion(**values, place=node.place)
+
+
+WAYPOINT = Keys("waypoint", (
+    Key("t", Number(), "time [s]", required=True, missing="the time of the waypoint", example=2, live=True),
+    Key("xyz", Vector(3), "position [m], for free joints", "zero", example=[0.1, 0, 0.5], live=True),
+    Key("rpy", Vector(3), "orientation R = Rz Ry Rx [rad]", "zero", example=[0, 0, 1.2], live=True),
+    Key("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0.6, 0.8])))
+POSE_MOTION = Keys("pose_motion", (
+    Key("xyz", THREE_SIGNALS, "position, three signals [m], for free joints", "zero", example=[0, 0, "0.1*sin(t)"]),
+    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=["0.2*sin(t)", 0, 0]),
+    Key("waypoints", List(WAYPOINT, 2, how=_waypoints), "instead of both: poses with their times, joined by a curve of "
+        "continuous acceleration",
+        example=[{"t": 0, "xyz": [0, 0, 0.5]}, {"t": 2, "xyz": [0.1, 0, 0.5], "rpy": [0, 0, 1.2]}])), how=_pose)
+MOTION = Keys("motion", (
+    Key("xyz", THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
+    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])), how=_motion)
+
+
+# joints -------------------------------------------------------------------------------------------------------------
+
+def _prescribe(node: Node) -> Prescribe:
+    level, signals = LEVELS.only(node, "prescribe")
+    return Prescribe(level, signals, node.value[level].place)
+
+
+def _position(node: Node) -> Signal | tuple[Signal, ...] | Motion | Waypoints:
+    if node.kind == "mapping" and (node.value.keys() & set(POSE_MOTION) or not node.value.keys() & set(CURVES)):
+        return _pose(node)
+    return SIGNALS.read(node)
+
+
+def _torque(node: Node) -> Torque | Pd:
+    if node.kind == "mapping" and node.value.keys() & {"pd", "pid"}:
+        kinds = TORQUES.one_of[0]
+        key, child = only(node, node.mapping(kinds), kinds, "torque")
+        return TORQUES[key].value.read(child)
+    signals = SIGNALS.read(node) if node.kind == "list" else read_signal(node, "pd", "pid")
+    return Torque(signals, node.place)
+
+
+def _pd(node: Node, keys: Keys) -> Pd:
+    return Pd(**{"kd": 0.0, "feedforward": Constant(0.0, node.place)} | keys.values(node), place=node.place)
+
+
+_GAIN = Number(least=0, most=LARGEST_GAIN)
+_GAINS = Either((_GAIN, List(_GAIN, 1, words="numbers")), "gain")
+_KP = Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True)
+_OF_PD = (
+    Key("kd", _GAINS, "gain of the velocity", 0, example=5, live=True),
+    Key("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
+    Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
+    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
+PD = Keys("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
+PID = Keys("pid", (_KP, Key("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
+           how=lambda node: _pd(node, PID))
+TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
+                          Key("pid", PID, "the same and `ki` times the integral of `target - q`"),
+                          *CURVES.keys),
+               one_of=(("pd", "pid", *CURVES.one_of[0]),))
+_TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1, words="signals")), "torque_signals", _torque)
+LEVELS = one_of(
+    "prescribe",
+    Key("acceleration", SIGNALS, "the velocity and position result from integration", example="0.8*sin(2*t)"),
+    Key("velocity", SIGNALS, "the position results from integration", example={"sine": {"amplitude": 0.5, "frequency": 2}}),
+    Key("position", Either((POSE_MOTION, SIGNALS), "position", _position), "the joint follows it exactly; nothing is "
+        "integrated. Of ball and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}),
+    how=_prescribe)
+DRIVES = one_of(
+    "drive",
+    Key("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
+        example="-0.5*q - 0.1*v"),
+    Key("prescribe", LEVELS, "motion of the joint at one of these levels"),
+    how=lambda node: DRIVES.only(node, "a joint")[1])
+
+
+def plain_drive(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...]) -> Any:
+    match value:
+        case Motion():
+            return {"xyz": plain_signal(value.xyz) or None, "rpy": plain_signal(value.rpy) or None}
+        case Waypoints():
+            return {"waypoints": [{key: getattr(one, key) for key in WAYPOINT if key == "t" or getattr(one, key)}
+                                  for one in value.points]}
+        case Prescribe():
+            return {"prescribe": {value.level: plain_drive(value.signals)}}
+        case Torque():
+            return {"torque": plain_signal(value.signals)}
+        case Pd():
+            return {"torque": {"pd" if value.ki is None else "pid": {
+                "kp": value.kp, "ki": value.ki, "kd": value.kd, "target": plain_signal(value.target),
+                "feedforward": plain_signal(value.feedforward), "gravity": value.gravity or None}}}
+    return plain_signal(value)

@@ -1,0 +1,274 @@
+"""JSON schemas (draft 2020-12) of scenario and robot files, made from the declarations that their readers use."""
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from liedyn.io.file_schema import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
+from liedyn.io.robots.robot_schema import LOOPS_FILE, ROBOT
+from liedyn.io.scenarios.scenario_file import SCENARIO
+from liedyn.io.sweep_file import SWEEP
+from liedyn.io.yaml_values import to_yaml
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+Schema = dict[str, Any]
+
+
+def json_schema(root: Keys) -> Schema:
+    """The schema of a file whose root is `root`. What the reader accepts it accepts; the reader checks more."""
+    defined: dict[str, Schema | None] = {}
+    body = _keys_schema(root, defined)
+    return {"$schema": DRAFT, "title": f"liedyn {root.title.replace('_', ' ')}", **body, "$defs": dict(sorted(defined.items()))}
+
+
+def told(key: Key) -> str:
+    """What a key means, with its default, as plain text."""
+    return _LINK.sub(r"\1", described(key))
+
+
+def described(key: Key) -> str:
+    """What a key means, with its default, in Markdown."""
+    if key.required:
+        return f"{key.meaning} (required)"
+    return key.meaning if key.default is None else f"{key.meaning}; default: {_default(key.default)}"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_default, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# values -------------------------------------------------------------------------------------------------------------
+# `defined` collects the schemas of values with a title, which are referred to.
+
+def _schema(value: Value, defined: dict[str, Schema | None]) -> Schema:
+    match value:
+        case Number():
+            return {"type": "number"} | _given(minimum=value.least, exclusiveMinimum=value.above, maximum=value.most)
+        case Integer():
+            return {"type": "integer"} | _given(minimum=value.least, maximum=value.most)
+        case Boolean():
+            return {"type": "boolean"}
+        case Text() | File():
+            return {"type": "string"}
+        case Choice():
+            return {"enum": list(value.options)}
+        case Vector():
+            return _schema(List(value.entry, value.count, value.count), defined)
+        case List():
+            bounds = _given(minItems=value.least or None, maxItems=value.most)
+            return {"type": "array", "items": _schema(value.of, defined)} | bounds
+        case Named():
+            return {"type": ["object", "null"], "additionalProperties": _schema(value.of, defined)}
+        case Either():
+            return _refer(value, defined, lambda: {"anyOf": [_schema(one, defined) for one in value.values]})
+    return _refer(value, defined, lambda: _keys_schema(value, defined))
+
+
+def _given(**bounds: float | None) -> Schema:
+    return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _refer(value: Either | Keys, defined: dict[str, Schema | None], make) -> Schema:
+    if value.title is None:
+        return make()
+    if value.title not in defined:
+        defined[value.title] = None                            # of a value within itself: a reference
+        defined[value.title] = make()
+    return {"$ref": f"#/$defs/{value.title}"}
+
+
+# mappings -----------------------------------------------------------------------------------------------------------
+
+def _keys_schema(keys: Keys, defined: dict[str, Schema | None]) -> Schema:
+    required = [key.name for key in keys.keys if key.required and not key.kinds]
+    groups = [_exactly_one(group) for group in keys.one_of if not keys[group[0]].kinds]
+    conditions = [*groups, *_of_kinds(keys)]
+    return {"type": "object" if required or groups else ["object", "null"],
+            "properties": {key.name: _property(key, keys.empty, defined) for key in keys.keys},
+            "additionalProperties": False,
+            **({"required": required} if required else {}), **({"allOf": conditions} if conditions else {})}
+
+
+def _exactly_one(group: tuple[str, ...]) -> Schema:
+    return {"oneOf": [{"required": [name]} for name in group]}
+
+
+def _property(key: Key, empty: bool, defined: dict[str, Schema | None]) -> Schema:
+    schema = _schema(key.value, defined)
+    if empty and not key.required:
+        schema = _or_nothing(schema)
+    given = {"description": told(key)}
+    if _is_a_value(key.default, key.value):
+        given["default"] = key.default
+    if key.example is not None:
+        given["examples"] = [key.example]
+    return schema | given
+
+
+def _is_a_value(default: Any, value: Value) -> bool:
+    """Whether a default is a value of the key, not a text about it."""
+    return default in value.options if isinstance(value, Choice) else default is not None and not isinstance(default, str)
+
+
+def _or_nothing(schema: Schema) -> Schema:
+    if isinstance(schema.get("type"), str):
+        return schema | {"type": [schema["type"], "null"]}
+    if "enum" in schema:
+        return {"enum": [*schema["enum"], None]}
+    return schema if "type" in schema else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _of_kinds(keys: Keys) -> list[Schema]:
+    """For each kind of a mapping: the keys that apply, and those that it needs."""
+    if keys.kind is None:
+        return []
+    by_keys: dict[tuple[str, ...], list[str]] = {}
+    for kind in keys[keys.kind].value.options:
+        by_keys.setdefault(keys.of_kind(kind), []).append(kind)
+    rules = []
+    for names, kinds in by_keys.items():
+        needed = [key.name for key in keys.keys if key.required and key.kinds and key.name in names]
+        groups = [_exactly_one(group) for group in keys.one_of if keys[group[0]].kinds and group[0] in names]
+        condition = {"properties": {keys.kind: {"enum": kinds}}}
+        if keys[keys.kind].default not in kinds:
+            condition["required"] = [keys.kind]
+        rules.append({"if": condition, "then": {"propertyNames": {"enum": list(names)}}
+                      | ({"required": needed} if needed else {}) | ({"allOf": groups} if groups else {})})
+    return rules
+
+
+# template ---------------------------------------------------------------------------------------------------------------
+
+# Commented YAML of all keys of a file, made from the declarations that its reader uses. What has no # is a file that runs.
+
+_COLUMN = 46                         # of comments
+_WIDTH = 130
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line. `off`: depth from which it is commented out; None: it is not."""
+
+    depth: int
+    off: int | None
+    text: str
+    comment: str = ""
+
+
+def template(root: Keys, head: str) -> str:
+    """The text of a file with all keys of `root`; `head` is a comment."""
+    seen: set[int] = set()
+    lines = [f"# {line}" for line in head.splitlines()]
+    for key in _in_order(root):
+        lines += ["", *(line for row in _key(key, 0, None, seen) for line in _lines(row))]
+    return "\n".join(lines) + "\n"
+
+
+def _in_order(keys: Keys) -> list[Key]:
+    return sorted(keys.keys, key=lambda key: not key.required or bool(key.kinds and not key.live))
+
+
+def _key(key: Key, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:
+    """A key with its example, and below it, commented out, what else it may hold."""
+    if off is None and not key.live:
+        off = depth
+    if key.example is None:
+        yield _Row(depth, off, f"{key.name}:", told(key))
+        yield from _spelt(key.value, depth + 1, off, seen)
+        return
+    other = _structured(key.value)
+    unseen = other is not None and any(id(one) not in seen for one in other.keys)
+    if isinstance(key.value, Named):
+        yield _Row(depth, off, f"{key.name}:", told(key))
+        for name, value in key.example.items():
+            yield from _entry(name, value, depth + 1, off)
+        if unseen:
+            yield from _spelt(key.value, depth + 1, depth + 1 if off is None else off, seen)
+        return
+    yield _Row(depth, off, f"{key.name}: {to_yaml(key.example, True)}", told(key))
+    if unseen:
+        off = depth if off is None else off
+        yield _Row(depth, off, f"{key.name}:", "or one of:" if other.one_of else "or:")
+        yield from _spelt(key.value, depth + 1, off, seen)
+
+
+def _entry(name: str, value: Any, depth: int, off: int | None) -> Iterator[_Row]:
+    """A key with its value in a line, or with a line for each of its own keys."""
+    line = f"{to_yaml(name, True)}: {to_yaml(value, True)}"
+    if not isinstance(value, dict) or len(line) + 2 * depth <= _WIDTH:
+        yield _Row(depth, off, line)
+        return
+    yield _Row(depth, off, f"{to_yaml(name, True)}:")
+    for inner, part in value.items():
+        yield from _entry(inner, part, depth + 1, off)
+
+
+def _spelt(value: Value, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:
+    """A structured value, key by key."""
+    if isinstance(value, Named):
+        yield _Row(depth, off, f"{to_yaml(value.name, True)}:")
+        yield from _spelt(value.of, depth + 1, off, seen)
+    elif isinstance(value, List):
+        first = True
+        for row in _spelt(value.of, depth + 1, off, seen):
+            yield replace(row, depth=depth, text=f"- {row.text}") if first else row
+            first = False
+    elif (keys := _structured(value)) is not None:
+        seen.update(map(id, keys.keys))
+        for key in _in_order(keys):
+            yield from _key(key, depth, off, seen)
+
+
+def _structured(value: Value) -> Keys | None:
+    """The mapping with known keys that a value is or may be."""
+    if isinstance(value, Keys):
+        return value
+    if isinstance(value, List | Named):
+        return _structured(value.of)
+    return next(filter(None, map(_structured, value.values)), None) if isinstance(value, Either) else None
+
+
+def _lines(row: _Row) -> list[str]:
+    """The row with its comment behind it, or above it where that would be too long."""
+    start = "  " * row.depth if row.off is None else "  " * row.off + "# " + "  " * (row.depth - row.off)
+    text = start + row.text
+    if not row.comment:
+        return [text]
+    if len(text) <= _COLUMN - 2:
+        first, *rest = textwrap.wrap(row.comment, _WIDTH - _COLUMN - 2)
+        more = start if row.off is not None else ""
+        return [f"{text:{_COLUMN}}# {first}", *(f"{more:{_COLUMN}}# {line}" for line in rest)]
+    return [*(f"{start}# {line}" for line in textwrap.wrap(row.comment, _WIDTH - len(start) - 2)), text]
+
+
+# The kinds of YAML files that have keys of their own, with their templates and schemas ----------------------------------
+
+KINDS: dict[str, Keys] = {"scenario": SCENARIO, "robot": ROBOT, "loops": LOOPS_FILE, "sweep": SWEEP}
+_HEAD = """\
+yaml-language-server: $schema={kind}.schema.json
+All keys of {what}.
+Those behind a # are examples and alternatives.
+Editors complete and check the file by the schema that `liedyn schema {kind} -o {kind}.schema.json` writes."""
+_WHAT = {"scenario": "a scenario, which `liedyn simulate` runs; `liedyn template robot -o robot.yaml` writes its robot",
+         "robot": "a robot", "loops": "a file of loops, which stands beside a URDF",
+         "sweep": "a sweep, which `liedyn batch` runs; `liedyn template scenario -o scenario.yaml` writes its scenario"}
+
+
+def template_text(kind: str) -> str:
+    """A commented YAML file with all keys."""
+    return template(KINDS[kind], _HEAD.format(kind=kind, what=_WHAT[kind]))
+
+
+def schema_text(kind: str) -> str:
+    """The JSON schema of a kind of file."""
+    return json.dumps(json_schema(KINDS[kind]), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,410 @@
+"""YAML as a tree of nodes that know their file, line and key, and say so when they do not hold what was expected.
+
+Built on PyYAML's parser (its events), with less of YAML than YAML allows: mappings, lists, text, numbers, true/false and
+nothing. Refused: aliases, tags, merge keys, several documents, duplicate or non-text keys, deep nesting, huge files.
+Unlike in YAML 1.1, `yes`, `on` and `12:30` are text, and `1e-3` is a number.
+"""
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from liedyn.errors import InputError, ModelError, Place, nearest
+
+# Reading an input file whole, with one clear error where that cannot be done --------------------------------------------
+
+LARGEST_FILE = 10_000_000            # bytes: a robot or a scenario is far smaller; a bomb is stopped before it is parsed
+_KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"),
+          (stat.S_ISBLK, "device"))
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+
+
+def read_whole(path: str | os.PathLike, error: type[InputError], largest: int, hint: str = "save it to a file first") -> bytes:
+    """Contents of a regular file; raises `error`, before anything is read, for whatever is none or is larger than `largest`
+    bytes. `hint` says what to do instead of giving a pipe or a device, which may have no end."""
+    place = Place(os.fspath(path))
+    try:
+        status = os.stat(path)
+        kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), None)
+        if kind:
+            raise error(f"this is a {kind}", place=place, expected="a file", hint=None if kind == "directory" else hint)
+        if status.st_size > largest:
+            raise too_large(error, path, largest)
+        with open(path, "rb") as stream:
+            data = stream.read(largest + 1)                # it may have grown, or be of a kind that tells no size
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise error("no such file", place=place) from None
+    except (OSError, ValueError) as problem:               # ValueError: a NUL in the path
+        raise error(f"cannot be read: {getattr(problem, 'strerror', None) or problem}", place=place) from None
+    if len(data) > largest:
+        raise too_large(error, path, largest)
+    return data
+
+
+def too_large(error: type[InputError], path: str | os.PathLike, largest: int) -> InputError:
+    return error("the file is too large", place=Place(os.fspath(path)), expected=f"at most {largest / 1e6:g} MB")
+
+
+def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> bytes:
+    """As `read_whole`; an empty or a binary file is refused, too."""
+    data, place = read_whole(path, error, largest), Place(os.fspath(path))
+    if not data.strip():
+        raise error("the file is empty", place=place)
+    if b"\x00" in data:
+        raise error("this is a binary file", place=place, expected="text in UTF-8")
+    return data
+
+
+def read_text(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> str:
+    """As `read_bytes`, decoded from UTF-8; control characters are refused with their line."""
+    data = read_bytes(path, error, largest)
+    file = os.fspath(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise error("this is not a text file", place=Place(file, line), expected="text in UTF-8") from None
+    control = _CONTROL.search(text)
+    if control:
+        raise error("a control character", place=Place(file, text.count("\n", 0, control.start()) + 1),
+                    found=control.group(), expected="plain text")
+    return text
+
+
+def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
+    """The number that a cell holds; it may not be finite."""
+    try:
+        if "_" in cell or not cell.isascii():              # Python's float takes 1_000 and other scripts' digits
+            raise ValueError
+        return float(cell)
+    except ValueError:
+        raise error("not a number" if cell.strip() else "a value is missing", place=place, found=cell) from None
+
+
+# yaml text --------------------------------------------------------------------------------------------------------------
+
+DEEPEST = 50                         # levels of nesting
+_AHEAD = 2048                        # characters: more than PyYAML's scanner reads ahead of its events within brackets
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+\Z", re.ASCII)
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
+_BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+NULL = ("", "~", "null", "Null", "NULL")
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One value of a YAML file.
+
+    kind    mapping | list | text | number | boolean | null
+    value   dict of Node by key (document order), list of Node, str, float, bool, None
+    written what a plain scalar looked like in the file; None for the rest
+
+    The accessors return what they are named for, or raise `error` with file, line, key, found and expected. In
+    `mapping`, `get` and `require` nothing (`frame:`) counts as an empty mapping.
+    """
+
+    kind: str
+    value: Any
+    file: str | None
+    line: int
+    key: str
+    error: type[InputError]
+    written: str | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.line, self.key or None)
+
+    def problem(self, message: str, *, found=None, expected: str | None = None, hint: str | None = None) -> InputError:
+        """The error to raise about this node: ``raise node.problem("…")``."""
+        return self.error(message, place=self.place, found=found, expected=expected, hint=hint)
+
+    def wrong(self, expected: str, hint: str | None = None) -> InputError:
+        """The error to raise where this node holds something else than `expected`."""
+        if self.kind == "null":
+            return self.problem("no value", expected=expected, hint=hint)
+        if self.kind == "mapping" and not self.value:
+            return self.problem("empty value", expected=expected, hint=hint)
+        if not self.key:                                       # the whole file is not shown: it may be of another kind
+            return self.problem("not a file of this kind", expected=expected, hint=hint)
+        if hint is None and self.kind == "text" and _DECIMAL_COMMA.match(self.value):
+            hint = _point(self.value)
+        return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
+
+    def plain(self) -> Any:
+        """The value as plain Python: dict, list, str, float, bool or None, all the way down."""
+        if self.kind == "mapping":
+            return {key: child.plain() for key, child in self.value.items()}
+        if self.kind == "list":
+            return [child.plain() for child in self.value]
+        return self.value
+
+    def shown(self) -> Any:
+        """The value for an error message: plain scalars as they are written in the file."""
+        if self.kind == "text" and self.written is None:
+            return self.value
+        return _Written(_shown(self))
+
+    # containers -----------------------------------------------------------------------------------------------------
+
+    def mapping(self, known: Iterable[str] | None = None) -> dict[str, Node]:
+        """Children by key, in document order; keys outside `known` are refused."""
+        if self.kind == "null":
+            return {}
+        if self.kind != "mapping":
+            raise self.wrong("a mapping (key: value)")
+        if known is not None:
+            self.refuse_unknown_keys(known)
+        return self.value
+
+    def refuse_unknown_keys(self, known: Iterable[str]) -> None:
+        names, below = tuple(known), getattr(known, "below", {})         # below: of `file_schema.Keys`, where else a key stands
+        children = self.mapping()
+        if not self.key and children and not any(key in names or key in below or nearest(key, names) for key in children):
+            raise self.problem("not a file of this kind: it has none of the keys", expected="one of " + ", ".join(names))
+        for key, child in children.items():
+            if key not in names:
+                hint = nearest(key, names) or (f"did you mean {below[key]}?" if key in below else None)
+                raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
+
+    def get(self, key: str) -> Node | None:
+        return self.mapping().get(key)
+
+    def require(self, key: str, expected: str | None = None) -> Node:
+        child = self.mapping().get(key)
+        if child is None:
+            raise self.problem(f"the key {key} is missing", expected=expected)
+        return child
+
+    def items(self, count: int | None = None, *, least: int = 0, most: int | None = None, of: str = "values") -> list[Node]:
+        """Children of a list of `count` values, or of at least `least` and at most `most`."""
+        least, most = (least, most) if count is None else (count, count)
+        number = f"at least {least} " if least else ""
+        if most is not None:
+            number = f"{least} " if least == most else f"{least} to {most} "
+        if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
+            raise self.wrong(f"a list of {number}{of}")
+        return self.value
+
+    # scalars --------------------------------------------------------------------------------------------------------
+
+    def number(self, *, least: float | None = None, above: float | None = None, most: float | None = None) -> float:
+        """A finite number, at least `least`, larger than `above`, at most `most`."""
+        expected = "a number"
+        if above is not None:
+            expected += f" above {above:g}"
+        if least is not None:
+            expected += f" of at least {least:g}"
+        if most is not None:
+            expected += f"{' and' if least is not None else ' of'} at most {most:g}"
+        if self.kind != "number":
+            raise self.wrong(expected)
+        if not math.isfinite(self.value):
+            raise self.problem("not a finite number", found=self.shown(), expected=expected)
+        outside = ((least is not None and self.value < least) or (above is not None and self.value <= above)
+                   or (most is not None and self.value > most))
+        if outside:
+            raise self.problem("out of range", found=self.shown(), expected=expected)
+        return self.value
+
+    def integer(self, *, least: int | None = None, most: int | None = None) -> int:
+        value = self.number(least=least, most=most)
+        if value != int(value):
+            raise self.wrong("a whole number")
+        return int(value)
+
+    def vector(self, count: int, most: float | None = None) -> tuple[float, ...]:
+        """A list of `count` finite numbers, at most `most` in magnitude."""
+        least = None if most is None else -most
+        return tuple(child.number(least=least, most=most) for child in self.items(count, of="numbers"))
+
+    def text(self) -> str:
+        if self.kind != "text":
+            raise self.wrong("text", hint='write it in "quotes"' if self.kind in ("number", "boolean") else None)
+        return self.value
+
+    def boolean(self) -> bool:
+        if self.kind != "boolean":
+            raise self.wrong("true or false")
+        return self.value
+
+    def choice(self, options: Iterable[str]) -> str:
+        """One of the words `options`."""
+        options = tuple(options)
+        if self.kind != "text" or self.value not in options:
+            raise self.wrong("one of " + ", ".join(options), hint=nearest(self.value, options))
+        return self.value
+
+
+def read_yaml(path: str | os.PathLike, error: type[InputError] = ModelError, largest: int = LARGEST_FILE) -> Node:
+    """The root of the YAML file `path`; `error` is the class of every error, also of those of the nodes."""
+    return parse_yaml(read_text(path, error, largest), os.fspath(path), error)
+
+
+def parse_yaml(text: str, file: str | None = None, error: type[InputError] = ModelError) -> Node:
+    """The root of a YAML text; `file` is the name that errors carry."""
+    builder = _TreeBuilder(text, file, error)
+    try:
+        root = builder.root()
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        if mark and builder.depth + _nesting(text[builder.read:mark.index][:_AHEAD]) > DEEPEST:
+            raise builder.too_deep(mark.line + 1) from None
+        detail = " ".join(str(part) for part in (problem.context, problem.problem) if part)
+        line = min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None     # the end is on the last line
+        raise error(f"not valid YAML: {detail}", place=Place(file, line)) from None
+    except yaml.reader.ReaderError as problem:
+        line = text.count("\n", 0, problem.position) + 1
+        raise error("a character that YAML does not allow", place=Place(file, line), expected="plain text") from None
+    if root is None or root.kind == "null":
+        raise error("the file is empty", place=Place(file))
+    return root
+
+
+def _nesting(text: str) -> int:
+    """Deepest nesting of brackets outside quotes. PyYAML looks a line ahead of its events, and has a limit of its own."""
+    depth = deepest = 0
+    for sign in _QUOTED.sub("", text):
+        depth += (sign in "[{") - (sign in "]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _shown(node: Node) -> str:
+    if node.kind == "mapping":
+        return "{" + ", ".join(f"{key}: {_shown(child)}" for key, child in node.value.items()) + "}"
+    if node.kind == "list":
+        return "[" + ", ".join(_shown(child) for child in node.value) + "]"
+    return node.written if node.written is not None else repr(node.value)
+
+
+def _point(text: str) -> str:
+    return f"write a decimal point: {text.replace(',', '.')}"
+
+
+class _Written:
+    """What stood in the file, printed without the quotes of a Python string."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text if self.text.isprintable() else repr(self.text)
+
+
+class _TreeBuilder:
+    """Makes the tree from the parser's events, one at a time, so that a bomb stops it early."""
+
+    def __init__(self, text: str, file: str | None, error: type[InputError]):
+        self.events, self.file, self.error = yaml.parse(text, Loader=_Loader), file, error
+        self.depth = 0                                 # containers not yet closed
+        self.read = self.before = 0                    # characters of the text: with the last event, and before it
+
+    def next(self) -> yaml.Event | None:
+        event = next(self.events, None)
+        self.before, self.read = self.read, event.end_mark.index if event else self.read
+        return event
+
+    def root(self) -> Node | None:
+        """Of the only document; None where there is none."""
+        root = None
+        while event := self.next():
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    raise self.refuse(event, "", "a second YAML document", expected="one document in a file")
+                root = self.node(self.next(), "")
+        return root
+
+    def node(self, event: yaml.Event, key: str, key_line: int | None = None) -> Node:
+        """The value that begins with an event. key_line: of its key in a mapping."""
+        self.refuse_more(event, key)
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.ScalarEvent):
+            kind, value = _resolve(event)
+            line = key_line or line if kind == "null" else line         # where a reader looks for it
+            return Node(kind, value, self.file, line, key, self.error, event.value if event.implicit[0] else None)
+        if self.depth >= DEEPEST:
+            raise self.too_deep(line)
+        self.depth += 1
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        node = Node("mapping" if is_mapping else "list", {} if is_mapping else [], self.file, key_line or line, key, self.error)
+        while not isinstance(event := self.next(), yaml.CollectionEndEvent):
+            if is_mapping:
+                name = self.name(event, node)
+                node.value[name] = self.node(self.next(), _join(key, name), event.start_mark.line + 1)
+            else:
+                node.value.append(self.node(event, f"{key}[{len(node.value)}]"))
+        self.depth -= 1
+        return node
+
+    def name(self, event: yaml.Event, mapping: Node) -> str:
+        """A key of a mapping."""
+        self.refuse_more(event, mapping.key)
+        if not isinstance(event, yaml.ScalarEvent):
+            kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+            raise self.refuse(event, mapping.key, f"a {kind} as a key", expected="a name")
+        if event.implicit[0] and event.value == "<<":
+            raise self.refuse(event, mapping.key, "YAML merge keys are not supported", expected="the keys written out")
+        kind, name = _resolve(event)
+        if kind != "text" or not name:
+            self.refuse_decimal_comma(event, mapping)
+            more = {"hint": "write it in quotes"} if event.value else {}
+            what = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
+            raise self.refuse(event, mapping.key, what, expected="a name", **more)
+        if name in mapping.value:
+            raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
+        return name
+
+    def refuse_decimal_comma(self, event: yaml.ScalarEvent, mapping: Node) -> None:
+        """The mapping {mass: 1,5}, in which 5 is read as a key."""
+        last = list(mapping.value.values())[-1] if mapping.value else None
+        text = f"{last.written},{event.value}" if last is not None and last.kind == "number" else ""
+        adjacent = event.start_mark.index == self.before + 1 and event.start_mark.column > 0        # not a new line
+        if adjacent and _DECIMAL_COMMA.match(text):
+            raise last.problem("wrong value", found=_Written(text), expected="a number", hint=_point(text))
+
+    def refuse_more(self, event: yaml.Event, key: str) -> None:
+        """What YAML has more than mappings, lists and scalars."""
+        if isinstance(event, yaml.AliasEvent):
+            raise self.refuse(event, key, "YAML aliases are not supported", expected="the value written out")
+        if event.tag is not None:
+            raise self.refuse(event, key, "YAML tags are not supported", expected="a plain value")
+
+    def refuse(self, event: yaml.Event, key: str, message: str, **more) -> InputError:
+        return self.error(message, place=Place(self.file, event.start_mark.line + 1, key or None), **more)
+
+    def too_deep(self, line: int) -> InputError:
+        return self.error("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
+
+
+def _resolve(event: yaml.ScalarEvent) -> tuple[str, Any]:
+    """Kind and value of a scalar."""
+    text = event.value
+    if not event.implicit[0]:                          # in quotes
+        return "text", text
+    if text in NULL:
+        return "null", None
+    if text in _BOOLEAN:
+        return "boolean", _BOOLEAN[text]
+    if _NUMBER.match(text):
+        return "number", float(text)
+    if _NOT_FINITE.match(text):
+        return "number", float(text.lower().replace(".", ""))
+    return "text", text
+
+
+def _join(parent: str, key: str) -> str:
+    shown = key if key.isprintable() else repr(key)
+    return f"{parent}.{shown}" if parent else shown

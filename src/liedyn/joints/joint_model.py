@@ -1,0 +1,316 @@
+"""A model as kernels see it: the views into its two flat arrays (AGF (27), Figure 1: parents and children).
+
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
+                         link_body (n_links), above, top, last (nv each).
+`constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), J (10n), link_pose (12 n_links),
+                         armature, damping, friction, stiffness, rest, floor (nv each).
+
+Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a model of its own, of the same
+marks.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.lie.inertia import add_sym6, less_square, sym6, to_parent, without_z
+from liedyn.lie.inertia import rigid_to_parent as rigid_of_parent
+from liedyn.lie.se3 import ad, ad_screw, add, dot, scale, screw_add, screw_dot, screw_pose, unit6
+from liedyn.lie.simd import load, maximum, number_like, sincos, sqrt, store
+from liedyn.lie.so3 import quaternion_rotation
+from liedyn.lie.vectors import load3, load_pose, load_sym6, load_twist, plus_rotate, product, store_apart, store_sym6, store_twist
+from liedyn.model.description import BALL, BARE, FREE, FRICTION_SPEED, HAS_CHILDREN, LAST_CHILD, NV, SCREW
+from liedyn.numba_tools.decorators import everywhere, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+HEADER = 8
+
+
+class Tree(NamedTuple):
+    parent: np.ndarray      # (n,) body indices
+    kind: np.ndarray        # (n,) joint of body i to its parent: SCREW, BALL, FREE
+    iq: np.ndarray          # (n,) first coordinate in q
+    iv: np.ndarray          # (n,) first coordinate in v
+    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | BARE, see `model.description`
+    slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
+    link_body: np.ndarray   # (n_links,) body that carries the link
+    above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1
+    top: np.ndarray         # (nv,) the first coordinate on that way
+    last: np.ndarray        # (nv,) the last coordinate that this one moves: it moves all from its own to that one
+    dV0: np.ndarray         # (6,) acceleration of the ground: [0; -g]
+    S: np.ndarray           # (2n,) screws
+    T0: np.ndarray          # (12n,) pose in the parent at q = 0
+    I: np.ndarray           # (10n,) mass, first moment, second moment
+    J: np.ndarray           # (10n,) minimal inertias, for what is asked of coordinates alone: see `model.spatial`
+    link_pose: np.ndarray   # (12 n_links,) pose of the link in its body
+    armature: np.ndarray    # (nv,)
+    damping: np.ndarray     # (nv,)
+    friction: np.ndarray    # (nv,)
+    stiffness: np.ndarray   # (nv,)
+    rest: np.ndarray        # (nv,)
+    floor: np.ndarray       # (nv,) a pivot below it is rounding
+
+
+@everywhere
+def index_sizes(n, nv, nl): return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
+
+
+@everywhere
+def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
+
+
+@primitive
+def tree_of(index, constants):
+    n, nv, nl = index[0], index[2], index[3]
+    return Tree(*(carve(index, index_sizes(n, nv, nl))[1:-1] + carve(constants, constants_sizes(n, nv, nl))[:-1]))
+
+
+@primitive
+def parts(machine):
+    """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
+    index = machine.view(np.int64)
+    n, nv, nl = index[0], index[2], index[3]
+    i = sum(index_sizes(n, nv, nl))
+    _, constants, scratch = carve(machine, (i, sum(constants_sizes(n, nv, nl))))
+    return index[:i], constants, scratch
+
+
+# What a joint does: its pose, twist, velocity product and force, for all kinds (K1 (35)-(40); PBP (23); PL (14)) --------
+
+@primitive
+def screw(tree, i): return load(tree.S, 2 * i), load(tree.S, 2 * i + 1)
+
+
+@primitive
+def load_quaternion(q, o): return load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
+
+
+@primitive
+def joint_pose(tree, i, q):
+    """T of body i in its parent."""
+    o = tree.iq[i]
+    T0 = load_pose(tree.T0, i)
+    if tree.kind[i] == SCREW:
+        S, x = screw(tree, i), load(q, o)
+        s, c = sincos(S[0] * x)
+        return screw_pose(T0, S, s, c, x)
+    if tree.kind[i] == BALL:
+        R = quaternion_rotation(load_quaternion(q, o))
+        zero = R[0] - R[0]
+        return product(T0[0], R), (T0[1][0] + zero, T0[1][1] + zero, T0[1][2] + zero)
+    return product(T0[0], quaternion_rotation(load_quaternion(q, o + 3))), plus_rotate(T0[1], T0[0], load3(q, o))
+
+
+@primitive
+def joint_motion(tree, i, v):
+    """S v of a ball or free joint."""
+    o = tree.iv[i]
+    w = load3(v, o)
+    if tree.kind[i] == BALL:
+        zero = w[0] - w[0]
+        return w, (zero, zero, zero)
+    return w, load3(v, o + 3)
+
+
+@primitive
+def joint_add(tree, i, V, v):
+    """V + S v: `v` is a velocity or an acceleration of all coordinates."""
+    if tree.kind[i] == SCREW:
+        return screw_add(V, screw(tree, i), load(v, tree.iv[i]))
+    return add(V, joint_motion(tree, i, v))
+
+
+@primitive
+def joint_eta(tree, i, V, v):
+    """eta = ad_V S v (K1 Table 4; dS/dt is zero for all kinds)."""
+    if tree.kind[i] == SCREW:
+        return ad_screw(V, screw(tree, i), load(v, tree.iv[i]))
+    return ad(V, joint_motion(tree, i, v))
+
+
+@primitive
+def store_joint_force(tree, i, F, tau):
+    """tau = S^T F."""
+    store_force_apart(tree, i, F, tau, tree.iv[i], 1)
+
+
+@primitive
+def store_force_apart(tree, i, F, x, o, step):
+    """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
+    if tree.kind[i] == SCREW:
+        store(x, o, screw_dot(screw(tree, i), F))
+    else:
+        store_apart(x, o, step, F[0])
+        if tree.kind[i] == FREE:
+            store_apart(x, o + 3 * step, step, F[1])
+
+
+@primitive
+def joint_column(tree, i, c, zero):
+    """Column c of S in the body frame; `zero` gives the kind of number."""
+    if tree.kind[i] == SCREW:
+        S = screw(tree, i)
+        return (zero, zero, zero + S[0]), (zero, zero, zero + S[1])
+    return unit6(c, zero)
+
+
+@primitive
+def inertia_to_parent(tree, i, q, T, X):
+    """A symmetric 6x6 of body i, seen from the parent, where T is the pose there. Lines go by `codegen.trace`."""
+    return to_parent(T, X)
+
+
+@primitive
+def rigid_to_parent(tree, i, q, T, I):
+    """The same of a rigid body."""
+    return rigid_of_parent(T, I)
+
+
+# Sums over the children of a body, as a backward pass (children first) gathers them: `sums` has room for one a body -----
+
+@primitive
+def with_children(tree, i, F, sums):
+    """F + what the children of body i have handed to it: wrenches."""
+    return add(F, load_twist(sums, i)) if tree.marks[i] & HAS_CHILDREN else F
+
+
+@primitive
+def hand_to_parent(tree, i, F, sums):
+    """The wrench F, seen from the parent of body i, to the parent's sum. The ground gathers nothing."""
+    p = tree.parent[i]
+    if p > 0:
+        store_twist(sums, p, F if tree.marks[i] & LAST_CHILD else add(F, load_twist(sums, p)))
+
+
+@primitive
+def inertia_with_children(tree, i, X, sums):
+    """The same of symmetric 6x6."""
+    return add_sym6(X, load_sym6(sums, i)) if tree.marks[i] & HAS_CHILDREN else X
+
+
+@primitive
+def hand_inertia_to_parent(tree, i, X, sums):
+    p = tree.parent[i]
+    if p > 0:
+        store_sym6(sums, p, X if tree.marks[i] & LAST_CHILD else add_sym6(X, load_sym6(sums, p)))
+
+
+# Passive joint forces: damping, smoothed Coulomb friction, springs; and the energy of the springs -----------------------
+
+@primitive
+def resistance(tree, k, v):
+    """Damping and friction of one coordinate: -d v - f v / sqrt(v^2 + v_s^2)."""
+    x = load(v, k)
+    return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+
+
+@primitive
+def passive_force(tree, q, v, out):
+    """Writes out (nv,): what springs, damping and friction add to tau."""
+    for i in range(1, tree.parent.size):
+        o = tree.iv[i]
+        for k in range(o, o + NV[tree.kind[i]]):
+            force = resistance(tree, k, v)
+            if tree.kind[i] == SCREW:
+                force = force - load(tree.stiffness, k) * (load(q, tree.iq[i]) - load(tree.rest, k))
+            store(out, k, force)
+
+
+@primitive
+def resistance_slope(tree, k, v):
+    """Minus the derivative of `resistance` by the velocity."""
+    x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
+    r = 1.0 / (x * x + w)
+    return load(tree.damping, k) + load(tree.friction, k) * w * r * sqrt(r)
+
+
+@primitive
+def resistance_curvature(tree, k, v):
+    """The derivative of `resistance_slope` by the velocity."""
+    x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
+    r = 1.0 / (x * x + w)
+    return -3.0 * load(tree.friction, k) * w * x * r * r * sqrt(r)
+
+
+@primitive
+def spring_energy(tree, q):
+    """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
+    energy = number_like(q, 0.0)
+    for i in range(1, tree.parent.size):
+        if tree.kind[i] == SCREW:
+            k = tree.iv[i]
+            x = load(q, tree.iq[i]) - load(tree.rest, k)
+            energy = energy + 0.5 * load(tree.stiffness, k) * x * x
+    return energy
+
+
+# Elimination of a joint from its body's articulated equation, and its solution afterwards -------------------------------
+
+# Source: K1 (42)-(52), Table 4; AGF (45)-(50).
+#
+# The equation F = AI dV + AB of body i, with dV = Ad_{T^-1} dV_p + eta + sum_c S_c a_c, loses one column S_c after the other: a
+# joint of several coordinates is eliminated as if each stood alone, which serves any mask of prescribed coordinates. For each
+# column U = AI S_c and D = S_c^T U + armature are formed, and
+#
+#     not prescribed:  Psi = 1/D, u = tau + passive - S_c^T AB:  AI -= U Psi U^T, AB += U Psi u;  then a = Psi (u - U^T dV)
+#     prescribed:      Psi = D,   u = S_c^T AB:                  AB += U a;             then tau = u + U^T dV + Psi a - passive
+#
+# with dV short of the columns eliminated before and of S_c a_c itself. What is left of AI is Pi. U and Psi depend on q only.
+
+@primitive
+def eliminate(tree, i, AI, prescribed, work):
+    """Stores U and Psi. Returns Pi, and how far the lowest D lies below its floor: positive means a vanishing inertia."""
+    Pi, zero = AI, AI[0][0] - AI[0][0]
+    deficit = zero - 1.0
+    for c in range(NV[tree.kind[i]]):
+        k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
+        U = sym6(Pi, S)
+        D = dot(U, S) + load(tree.armature, k)
+        Psi = D
+        if not prescribed[k]:
+            Psi = 1.0 / D
+            Pi = less_square(Pi, U, Psi)
+            if tree.marks[i] & BARE:
+                Pi = without_z(Pi)                       # zeros that fold: 7% of a line's operations
+            deficit = maximum(deficit, load(tree.floor, k) - D)
+        store_twist(work.U, k, U)
+        store(work.Psi, k, Psi)
+    return Pi, deficit
+
+
+@primitive
+def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work):
+    """Stores u. Returns AB as the columns' elimination leaves it."""
+    zero = AB[0][0] - AB[0][0]
+    for c in range(NV[tree.kind[i]]):
+        k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
+        U, SAB = load_twist(work.U, k), dot(AB, S)
+        if prescribed[k]:
+            store(work.u, k, SAB)
+            AB = add(AB, scale(load(a, k), U))
+        else:
+            u = load(tau, k) - SAB
+            if passive:
+                u = u + load(work.passive, k)
+            store(work.u, k, u)
+            AB = add(AB, scale(load(work.Psi, k) * u, U))
+    return AB
+
+
+@primitive
+def solve(tree, i, dV, prescribed, passive, a, tau, work):
+    """dV of the body from Ad_{T^-1} dV_p + eta. Writes a where not prescribed and tau where prescribed."""
+    zero = dV[0][0] - dV[0][0]
+    for c in range(NV[tree.kind[i]] - 1, -1, -1):
+        k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
+        Psi, u, UdV = load(work.Psi, k), load(work.u, k), dot(load_twist(work.U, k), dV)
+        if prescribed[k]:
+            x = load(a, k)
+            force = u + UdV + Psi * x
+            if passive:
+                force = force - load(work.passive, k)
+            store(tau, k, force)
+        else:
+            x = Psi * (u - UdV)
+            store(a, k, x)
+        dV = add(dV, scale(x, S))
+    return dV

@@ -1,0 +1,238 @@
+"""What closes a loop: the rows that a closure of each kind forbids, how far it stands open, and how its rows turn.
+
+A closure joins frame A of one link and frame B of another. T = T_ab = (R, p) is B in A; V is the twist of B relative to A,
+in B. A row is a wrench F in B that does no work on what the closure leaves free: F . V = 0. For the lower pairs, which are
+subgroups of SE(3), the rows are unit wrenches of B; the other kinds have one direction g that follows the pose (`guide`):
+
+    universal   g.w = 0     g = y x (R^T x): x of A and y of B stay perpendicular
+    distance    g.v = 0     g = R^T p / |p|
+    rolling     v + w x g   g from B's origin to the point of contact of a disc about z, or of a sphere, with A's plane z = 0
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.lie.se3 import unit6
+from liedyn.lie.simd import maximum, sqrt, where_less
+from liedyn.lie.so3 import log3
+from liedyn.lie.vectors import add3, cross, dot3, plus_cross, rotate_back, scale3, sub3
+from liedyn.model.description import BALL_CLOSURE, DISTANCE, PRISMATIC, ROLLING, UNIVERSAL, WELD
+from liedyn.numba_tools.decorators import primitive
+from liedyn.numba_tools.numba_internals import carve
+
+HEADER = 8
+FIELDS = 11                    # numbers of a constraint in `index`
+DRIVE = 24                     # numbers of a driven closure's motion: pose 12, twist 6, rate of the twist 6
+_TINY = 1e-300
+
+# unit wrenches (0 … 2 moments, 3 … 5 forces, axes of B) of the lower pairs, by kind: an octal digit a row, the last first
+_AXES = (0o543210, 0o54310, 0o43210, 0o4310, 0o510, 0o543)
+
+
+class Loops(NamedTuple):
+    """A model's constraints as kernels see them: views into `Model.loop_index` and `Model.loop_constants`, where a record is
+    a constraint's (closures, then couplings). Few, since each view costs a call of one state some nanoseconds."""
+
+    record: np.ndarray         # (nc, FIELDS): KIND …
+    term_v: np.ndarray         # (terms,) coordinates of couplings, in v
+    term_q: np.ndarray         # (terms,) in q
+    chains: np.ndarray         # bodies whose joints a constraint can move, children first
+    shared_first: np.ndarray   # (nc (nc + 1)/2 + 1,) where the coordinates begin that two constraints both move
+    shared: np.ndarray
+    pose: np.ndarray           # (24nc,) frames A and B in their bodies
+    extent: np.ndarray         # (2nc,) length, radius or offset; negative: a sphere rolls, else a disc
+    length: np.ndarray         # (nc,) characteristic length of the loop, 0 of a coupling
+    coefficient: np.ndarray    # (terms,)
+
+
+# fields of a record: bodies, rows, the nearest body that carries both, which driven closure (or -1), and where its terms and its
+# chain begin and how many they are
+KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENGTH = range(FIELDS)
+
+
+@primitive
+def loops_of(index, constants):
+    n, terms, chained = index[0], index[2], index[4]
+    views = carve(index, (HEADER, FIELDS * n, terms, terms, chained, n * (n + 1) // 2 + 1))
+    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + carve(constants, (24 * n, 2 * n, n, terms))[:-1]))
+
+
+@primitive
+def loop_parts(machine):
+    """index and constants of the loops, from what follows those of the tree (`model.constraint_arrays.loop_machine`)."""
+    index = machine.view(np.int64)
+    i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
+    return index[:i], carve(machine, (i, 27 * index[0] + index[2]))[1]
+
+
+# what turns -------------------------------------------------------------------------------------------------------
+@primitive
+def guide(kind, T, extent, sphere):
+    """g of the kinds that have one; else zero."""
+    R, p = T
+    zero = p[0] - p[0]
+    if kind == UNIVERSAL:
+        return R[2], zero, -R[0]
+    if kind == DISTANCE:
+        y = rotate_back(R, p)
+        return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), y)
+    if kind == ROLLING:
+        n = contact_direction(R, sphere)
+        return scale3(-extent, n[0])
+    return zero, zero, zero
+
+
+@primitive
+def contact_direction(R, sphere):
+    """Unit vector away from the plane's point of contact, in B, and the length that it was scaled by."""
+    n = R[6], R[7], R[8]
+    one = R[6] * 0.0 + 1.0
+    if sphere < 0.0:
+        return n, one
+    size = sqrt(maximum(n[0] * n[0] + n[1] * n[1], one * _TINY))
+    return (n[0] / size, n[1] / size, n[2] * 0.0), size
+
+
+@primitive
+def guide_rate(kind, T, V, g, extent, sphere):
+    """dg/dt while B moves at V relative to A."""
+    R, p = T
+    w, zero = V[0], p[0] - p[0]
+    if kind == UNIVERSAL:
+        x = cross((R[0], R[1], R[2]), w)
+        return x[2], zero, -x[0]
+    if kind == DISTANCE:
+        y = rotate_back(R, p)
+        dy = plus_cross(V[1], y, w)
+        return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), sub3(dy, scale3(dot3(g, dy), g)))
+    if kind == ROLLING:
+        n = cross((R[6], R[7], R[8]), w)
+        if sphere < 0.0:
+            return scale3(-extent, n)
+        e, size = contact_direction(R, sphere)
+        flat = n[0], n[1], zero
+        return scale3(-extent / size, sub3(flat, scale3(dot3(e, flat), e)))
+    return zero, zero, zero
+
+
+@primitive
+def guide_curvature(kind, T, V, S, extent, sphere):
+    """How `guide_rate` of V changes while B moves along S and V keeps its components."""
+    R, p = T
+    zero = p[0] - p[0]
+    if kind == UNIVERSAL:
+        x = cross(cross((R[0], R[1], R[2]), S[0]), V[0])
+        return x[2], zero, -x[0]
+    if kind == DISTANCE:
+        y = rotate_back(R, p)
+        dy = plus_cross(S[1], y, S[0])
+        return unit_curvature(y, plus_cross(V[1], y, V[0]), dy, cross(dy, V[0]))
+    if kind == ROLLING:
+        n = R[6], R[7], R[8]
+        x, z = cross(n, V[0]), cross(n, S[0])
+        xz = cross(z, V[0])
+        if sphere >= 0.0:
+            xz = unit_curvature((n[0], n[1], zero), (x[0], x[1], zero), (z[0], z[1], zero), (xz[0], xz[1], zero))
+        return scale3(-extent, xz)
+    return zero, zero, zero
+
+
+@primitive
+def unit_curvature(y, x, z, xz):
+    """Second derivative of y/|y| along x, then z; xz: of y."""
+    size = 1.0 / sqrt(maximum(dot3(y, y), y[0] * 0.0 + _TINY))
+    e, x, z, xz = scale3(size, y), scale3(size, x), scale3(size, z), scale3(size, xz)
+    ex, ez = dot3(e, x), dot3(e, z)
+    dx, dz = sub3(x, scale3(ex, e)), sub3(z, scale3(ez, e))
+    across = sub3(xz, scale3(dot3(e, xz), e))
+    return sub3(sub3(across, scale3(ex, dz)), add3(scale3(ez, dx), scale3(dot3(dx, dz), e)))
+
+
+# rows -------------------------------------------------------------------------------------------------------------
+@primitive
+def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
+
+
+@primitive
+def closure_row(kind, r, g):
+    """Row r, a wrench in B."""
+    zero = g[0] - g[0]
+    rest = zero, zero, zero
+    if kind <= BALL_CLOSURE:
+        return unit6(axis_of(kind, r), zero)
+    if kind == UNIVERSAL:
+        return (g, rest) if r == 0 else unit6(2 + r, zero)
+    if kind == DISTANCE:
+        return rest, g
+    e = unit6(3 + r, zero)
+    return cross(g, e[1]), e[1]                                    # (w x g) . e = w . (g x e)
+
+
+@primitive
+def normal_row(r, g, n):
+    """Of what rolls, row r of the derivative of its height along the plane's normal n, in B."""
+    x = n[0] if r == 0 else (n[1] if r == 1 else n[2])
+    return scale3(x, cross(g, n)), scale3(x, n)
+
+
+@primitive
+def row_rate(kind, r, dg):
+    """How row r changes with its guide."""
+    zero = dg[0] - dg[0]
+    rest = zero, zero, zero
+    if kind == UNIVERSAL and r == 0:
+        return dg, rest
+    if kind == DISTANCE:
+        return rest, dg
+    if kind == ROLLING:
+        return cross(dg, unit6(3 + r, zero)[1]), rest
+    return rest, rest
+
+
+# how far it stands open -------------------------------------------------------------------------------------------
+@primitive
+def misalignment(R):
+    """Turn of B that brings its z to A's, as (x, y, 0) of length 2 sin(angle/2); 2 where they are opposite."""
+    h = 1.0 + R[8]
+    zero = h - h
+    f = sqrt(2.0 / maximum(h, zero + 1e-30))
+    return where_less(h, 1e-15, zero + 2.0, R[7] * f), where_less(h, 1e-15, zero, -R[6] * f), zero
+
+
+@primitive
+def closure_openness(kind, T):
+    """Two vectors, angular and linear, whose derivative where they vanish is V: what the lower pairs' rows choose from."""
+    R, p = T
+    zero = p[0] - p[0]
+    y = rotate_back(R, p)
+    if kind in (BALL_CLOSURE, UNIVERSAL):
+        return (zero, zero, zero), y
+    turn = log3(R) if kind in (WELD, PRISMATIC) else misalignment(R)
+    return turn, sub3(y, cross(y, turn))
+
+
+@primitive
+def row_residual(kind, r, T, g, open_, extent):
+    """Residual of row r; its derivative is the row where the residual vanishes."""
+    R, p = T
+    turn, y = open_
+    if kind == DISTANCE:
+        return sqrt(maximum(dot3(p, p), p[0] * 0.0)) - extent
+    if kind == ROLLING:                              # height of the lowest point over the plane
+        n = R[6], R[7], R[8]
+        h = p[2] + dot3(n, g)
+        return h * n[0] if r == 0 else (h * n[1] if r == 1 else h * n[2])
+    if kind == UNIVERSAL:
+        return R[1] if r == 0 else (y[0] if r == 1 else (y[1] if r == 2 else y[2]))
+    k = axis_of(kind, r)
+    x = turn if k < 3 else y
+    k = k if k < 3 else k - 3
+    return x[0] if k == 0 else (x[1] if k == 1 else x[2])
+
+
+@primitive
+def lifted(T, zero):
+    """A pose as numbers of zero's kind."""
+    R, p = T
+    return ((R[0] + zero, R[1] + zero, R[2] + zero, R[3] + zero, R[4] + zero, R[5] + zero, R[6] + zero, R[7] + zero,
+             R[8] + zero), (p[0] + zero, p[1] + zero, p[2] + zero))

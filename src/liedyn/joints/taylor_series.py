@@ -1,0 +1,339 @@
+"""How joints carry Taylor series (AGF Algorithms 1-2, in body frames).
+
+x(t) = sum of x_k t^k stands for the derivatives x^(k) = k! x_k at t = 0, so a product is a Cauchy sum. From t = 0 on the pose of
+a joint is T(t) = T(0) D(t), D' = D [S v]. E holds the series of Ad_D = [R 0; B R], which obeys E' = E ad_{S v}:
+
+    twists      Ad_{T^-1} V  =  sum over j of  E_j^-1 (Ad_{T(0)^-1} V_{k-j}),   E^-1 = [R^T 0; B^T R^T]
+    wrenches    Ad*_{T^-1} F =  Ad*_{T(0)^-1} (sum over j of  E_j F_{k-j})
+
+Since E_0 = 1, the functions below give the terms j = 1 … k. Coefficient k of body i stands at i K + k (twists), that of
+coordinate c at c K + k (scalars). Of a screw, E is four series: cosine and sine of the angle, and both times the advance.
+"""
+from liedyn.joints.joint_model import joint_motion, load_quaternion, screw
+from liedyn.lie.se3 import add, identity, screw_add, zero6
+from liedyn.lie.simd import load, number_like, sincos, sqrt, store
+from liedyn.lie.so3 import quaternion_rotation
+from liedyn.lie.vectors import (
+    add3,
+    add9,
+    clear,
+    from_columns,
+    load3,
+    load9,
+    load_apart,
+    load_twist,
+    neg3,
+    plus_cross,
+    plus_rotate,
+    plus_rotate_back,
+    product,
+    rotate_back,
+    scale3,
+    store3,
+    store9,
+    store_pose,
+    transpose,
+)
+from liedyn.model.description import BALL, FRICTION_SPEED, NV, SCREW, SLIDES, TURNS
+from liedyn.numba_tools.decorators import primitive
+
+MOTION = 18          # numbers of E a coefficient
+
+
+@primitive
+def joint_series(tree, i, K, k, v):
+    """Coefficient k of S v of a ball or free joint."""
+    o = tree.iv[i]
+    w = load_apart(v, o * K + k, K)
+    if tree.kind[i] == BALL:
+        zero = w[0] - w[0]
+        return w, (zero, zero, zero)
+    return w, load_apart(v, (o + 3) * K + k, K)
+
+
+@primitive
+def joint_add_series(tree, i, K, k, V, v):
+    """V + coefficient k of S v."""
+    if tree.kind[i] == SCREW:
+        return screw_add(V, screw(tree, i), load(v, tree.iv[i] * K + k))
+    return add(V, joint_series(tree, i, K, k, v))
+
+
+# E ----------------------------------------------------------------------------------------------------------------
+@primitive
+def begin_motion(tree, i, K, E):
+    """Coefficient 0 of E: the identity."""
+    e, zero = MOTION * K * i, number_like(E, 0.0)
+    if tree.kind[i] == SCREW:
+        store(E, e, 1.0)
+        for k in range(1, 4):
+            store(E, e + k * K, 0.0)
+    else:
+        store9(E, e, identity(zero)[0])
+        clear(E[e + 9:e + 18])
+
+
+@primitive
+def advance_motion(tree, i, K, k, v, E):
+    """Coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
+    e, per = MOTION * K * i, 1.0 / k
+    if tree.kind[i] == SCREW:
+        S, o = screw(tree, i), tree.iv[i] * K
+        if tree.marks[i] & TURNS:
+            c, s = advance_turn(E, e, K, k, v, o)
+            store(E, e + k, -(S[0] * per) * s)
+            store(E, e + K + k, (S[0] * per) * c)
+        if tree.marks[i] & SLIDES:
+            if tree.marks[i] & TURNS:
+                c, s = advance_slide(E, e, K, k, v, o)
+                store(E, e + 2 * K + k, S[1] * c)
+                store(E, e + 3 * K + k, S[1] * s)
+            else:
+                store(E, e + 2 * K + k, (S[1] * per) * load(v, o + k - 1))
+    else:
+        advance_matrix(tree, i, K, k, v, E, e, per)
+
+
+@primitive
+def advance_turn(E, e, K, k, v, o):
+    """Sums of v cos and v sin: cos' = -a v sin, sin' = a v cos."""
+    c = load(v, o + k - 1) * load(E, e)
+    s = load(v, o + k - 1) * load(E, e + K)
+    for j in range(1, k):
+        x = load(v, o + k - 1 - j)
+        c = c + x * load(E, e + j)
+        s = s + x * load(E, e + K + j)
+    return c, s
+
+
+@primitive
+def advance_slide(E, e, K, k, v, o):
+    """The advance times cosine and sine: its coefficient j is v_{j-1} b / j."""
+    c = load(v, o) * load(E, e + k - 1)
+    s = load(v, o) * load(E, e + K + k - 1)
+    for j in range(2, k + 1):
+        x = load(v, o + j - 1) * (1.0 / j)
+        c = c + x * load(E, e + k - j)
+        s = s + x * load(E, e + K + k - j)
+    return c, s
+
+
+@primitive
+def advance_matrix(tree, i, K, k, v, E, e, per):
+    """R' = R [w], B' = B [w] + R [u]: row by row, x^T [w] = (x x w)^T."""
+    for row in range(3):
+        o = e + 3 * row
+        r, b = zero6(number_like(E, 0.0))
+        for j in range(k):
+            w, u = joint_series(tree, i, K, k - 1 - j, v)
+            x, y = load_twist_row(E, o + MOTION * j)
+            r = plus_cross(r, x, w)
+            b = plus_cross(plus_cross(b, y, w), x, u)
+        store_twist_row(E, o + MOTION * k, scale3(per, r), scale3(per, b))
+
+
+@primitive
+def load_twist_row(E, o): return load3(E, o), load3(E, o + 9)
+
+
+@primitive
+def store_twist_row(E, o, r, b):
+    store3(E, o, r)
+    store3(E, o + 9, b)
+
+
+# what it carries --------------------------------------------------------------------------------------------------
+@primitive
+def carried_twist(tree, i, K, k, E, U, first):
+    """Terms j = 1 … k of Ad_{D^-1} U, the coefficients of U from twist `first` of the array on."""
+    e, zero = MOTION * K * i, number_like(E, 0.0)
+    wx, wy, wz, vx, vy, vz = zero, zero, zero, zero, zero, zero
+    if tree.kind[i] == SCREW:
+        turns, slides = tree.marks[i] & TURNS, tree.marks[i] & SLIDES
+        for j in range(1, k + 1):
+            o = 6 * (first + k - j)
+            x, y = load(U, o), load(U, o + 1)
+            if turns:
+                c, s = load(E, e + j), load(E, e + K + j)
+                p, q = load(U, o + 3), load(U, o + 4)
+                wx, wy = wx + (c * x + s * y), wy + (c * y - s * x)
+                vx, vy = vx + (c * p + s * q), vy + (c * q - s * p)
+            if slides:
+                c, s = load(E, e + 2 * K + j), load(E, e + 3 * K + j) if turns else zero
+                vx, vy = vx + (c * y - s * x), vy - (c * x + s * y)
+        return (wx, wy, wz), (vx, vy, vz)
+    w, v = (wx, wy, wz), (vx, vy, vz)
+    for j in range(1, k + 1):
+        R, B, V = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(U, first + k - j)
+        w = plus_rotate_back(w, R, V[0])
+        v = plus_rotate_back(plus_rotate_back(v, R, V[1]), B, V[0])
+    return w, v
+
+
+@primitive
+def carried_wrench(tree, i, K, k, E, F, first):
+    """Terms j = 1 … k of Ad*_{D^-1} F, the coefficients of F from wrench `first` of the array on."""
+    e, zero = MOTION * K * i, number_like(E, 0.0)
+    mx, my, mz, fx, fy, fz = zero, zero, zero, zero, zero, zero
+    if tree.kind[i] == SCREW:
+        turns, slides = tree.marks[i] & TURNS, tree.marks[i] & SLIDES
+        for j in range(1, k + 1):
+            o = 6 * (first + k - j)
+            p, q = load(F, o + 3), load(F, o + 4)
+            if turns:
+                c, s = load(E, e + j), load(E, e + K + j)
+                x, y = load(F, o), load(F, o + 1)
+                mx, my = mx + (c * x - s * y), my + (s * x + c * y)
+                fx, fy = fx + (c * p - s * q), fy + (s * p + c * q)
+            if slides:
+                c, s = load(E, e + 2 * K + j), load(E, e + 3 * K + j) if turns else zero
+                mx, my = mx - (s * p + c * q), my + (c * p - s * q)
+        return (mx, my, mz), (fx, fy, fz)
+    m, f = (mx, my, mz), (fx, fy, fz)
+    for j in range(1, k + 1):
+        R, B, W = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(F, first + k - j)
+        m = plus_rotate(plus_rotate(m, R, W[0]), B, W[1])
+        f = plus_rotate(f, R, W[1])
+    return m, f
+
+
+# passive forces ---------------------------------------------------------------------------------------------------
+@primitive
+def passive_series(tree, K, k, q, v, rubs, rub, out):
+    """Coefficient k of what springs, damping and friction add to tau, of all coordinates, in out (nv,).
+
+    rub (2 nv K): of friction -f v / sqrt(u), u = v^2 + v_s^2: the series u and u^(-1/2), which must hold coefficients 0 … k - 1;
+    rubs: whether there is any friction."""
+    nv = out.shape[0]
+    for i in range(1, tree.parent.size):
+        for c in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            force = -(load(tree.damping, c) * load(v, c * K + k))
+            if rubs:
+                force = force - load(tree.friction, c) * advance_friction(K, k, v, rub, c, nv)
+            if tree.kind[i] == SCREW:
+                if k == 0:
+                    force = force - load(tree.stiffness, c) * (load(q, tree.iq[i]) - load(tree.rest, c))
+                else:
+                    force = force - load(tree.stiffness, c) * (load(v, c * K + k - 1) * (1.0 / k))
+            store(out, c, force)
+
+
+@primitive
+def advance_friction(K, k, v, rub, c, nv):
+    """Coefficient k of v / sqrt(v^2 + v_s^2), by r = u^p: u r' = p u' r with p = -1/2."""
+    o, h = c * K, (nv + c) * K
+    u = load(v, o) * load(v, o + k)
+    for j in range(1, k + 1):
+        u = u + load(v, o + j) * load(v, o + k - j)
+    if k == 0:
+        u = u + FRICTION_SPEED * FRICTION_SPEED
+        r = 1.0 / sqrt(u)
+    else:
+        r = u * load(rub, h) * (-0.5 * k)
+        for j in range(1, k):
+            r = r + (0.5 * j - k) * load(rub, o + j) * load(rub, h + k - j)
+        r = r / (load(rub, o) * float(k))
+    store(rub, o + k, u)
+    store(rub, h + k, r)
+    y = load(v, o) * r
+    for j in range(1, k + 1):
+        y = y + load(v, o + j) * load(rub, h + k - j)
+    return y
+
+
+# Motion of a joint as a power series in time: poses of bodies as truncated Taylor coefficients x_k = x^(k)/k! -----------
+
+# A series of poses (12 (m + 1) numbers) is m + 1 poses after one another; all but the first are coefficients, no poses. The
+# velocity's series v holds nv numbers a coefficient, component by component, so dq/dt = v for screws, dR/dt = R [w] and
+# dp/dt = R v for ball and free joints.
+
+@primitive
+def move_by_joint(tree, i, q, v, m, way, T, M):
+    """T in place to T M(q(t)), M being the motion of joint i (way 1.0), or to T M^-1 (way -1.0). So the frame that joint i stands
+    on, T_parent T0, becomes that of body i, or the other way round. M (12 (m + 1)): scratch."""
+    if tree.kind[i] == SCREW:
+        angle_series(tree, i, q, v, m, M)
+        turn(tree, i, q, v, m, way, T, M)
+    else:
+        own_series(tree, i, q, v, m, M)
+        if way < 0.0:
+            invert(m, M)
+        for k in range(m, -1, -1):                                # downwards: coefficient k needs those up to k
+            Q = load9(T, 0)
+            R, p = product(Q, load9(M, 12 * k)), plus_rotate(load3(T, 12 * k + 9), Q, load3(M, 12 * k + 9))
+            for j in range(1, k + 1):
+                Q = load9(T, 12 * j)
+                R = add9(R, product(Q, load9(M, 12 * (k - j))))
+                p = plus_rotate(p, Q, load3(M, 12 * (k - j) + 9))
+            store_pose(T, k, (R, p))
+
+
+@primitive
+def angle_series(tree, i, q, v, m, M):
+    """Cosine and sine of a screw's angle x into M[0 … m] and M[m + 1 … 2 m + 1]: c' = -x' s, s' = x' c."""
+    a, o, nv = screw(tree, i)[0], tree.iv[i], tree.armature.shape[0]
+    s, c = sincos(a * load(q, tree.iq[i]))
+    store(M, 0, c)
+    store(M, m + 1, s)
+    for k in range(m):
+        dc, ds = s - s, s - s
+        for j in range(k + 1):
+            x = load(v, j * nv + o)
+            dc = dc - x * load(M, m + 1 + k - j)
+            ds = ds + x * load(M, k - j)
+        f = a * (1.0 / (k + 1))
+        store(M, k + 1, f * dc)
+        store(M, m + 2 + k, f * ds)
+
+
+@primitive
+def turn(tree, i, q, v, m, way, T, M):
+    """T exp(S q(t)): the columns x, y turn about z, and the origin moves along z."""
+    b, o, nv = way * screw(tree, i)[1], tree.iv[i], tree.armature.shape[0]
+    for k in range(m, -1, -1):
+        c, s, z = load(M, 0), way * load(M, m + 1), load_apart(T, 12 * k + 2, 3)
+        x, y = load_apart(T, 12 * k, 3), load_apart(T, 12 * k + 1, 3)
+        p = add3(load3(T, 12 * k + 9), scale3(b * load(q, tree.iq[i]), z))
+        x, y = add3(scale3(c, x), scale3(s, y)), add3(scale3(c, y), scale3(-s, x))
+        for j in range(1, k + 1):
+            c, s, h = load(M, j), way * load(M, m + 1 + j), b * (1.0 / j) * load(v, (j - 1) * nv + o)
+            e, f = load_apart(T, 12 * (k - j), 3), load_apart(T, 12 * (k - j) + 1, 3)
+            x = add3(x, add3(scale3(c, e), scale3(s, f)))
+            y = add3(y, add3(scale3(c, f), scale3(-s, e)))
+            p = add3(p, scale3(h, load_apart(T, 12 * (k - j) + 2, 3)))
+        store9(T, 12 * k, from_columns(x, y, z))
+        store3(T, 12 * k + 9, p)
+
+
+@primitive
+def own_series(tree, i, q, v, m, M):
+    """M: the motion of a ball or free joint."""
+    o, nv = tree.iq[i], tree.armature.shape[0]
+    zero = number_like(q, 0.0)
+    if tree.kind[i] == BALL:
+        store_pose(M, 0, (quaternion_rotation(load_quaternion(q, o)), (zero, zero, zero)))
+    else:
+        store_pose(M, 0, (quaternion_rotation(load_quaternion(q, o + 3)), load3(q, o)))
+    for k in range(m):
+        x, y, z, p = (zero, zero, zero), (zero, zero, zero), (zero, zero, zero), (zero, zero, zero)
+        for j in range(k + 1):
+            R, (w, u) = load9(M, 12 * (k - j)), joint_motion(tree, i, v[j * nv:])
+            x = plus_cross(x, (R[0], R[1], R[2]), w)            # rows of R [w]
+            y = plus_cross(y, (R[3], R[4], R[5]), w)
+            z = plus_cross(z, (R[6], R[7], R[8]), w)
+            p = plus_rotate(p, R, u)
+        f = 1.0 / (k + 1)
+        x, y, z = scale3(f, x), scale3(f, y), scale3(f, z)
+        store_pose(M, k + 1, ((x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), scale3(f, p)))
+
+
+@primitive
+def invert(m, M):
+    """M in place to M^-1 = (R^T, -R^T p)."""
+    for k in range(m, -1, -1):
+        p = rotate_back(load9(M, 0), load3(M, 12 * k + 9))
+        for j in range(1, k + 1):
+            p = plus_rotate_back(p, load9(M, 12 * j), load3(M, 12 * (k - j) + 9))
+        store3(M, 12 * k + 9, neg3(p))
+    for k in range(m + 1):
+        store9(M, 12 * k, transpose(load9(M, 12 * k)))

@@ -1,0 +1,204 @@
+"""Numbers in memory: states of a batch to and from blocks: (n,) of one state, (n, 8) of eight."""
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from liedyn.lie.simd import WIDTH, absolute, all_less, lanes, load, number_like
+from liedyn.model.description import BALL, SCREW
+from liedyn.numba_tools.decorators import callee, primitive
+
+_VEC = ir.VectorType(ir.DoubleType(), WIDTH)
+_I32 = ir.IntType(32)
+_EIGHT = types.UniTuple(lanes, WIDTH)
+
+
+# eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for results of many numbers ------------
+@intrinsic
+def set_rows(typing_context, array, row, column, x):
+    """x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7."""
+    def codegen(context, builder, sig, args):
+        for k, at in enumerate(_eight_rows(context, builder, sig.args[0], *args[:3])):
+            builder.store(builder.extract_value(args[3], k), at, align=8)
+        return context.get_dummy_value()
+    return types.void(array, types.intp, types.intp, types.UniTuple(lanes, WIDTH)), codegen
+
+
+def _eight_rows(context, builder, array_type, array, row, column):
+    """Pointers to number `column` of eight rows. Multiples of a row are for the compiler to keep: of the instructions that hand
+    out a line, each row by its own product was half."""
+    array = context.make_array(array_type)(context, builder, array)
+    n = builder.extract_value(array.shape, 1)
+    first = builder.gep(array.data, [builder.add(builder.mul(row, n), column)])
+    places = [builder.gep(first, [builder.mul(n, ir.Constant(n.type, k))]) for k in range(WIDTH)]
+    return [builder.bitcast(at, _VEC.as_pointer()) for at in places]
+
+
+@intrinsic
+def _transposed_lanes(typing_context, X, row):
+    """Lanes `row` … `row` + 7 of a block (n, 8) as the columns of the matrix that they are the rows of."""
+    def codegen(context, builder, sig, args):
+        first = builder.bitcast(context.make_array(sig.args[0])(context, builder, args[0]).data, _VEC.as_pointer())
+        places = [builder.gep(first, [builder.add(args[1], ir.Constant(args[1].type, k))]) for k in range(WIDTH)]
+        return context.make_tuple(builder, sig.return_type, _transposed(builder, places))
+    if X.ndim == 2 and X.layout == "C":
+        return _EIGHT(X, types.intp), codegen
+
+
+def _transposed(builder, places):
+    """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less; then
+    blocks of 1 and of 2 numbers between Lanes k and k + step."""
+    half, both = ir.VectorType(ir.DoubleType(), WIDTH // 2), _indices(list(range(WIDTH)))
+
+    def part(k, side):
+        pointer = builder.gep(builder.bitcast(places[k], half.as_pointer()), [ir.Constant(_I32, side)])
+        return builder.load(pointer, align=8)
+    x = [builder.shuffle_vector(part(k % 4, k // 4), part(k % 4 + 4, k // 4), both) for k in range(WIDTH)]
+    for step in (1, 2):
+        low = [(j & ~step) + (WIDTH if j & step else 0) for j in range(WIDTH)]
+        y = list(x)
+        for k in range(WIDTH):
+            if not k & step:
+                y[k] = builder.shuffle_vector(x[k], x[k + step], _indices(low))
+                y[k + step] = builder.shuffle_vector(x[k], x[k + step], _indices([j + step for j in low]))
+        x = y
+    return x
+
+
+def _indices(values):
+    return ir.Constant(ir.VectorType(_I32, WIDTH), values)
+
+
+@callee
+def pack(batch, first, block):
+    """Rows of a batch (N, n) from `first` on into a block; those beyond the end repeat the last one."""
+    last = batch.shape[0] - 1
+    for j in range(batch.shape[1]):
+        if block.ndim == 1:
+            block[j] = batch[first, j]
+        else:
+            for k in range(WIDTH):
+                block[j, k] = batch[min(first + k, last), j]
+
+
+@callee
+def unpack(block, batch, first):
+    """A block into rows of a batch (N, n) from `first` on; states beyond the end are dropped."""
+    n = batch.shape[1]
+    if block.ndim == 1:
+        for j in range(n):
+            batch[first, j] = block[j]
+    else:
+        rows = min(WIDTH, batch.shape[0] - first)
+        whole = n - n % WIDTH if rows == WIDTH else 0
+        for j in range(0, whole, WIDTH):
+            set_rows(batch, first, j, _transposed_lanes(block, j))
+        for j in range(whole, n):
+            for k in range(rows):
+                batch[first + k, j] = block[j, k]
+
+
+@primitive
+def states_in(block):
+    """How many states a block holds."""
+    return 1 if block.ndim == 1 else WIDTH
+
+
+@primitive
+def integers(block):
+    """(block as int64,): as many as it has numbers, or more. A tuple, since compiled functions without reference counts cannot
+    return a view alone."""
+    return (block.reshape(block.size).view(np.int64),)
+
+
+# What an entry takes, gives and returns, and the checks that it makes on the way: cheaper here than in Python -----------
+
+OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
+UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
+SMALLEST = 2.2250738585072014e-308      # x < SMALLEST: x is 0 or less
+
+
+# A line cannot branch on a number: where it is recorded, `within` and the checks of finite numbers become bounds of the line.
+@primitive
+def within(x, bound): return all_less(x, bound)
+
+
+@primitive
+def finite(x):
+    """Whether no number is NaN or infinite."""
+    n, total = x.shape[0], number_like(x, 0.0)
+    a, b, c, d = total, total, total, total          # four sums: one waits for itself
+    for k in range(0, n - 3, 4):
+        a, b = a + load(x, k) * 0.0, b + load(x, k + 1) * 0.0
+        c, d = c + load(x, k + 2) * 0.0, d + load(x, k + 3) * 0.0
+    for k in range(n - n % 4, n):
+        total = total + load(x, k) * 0.0
+    return all_less(absolute(total + ((a + b) + (c + d))), 1.0)            # 0, or NaN
+
+
+@primitive
+def finite_where(x, mask, wanted):
+    """The same for the entries whose mask is `wanted`."""
+    total = number_like(x, 0.0)
+    for k in range(x.shape[0]):
+        if mask[k] == wanted:
+            total = total + load(x, k) * 0.0
+    return all_less(absolute(total), 1.0)            # 0, or NaN
+
+
+@primitive
+def bad_configuration(tree, q):
+    """BAD_Q, BAD_QUATERNION or OK."""
+    return bad_quaternions(tree, q) if finite(q) else BAD_Q
+
+
+@primitive
+def bad_quaternions(tree, q):
+    for i in range(1, tree.parent.size):
+        if tree.kind[i] != SCREW:
+            o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
+            x, y, z, w = load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
+            if not within(absolute(x * x + y * y + z * z + w * w - 1.0), UNIT):
+                return BAD_QUATERNION
+    return OK
+
+
+@primitive
+def bad_state(tree, q, v):
+    code = bad_configuration(tree, q)
+    return BAD_V if code == OK and not finite(v) else code
+
+
+@primitive
+def bad_motion(tree, q, v, a):
+    code = bad_state(tree, q, v)
+    return BAD_A if code == OK and not finite(a) else code
+
+
+# States of a batch from k on, as many as blocks Q, V, A hold.
+@primitive
+def take_configuration(tree, q, k, Q):
+    pack(q, k, Q)
+    return bad_configuration(tree, Q)
+
+
+@primitive
+def take_state(tree, q, v, k, Q, V):
+    pack(q, k, Q)
+    pack(v, k, V)
+    return bad_state(tree, Q, V)
+
+
+@primitive
+def take_motion(tree, q, v, a, k, Q, V, A):
+    pack(q, k, Q)
+    pack(v, k, V)
+    pack(a, k, A)
+    return bad_motion(tree, Q, V, A)
+
+
+@primitive
+def give(block, out, k):
+    """Results to the rows of a batch from k on; whether all are finite."""
+    unpack(block, out, k)
+    return finite(block)

@@ -1,0 +1,365 @@
+"""Constrained motion and how its equations change with q, v and a:
+
+    R1 = M a + b - A^T lambda,     R2 = A a + gamma
+
+Rates of M a + b are those of inverse dynamics, those of closures stand in `loop_rates`; rates by a are M and A.
+`dynamics.constraints.constrained_derivatives` solves for da and dlambda."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import tree_of
+from liedyn.joints.loop_joints import (
+    BODY_A,
+    BODY_B,
+    COMMON,
+    DRIVEN,
+    FIRST,
+    KIND,
+    ROW_COUNT,
+    TERM,
+    TERMS,
+    closure_row,
+    guide_curvature,
+    guide_rate,
+    loops_of,
+    row_rate,
+)
+from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, take_motion
+from liedyn.kernels.constraints.equations import (
+    FrameWork,
+    accelerations,
+    closure_frames,
+    end_of,
+    frame_work,
+    load_guide,
+    see_columns,
+    store_rows,
+    velocities,
+)
+from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWork, derivatives_memory, derivatives_work, inverse_derivatives
+from liedyn.kernels.kinematics import body_twists, gather, joint_poses
+from liedyn.kernels.newton_euler import NewtonEulerWork, newton_euler
+from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, minus_dad, neg, scale, sub, zero6
+from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.vectors import add3, add_to_twist, load_pose, load_twist, store_twist
+from liedyn.model.description import BALL_CLOSURE, COUPLING, NV
+from liedyn.numba_tools.decorators import entry, everywhere, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+# How the equations of a closure change with q, v and a ------------------------------------------------------------------
+
+# Seen from frame B, a loop is a chain of joints from B to A. Let s_k be the column of coordinate k there, negative on A's side,
+# and let l > k mean that l lies beyond the joint of k on the way to A. A joint moves what is beyond it: ds_l/dq_k = -ad_{s_k} s_l
+# for l > k. The twist of B relative to A and its rate are
+#
+#     V  = sum_l s_l v_l                              P_l = sum of s_k v_k over k < l
+#     dV = sum_l c_l,   c_l = s_l a_l - ad_{P_l} s_l v_l
+#
+# (a driven frame A is a last joint, of column V_d and velocity -1), and with the sums beyond k, Z_k of s_l v_l and Y_k of c_l,
+#
+#     dV/dq_k = -ad_{s_k} Z_k       d(dV)/dq_k = -ad_{s_k} Y_k - ad_{ad_{s_k} (V - Z_k)} Z_k
+#     dV/dv_k = s_k                 d(dV)/dv_k = ad_{s_k} (P_k - Z_k)                              d(dV)/da_k = s_k
+
+class LoopWork(NamedTuple):
+    """Of one loop, seen from frame B: sums over the joint of a body, or over those before and beyond it."""
+
+    s: np.ndarray     # (6nv,) columns
+    U: np.ndarray     # (6n,) s v of the joint
+    P: np.ndarray     # (6n,) the same of those before
+    Z: np.ndarray     # (6n,) and beyond
+    C: np.ndarray     # (6n,) c of the joint
+    Y: np.ndarray     # (6n,) and of those beyond
+
+
+@primitive
+def loop_work(memory, n, nv): return LoopWork(*carve(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+
+
+@everywhere
+def loop_work_memory(n, nv): return 30 * n + 6 * nv
+
+
+# sums over a loop -------------------------------------------------------------------------------------------------
+@primitive
+def joint_sums(tree, loops, c, s, x, U):
+    """U of each body = sum of s_k x_k over its joint."""
+    zero = number_like(s, 0.0)
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        while i != loops.record[c, COMMON]:
+            W = zero6(zero)
+            for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                W = add(W, scale(load(x, k), load_twist(s, k)))
+            store_twist(U, i, W)
+            i = tree.parent[i]
+
+
+@primitive
+def sums_beyond(tree, loops, c, U, end, P, Z):
+    """P and Z of each body: sums of U over the joints before and beyond its own, the latter with `end`. Returns the sum over all.
+
+    Columns are constant in the frame behind their joint, on A's side too: there a joint is both before and beyond itself."""
+    common, total, i = loops.record[c, COMMON], end, loops.record[c, BODY_A]
+    while i != common:
+        total = add(total, load_twist(U, i))
+        store_twist(Z, i, total)
+        i = tree.parent[i]
+    i = loops.record[c, BODY_B]
+    while i != common:
+        total = add(total, load_twist(U, i))
+        i = tree.parent[i]
+    beyond, i = total, loops.record[c, BODY_B]
+    while i != common:
+        store_twist(P, i, sub(total, beyond))
+        beyond = sub(beyond, load_twist(U, i))
+        store_twist(Z, i, beyond)
+        i = tree.parent[i]
+    i = loops.record[c, BODY_A]
+    while i != common:
+        store_twist(P, i, add(sub(total, load_twist(Z, i)), load_twist(U, i)))
+        i = tree.parent[i]
+    return total
+
+
+@primitive
+def drive_motion(loops, c, T, drive):
+    """Twist of a driven frame A and its rate, in B."""
+    d, zero = loops.record[c, DRIVEN], T[1][0] - T[1][0]
+    if d < 0:
+        return zero6(zero), zero6(zero)
+    return Ad_inv(T, load_twist(drive, 4 * d + 2)), Ad_inv(T, load_twist(drive, 4 * d + 3))
+
+
+# a closure --------------------------------------------------------------------------------------------------------
+@primitive
+def closure_rates(tree, loops, c, v, a, drive, rows, work, Rq, Rv):
+    """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `see_columns`."""
+    nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
+    T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
+    V_d, dV_d = drive_motion(loops, c, T_ab, drive)
+    joint_sums(tree, loops, c, work.s, v, work.U)
+    V = sums_beyond(tree, loops, c, work.U, neg(V_d), work.P, work.Z)
+    joint_sums(tree, loops, c, work.s, a, work.C)
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        while i != loops.record[c, COMMON]:
+            store_twist(work.C, i, sub(load_twist(work.C, i), ad(load_twist(work.P, i), load_twist(work.U, i))))
+            i = tree.parent[i]
+    dV = sums_beyond(tree, loops, c, work.C, sub(ad(V, V_d), dV_d), work.U, work.Y)
+    dg = guide_rate(kind, T_ab, V, g, extent, sphere)
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        while i != loops.record[c, COMMON]:
+            P, Z, Y = load_twist(work.P, i), load_twist(work.Z, i), load_twist(work.Y, i)
+            for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                s = load_twist(work.s, k)
+                V_q, dV_v = neg(ad(s, Z)), ad(s, sub(P, Z))
+                dV_q = neg(add(ad(s, Y), ad(ad(s, sub(V, Z)), Z)))
+                g_q = guide_rate(kind, T_ab, s, g, extent, sphere)
+                dg_q = add3(guide_rate(kind, T_ab, V_q, g, extent, sphere), guide_curvature(kind, T_ab, V, s, extent, sphere))
+                for r in range(loops.record[c, ROW_COUNT]):
+                    F, dF, o = closure_row(kind, r, g), row_rate(kind, r, dg), (first + r) * nv + k
+                    F_q, dF_q = row_rate(kind, r, g_q), row_rate(kind, r, dg_q)
+                    store(Rq, o, dot(F, dV_q) + dot(F_q, dV) + dot(dF, V_q) + dot(dF_q, V))
+                    store(Rv, o, dot(F, dV_v) + dot(F_q, V) + dot(dF, s))
+            i = tree.parent[i]
+
+
+@primitive
+def force_rates(tree, loops, c, multipliers, rows, s, Dq):
+    """Dq (nv nv) -= d(s_l . W)/dq_k, the rate of A^T lambda: columns beyond k turn, and W does with its guide. s: of
+    `see_columns`."""
+    kind, first, common = loops.record[c, KIND], loops.record[c, FIRST], loops.record[c, COMMON]
+    T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
+    a, b, zero = loops.record[c, BODY_A], loops.record[c, BODY_B], number_like(s, 0.0)
+    rest = zero6(zero)
+    W = rest
+    for r in range(loops.record[c, ROW_COUNT]):
+        W = add(W, scale(load(multipliers, first + r), closure_row(kind, r, g)))
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        while i != common:
+            for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                turned, W_q = minus_dad(load_twist(s, k), W), rest
+                take_off(tree, tree.parent[i] if leg == 0 else a, common if leg == 0 else tree.parent[i], k, turned, s, Dq)
+                if leg == 0:
+                    take_off(tree, a, common, k, turned, s, Dq)
+                if kind > BALL_CLOSURE:
+                    g_q = guide_rate(kind, T_ab, load_twist(s, k), g, extent, sphere)
+                    for r in range(loops.record[c, ROW_COUNT]):
+                        W_q = add(W_q, scale(load(multipliers, first + r), row_rate(kind, r, g_q)))
+                    take_off(tree, b, common, k, W_q, s, Dq)
+                    take_off(tree, a, common, k, W_q, s, Dq)
+            i = tree.parent[i]
+
+
+@primitive
+def take_off(tree, j, end, k, F, s, Dq):
+    """Column k of Dq -= s_l . F, for coordinates l from body j to before the body `end`."""
+    nv = tree.above.size
+    while j != end:
+        for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
+            store(Dq, l * nv + k, load(Dq, l * nv + k) - dot(F, load_twist(s, l)))
+        j = tree.parent[j]
+
+
+@primitive
+def velocity_rates(tree, loops, c, x, drive, rows, work, Xq):
+    """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `see_columns`."""
+    nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
+    T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
+    joint_sums(tree, loops, c, work.s, x, work.U)
+    V = sums_beyond(tree, loops, c, work.U, neg(drive_motion(loops, c, T_ab, drive)[0]), work.P, work.Z)
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        while i != loops.record[c, COMMON]:
+            for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                s = load_twist(work.s, k)
+                V_q, g_q = neg(ad(s, load_twist(work.Z, i))), guide_rate(kind, T_ab, s, g, extent, sphere)
+                for r in range(loops.record[c, ROW_COUNT]):
+                    store(Xq, (first + r) * nv + k, dot(closure_row(kind, r, g), V_q) + dot(row_rate(kind, r, g_q), V))
+            i = tree.parent[i]
+
+
+# constrained derivatives ------------------------------------------------------------------------------------------------
+
+class BalanceWork(NamedTuple):
+    tree: NewtonEulerWork
+    rows: FrameWork
+    F: np.ndarray         # (6n,) wrenches on bodies
+
+
+@primitive
+def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, work):
+    """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
+    on bodies, or empty."""
+    joint_poses(tree, q, work.tree.T)
+    closure_frames(tree, loops, work.tree.T, drive, work.rows)
+    gather_wrenches(tree, loops, multipliers, f_ext, work.F, work.rows)
+    newton_euler(tree, tree.J, q, v, a, work.F, passive, force, work.tree)
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] == COUPLING:
+            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+                k = loops.term_v[t]
+                store(force, k, load(force, k) - load(loops.coefficient, t) * load(multipliers, loops.record[c, FIRST]))
+    accelerations(loops, a, work.tree.V, work.tree.dV, drive, work.rows, rate)
+
+
+@primitive
+def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
+    """F (6n): external wrenches and those of the multipliers, on bodies."""
+    rest = zero6(number_like(F, 0.0))
+    for i in range(tree.parent.size):
+        store_twist(F, i, add(rest, load_twist(f_ext, i)) if f_ext.size else rest)
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] == COUPLING:
+            continue
+        W, g = rest, load_guide(rows, c)
+        for r in range(loops.record[c, ROW_COUNT]):
+            W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), closure_row(loops.record[c, KIND], r, g)))
+        a, b = loops.record[c, BODY_A], loops.record[c, BODY_B]
+        if b > 0:
+            add_to_twist(F, b, dAd_inv(load_pose(loops.pose, 2 * c + 1), W))
+        if a > 0:
+            add_to_twist(F, a, neg(dAd_inv(load_pose(rows.T_a, c), W)))
+
+
+@primitive
+def row_velocities(tree, loops, x, drive, out, work):
+    """out (m) = A x less the drive's velocity, at the configuration of the last `balance`."""
+    body_twists(tree, work.tree.T, x, work.tree.V)
+    velocities(loops, x, work.tree.V, drive, work.rows, out)
+
+
+class Rates(NamedTuple):
+    """(nv nv) of R1 by q, v and a, (m nv) of R2, and of A x by q, by rows."""
+
+    Dq: np.ndarray
+    Dv: np.ndarray
+    M: np.ndarray
+    Rq: np.ndarray
+    Rv: np.ndarray
+    A: np.ndarray
+    Xq: np.ndarray
+
+
+@everywhere
+def rates_sizes(nv, m): return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
+
+
+@primitive
+def rates_in(x, nv, m): return Rates(*carve(x, rates_sizes(nv, m))[:-1])
+
+
+def rates_size(nv, m): return sum(rates_sizes(nv, m))
+
+
+class RatesWork(NamedTuple):
+    tree: DerivativesWork
+    rows: FrameWork
+    loop: LoopWork
+
+
+@primitive
+def rates_work(memory, n, nv, nc):
+    tree, rows, loop, _ = carve(memory, (derivatives_memory(n, nv), 27 * nc, loop_work_memory(n, nv)))
+    return RatesWork(derivatives_work(tree, n, nv), frame_work(rows, nc), loop_work(loop, n, nv))
+
+
+def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)
+
+
+@primitive
+def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, work):
+    """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
+    zero = number_like(q, 0.0)
+    inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, work.tree)
+    closure_frames(tree, loops, work.tree.T, drive, work.rows)
+    for k in range(rates.A.shape[0]):
+        store(rates.Rq, k, zero)
+        store(rates.Rv, k, zero)
+        store(rates.Xq, k, zero)
+    store_rows(tree, loops, work.tree.T, work.rows, work.loop.s, rates.A)
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] != COUPLING:
+            see_columns(tree, loops, c, work.tree.T, work.rows.T_a, work.loop.s)
+            closure_rates(tree, loops, c, v, a, drive, work.rows, work.loop, rates.Rq, rates.Rv)
+            force_rates(tree, loops, c, multipliers, work.rows, work.loop.s, rates.Dq)
+            if x.shape[0]:
+                velocity_rates(tree, loops, c, x, drive, work.rows, work.loop, rates.Xq)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def balance_rates_memory(n, nq, nv, nl, nc, m, driven):
+    return rates_memory(n, nv, nc) + rates_size(nv, m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+       "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext, drive, passive, out,
+                        first, last):
+    """States first … last - 1. out (N, 3 nv nv + 4 m nv): `Rates`. x (N, nv) or empty; f_ext (N, 6 n_links) in link frames, or
+    empty; drive (N, 24 driven)."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    size = sum(rates_sizes(nv, m))
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    Q, V, A, X, mu, D, links, bodies, Out, y = carve(memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n, size))
+    work, rates = rates_work(y, n, nv, nc), rates_in(Out, nv, m)
+    for k in range(first, last, WIDTH):
+        code = take_motion(tree, q, v, a, k, Q, V, A)
+        pack(multipliers, k, mu)
+        if x.shape[1]:
+            pack(x, k, X)
+        if driven:
+            pack(drive, k, D)
+            code = code if code != OK or finite(D) else BAD_F_EXT
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = code or bad_f_ext
+        if code != OK:
+            return code
+        balance_rates(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, work)
+        if not give(Out, out, k):
+            return BAD_RESULT
+    return OK

@@ -1,0 +1,382 @@
+"""The constraints of a state: frames of the closures, and their rows as wrenches on bodies. What the rows do to the tree, X, is
+written by `loop_sweep`."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import joint_column, joint_eta, screw
+from liedyn.joints.loop_joints import (
+    BODY_A,
+    BODY_B,
+    CHAIN,
+    COMMON,
+    DRIVEN,
+    FIRST,
+    KIND,
+    LENGTH,
+    ROW_COUNT,
+    TERM,
+    TERMS,
+    closure_openness,
+    closure_row,
+    guide,
+    guide_rate,
+    lifted,
+    normal_row,
+    row_rate,
+    row_residual,
+)
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, inverse, neg, scale, screw_dot, sub, zero6
+from liedyn.lie.simd import load, maximum, number_like, store
+from liedyn.lie.vectors import add_to_twist, dot3, load3, load_pose, load_twist, store3, store_pose, store_twist
+from liedyn.model.description import COUPLING, NV, ROLLING, SCREW
+from liedyn.numba_tools.decorators import everywhere, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+class FrameWork(NamedTuple):
+    """What `closure_frames` writes."""
+
+    T: np.ndarray       # (12nc,) pose of frame B in frame A
+    T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
+    g: np.ndarray       # (3nc,) guides
+
+
+@primitive
+def frame_work(memory, nc): return FrameWork(*carve(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
+
+
+class RowWork(NamedTuple):
+    T: np.ndarray       # (12nc,) pose of frame B in frame A
+    T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
+    g: np.ndarray       # (3nc,) guides
+    W: np.ndarray       # (6n,) wrenches of a coupling's row on bodies
+    X: np.ndarray       # (m nv,) what rows leave at the coordinates that they can move; the rest is not kept
+    size: np.ndarray    # (m,) how large A M^-1 A^T's diagonal would be if nothing cancelled
+    rate: np.ndarray    # (m,) A a, with what of gamma comes from the joints
+
+
+class RowMotion(NamedTuple):
+    """What `sweep_rows` needs for `RowWork.rate`."""
+
+    v: np.ndarray       # (nv,)
+    a: np.ndarray       # (nv,) where prescribed
+    u: np.ndarray       # (nv,) as in `HybridWork`, where not
+    V: np.ndarray       # (6n,) twists
+    dV: np.ndarray      # (6,) acceleration of the ground
+
+
+@everywhere
+def row_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
+
+
+@primitive
+def row_work(memory, n, nv, nc, m): return RowWork(*carve(memory, row_sizes(n, nv, nc, m))[:-1])
+
+
+@everywhere
+def row_memory(n, nv, nc, m): return sum(row_sizes(n, nv, nc, m))
+
+
+# frames -----------------------------------------------------------------------------------------------------------
+@primitive
+def pose_below(tree, T, body, frame, common):
+    """Pose of a frame of `body` in the body `common` on its way to the ground; T (12n) poses in parents."""
+    i = body
+    while i != common:
+        frame = compose(load_pose(T, i), frame)
+        i = tree.parent[i]
+    return frame
+
+
+@primitive
+def closure_frames(tree, loops, T, drive, work):
+    """Writes work.T and work.g. drive (24 a driven closure): the motion of its frame A."""
+    zero = number_like(T, 0.0)
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] != COUPLING:
+            a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
+            in_body, d = lifted(load_pose(loops.pose, 2 * c), zero), loops.record[c, DRIVEN]
+            T_a = pose_below(tree, T, a, in_body, common)
+            T_b = pose_below(tree, T, b, lifted(load_pose(loops.pose, 2 * c + 1), zero), common)
+            if d >= 0:
+                T_a, in_body = compose(T_a, load_pose(drive, 2 * d)), compose(in_body, load_pose(drive, 2 * d))
+            T_ab = compose(inverse(T_a), T_b)
+            store_pose(work.T, c, T_ab)
+            store_pose(work.T_a, c, compose(in_body, T_ab))
+            g = guide(loops.record[c, KIND], T_ab, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
+            store3(work.g, 3 * c, g)
+
+
+@primitive
+def load_guide(work, c): return load3(work.g, 3 * c)
+
+
+@primitive
+def closure_motion(loops, c, V, drive, work):
+    """Twist of B relative to A, in B, and its rate if no body were accelerated; V (6n) of bodies."""
+    a, b, d = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, DRIVEN]
+    V_a = Ad_inv(load_pose(work.T_a, c), load_twist(V, a))
+    V_b = Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(V, b))
+    if d >= 0:
+        T_ab = load_pose(work.T, c)
+        V_d = Ad_inv(T_ab, load_twist(drive, 4 * d + 2))
+        V_a = add(V_a, V_d)
+        rel = sub(V_b, V_a)
+        return rel, sub(ad(rel, V_a), add(ad(V_a, V_d), Ad_inv(T_ab, load_twist(drive, 4 * d + 3))))
+    rel = sub(V_b, V_a)
+    return rel, ad(rel, V_a)
+
+
+@primitive
+def bodies_part(loops, c, dV, work):
+    """What accelerations dV (6n) of bodies add to that rate."""
+    dV_a = Ad_inv(load_pose(work.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
+    return sub(Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(dV, loops.record[c, BODY_B])), dV_a)
+
+
+# what constraints say of a state -----------------------------------------------------------------------------------
+@primitive
+def residuals(loops, q, work, out):
+    """Residual of every row, from `closure_frames`."""
+    for c in range(loops.record.shape[0]):
+        first, kind = loops.record[c, FIRST], loops.record[c, KIND]
+        if kind == COUPLING:
+            store(out, first, coupled(loops, c, q, loops.term_q) - load(loops.extent, 2 * c))
+        else:
+            T_ab, g = load_pose(work.T, c), load_guide(work, c)
+            open_ = closure_openness(kind, T_ab)
+            for r in range(loops.record[c, ROW_COUNT]):
+                store(out, first + r, row_residual(kind, r, T_ab, g, open_, load(loops.extent, 2 * c)))
+
+
+@primitive
+def coupled(loops, c, x, where):
+    """sum_k c_k x_k of a coupling."""
+    total = number_like(x, 0.0)
+    for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+        total = total + load(loops.coefficient, t) * load(x, where[t])
+    return total
+
+
+@primitive
+def velocities(loops, v, V, drive, work, out):
+    """A v, less the drive's velocity."""
+    for c in range(loops.record.shape[0]):
+        first, kind = loops.record[c, FIRST], loops.record[c, KIND]
+        if kind == COUPLING:
+            store(out, first, coupled(loops, c, v, loops.term_v))
+        else:
+            g = load_guide(work, c)
+            rel, _ = closure_motion(loops, c, V, drive, work)
+            for r in range(loops.record[c, ROW_COUNT]):
+                store(out, first + r, dot(closure_row(kind, r, g), rel))
+
+
+@primitive
+def accelerations(loops, a, V, dV, drive, work, out):
+    """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `RowWork.rate` lacks."""
+    for c in range(loops.record.shape[0]):
+        first, kind = loops.record[c, FIRST], loops.record[c, KIND]
+        if kind == COUPLING:
+            if a is None:
+                store(out, first, number_like(V, 0.0))
+            else:
+                store(out, first, coupled(loops, c, a, loops.term_v))
+        else:
+            T_ab, g = load_pose(work.T, c), load_guide(work, c)
+            rel, rate = closure_motion(loops, c, V, drive, work)
+            if dV is not None:
+                rate = add(rate, bodies_part(loops, c, dV, work))
+            dg = guide_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
+            for r in range(loops.record[c, ROW_COUNT]):
+                store(out, first + r, dot(closure_row(kind, r, g), rate) + dot(row_rate(kind, r, dg), rel))
+
+
+# rows of A --------------------------------------------------------------------------------------------------------
+@primitive
+def end_of(loops, c, leg):
+    """Where a side of the loop begins, B's or A's: its joints are those from there to the body that carries both."""
+    return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
+
+
+@primitive
+def see_columns(tree, loops, c, T, T_a, s):
+    """s (6nv): columns of the joints of a loop, seen from frame B, negative on A's side. T (12n): poses in parents; T_a: frame B
+    in the body of A."""
+    zero = number_like(s, 0.0)
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        X = lifted(load_pose(loops.pose, 2 * c + 1), zero) if leg == 0 else load_pose(T_a, c)
+        while i != loops.record[c, COMMON]:
+            for o in range(NV[tree.kind[i]]):
+                S = Ad_inv(X, joint_column(tree, i, o, zero))
+                store_twist(s, tree.iv[i] + o, S if leg == 0 else neg(S))
+            X = compose(load_pose(T, i), X)
+            i = tree.parent[i]
+
+
+@primitive
+def store_rows(tree, loops, T, work, s, A):
+    """A (m nv). s (6nv): scratch."""
+    nv, zero = tree.above.size, number_like(A, 0.0)
+    for k in range(A.shape[0]):
+        store(A, k, zero)
+    for c in range(loops.record.shape[0]):
+        kind, first = loops.record[c, KIND], loops.record[c, FIRST]
+        if kind == COUPLING:
+            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+                store(A, first * nv + loops.term_v[t], zero + load(loops.coefficient, t))
+        else:
+            see_columns(tree, loops, c, T, work.T_a, s)
+            for leg in range(2):
+                i = end_of(loops, c, leg)
+                while i != loops.record[c, COMMON]:
+                    for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                        for r in range(loops.record[c, ROW_COUNT]):
+                            store(A, (first + r) * nv + k, dot(closure_row(kind, r, load_guide(work, c)), load_twist(s, k)))
+                    i = tree.parent[i]
+
+
+# What the rows of constraints do to the tree ----------------------------------------------------------------------------
+
+# A row's wrench, swept towards the ground through articulated bodies, leaves at each joint X = S^T W and goes on as
+# W - U Psi X (the factors of `joints.joint_model`). With M = L^T D L this is X = L^-T A^T, so that
+#
+#     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for joint forces:
+#
+# O(length of the loop) a row; prescribed joints pass the wrench on whole, and what comes out is that of M_vv and A_v.
+# On its way the wrench W also finds how the open tree accelerates the row, without forming its accelerations: the sum of X Psi u
+# (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`RowWork.rate`).
+
+@primitive
+def sweep_rows(tree, loops, prescribed, T, U, Psi, work, holonomic=False, motion=None):
+    """Writes X of all rows, where their chains have coordinates, and size. T, U, Psi: of the tree.
+
+    holonomic: rows of the residual's derivative; what rolls is then free along the plane. motion: of which to write
+    work.rate too."""
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] == COUPLING:
+            sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion)
+        else:
+            for r in range(loops.record[c, ROW_COUNT]):
+                F = row_at(loops, c, r, holonomic, work)
+                sweep_closure(tree, loops, c, loops.record[c, FIRST] + r, F, prescribed, T, U, Psi, work, motion)
+
+
+@primitive
+def row_at(loops, c, r, holonomic, work):
+    kind, g = loops.record[c, KIND], load_guide(work, c)
+    if holonomic and kind == ROLLING:
+        return normal_row(r, g, load3(work.T, 12 * c + 6))
+    return closure_row(kind, r, g)
+
+
+@primitive
+def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, work, motion):
+    """Row j, the wrench F: from B's body, and from A's, to the one that carries both, and on to the ground."""
+    zero = number_like(work.X, 0.0)
+    a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
+    W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(work.T_a, c), F))
+    arm = load(loops.length, c)
+    other, sums = zero6(zero), (zero, arm * arm * dot3(F[1], F[1]), zero, zero)     # a force has at least the loop's lever arms
+    i, end = b, common
+    for leg in range(3):
+        while i != end:
+            W, sums = through_joint(tree, i, j, W, sums, zero, False, prescribed, U, Psi, work, motion)
+            W = dAd_inv(load_pose(T, i), W)
+            i = tree.parent[i]
+        if leg == 0:
+            other, W, i = W, W_a, a
+        elif leg == 1:
+            W, i, end = add(W, other), common, 0
+    store_sums(j, sums, W, work, motion)
+
+
+@primitive
+def store_sums(j, sums, W, work, motion):
+    """W: what came to the ground."""
+    store(work.size, j, sums[0])
+    if motion is not None:
+        store(work.rate, j, sums[3] + dot(W, load_twist(motion.dV, 0)))
+
+
+@primitive
+def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion):
+    """The row of a coupling, whose bodies may stand on many branches."""
+    j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(work.X, 0.0)
+    chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
+    rest = zero6(zero)
+    for k in range(chain.size):
+        i = chain[k]
+        store_twist(work.W, i, rest)
+        for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            store(work.X, j * nv + o, zero)
+    sums, ground = (zero, zero, zero, zero), rest
+    for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+        store(work.X, j * nv + loops.term_v[t], zero + load(loops.coefficient, t))
+    for k in range(chain.size):                                 # children first
+        i = chain[k]
+        W, sums = through_joint(tree, i, j, load_twist(work.W, i), sums, zero, True, prescribed, U, Psi, work, motion)
+        W = dAd_inv(load_pose(T, i), W)
+        if tree.parent[i] > 0:
+            add_to_twist(work.W, tree.parent[i], W)
+        else:
+            ground = add(ground, W)
+    store_sums(j, sums, ground, work, motion)
+
+
+@primitive
+def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, motion):
+    """The wrench W behind the joint of body i, of row j, and sums on the way: size, largest |m|^2 and |f|^2, rate (see
+    `RowWork`).
+
+    adds: to what X holds there."""
+    o, nv = tree.iv[i], tree.above.size
+    m2, f2 = maximum(sums[1], dot3(W[0], W[0])), maximum(sums[2], dot3(W[1], W[1]))
+    made, rate = sums[0], sums[3]
+    if tree.kind[i] == SCREW:
+        S = screw(tree, i)
+        x = (load(work.X, j * nv + o) if adds else zero) + screw_dot(S, W)
+        reach = S[0] * S[0] * m2 + S[1] * S[1] * f2
+        W, made, rate = through(nv, o, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion)
+    else:
+        for c in range(NV[tree.kind[i]]):
+            x = (load(work.X, j * nv + o + c) if adds else zero) + dot(joint_column(tree, i, c, zero), W)
+            reach = m2 if c < 3 else f2
+            W, made, rate = through(nv, o + c, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion)
+    if motion is not None:
+        rate = rate + dot(W, joint_eta(tree, i, load_twist(motion.V, i), motion.v))
+    return W, (made, m2, f2, rate)
+
+
+@primitive
+def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion):
+    """The wrench behind coordinate k, of row j, and what its diagonal is made of and its rate so far.
+    reach: x^2 if nothing had cancelled."""
+    store(work.X, j * nv + k, x)
+    if prescribed[k]:
+        if motion is not None:
+            rate = rate + x * load(motion.a, k)
+        return W, made, rate
+    psi = load(Psi, k)
+    px = psi * x
+    if motion is not None:
+        rate = rate + px * load(motion.u, k)
+    return sub(W, scale(px, load_twist(U, k))), made + psi * (x * x + reach), rate
+
+
+@primitive
+def add_multipliers(tree, loops, prescribed, multipliers, work, u):
+    """u += X lambda where free, and -= where prescribed (there u is S^T of the bias force)."""
+    nv, zero = tree.above.size, number_like(u, 0.0)
+    for c in range(loops.record.shape[0]):
+        chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
+        first = loops.record[c, FIRST]
+        for k in range(chain.size):
+            i = chain[k]
+            for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                x = zero
+                for r in range(first, first + loops.record[c, ROW_COUNT]):
+                    x = x + load(work.X, r * nv + o) * load(multipliers, r)
+                store(u, o, load(u, o) - x if prescribed[o] else load(u, o) + x)

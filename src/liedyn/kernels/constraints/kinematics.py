@@ -1,0 +1,165 @@
+"""Constraints of a configuration and a motion: residual, A v, gamma (A a + gamma = 0) and A itself."""
+from liedyn.joints.joint_model import tree_of
+from liedyn.joints.loop_joints import FIRST, KIND, ROW_COUNT, closure_row, loops_of
+from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, take_configuration, take_state, unpack
+from liedyn.kernels.constraints.equations import (
+    RowMotion,
+    accelerations,
+    add_multipliers,
+    closure_frames,
+    frame_work,
+    load_guide,
+    residuals,
+    store_rows,
+    sweep_rows,
+    velocities,
+)
+from liedyn.kernels.constraints.solver import form
+from liedyn.kernels.hybrid_dynamics import out_and_back, substitute
+from liedyn.kernels.kinematics import joint_poses
+from liedyn.kernels.newton_euler import BodyMotion, motions
+from liedyn.lie.se3 import add, dAd_inv, neg, scale, zero6
+from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.vectors import clear, load_pose, store_twist
+from liedyn.model.description import COUPLING
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+RESIDUAL, VELOCITY, BIAS, JACOBIAN = range(4)
+
+
+@kernel
+def constraint_state(tree, loops, q, v, drive, what, zeros, work, rows, columns, out):
+    """Writes out: (m) of RESIDUAL, VELOCITY or BIAS, or (m nv) of JACOBIAN. zeros (nv); columns (6nv): scratch."""
+    if what in (VELOCITY, BIAS):
+        clear(work.V[:6])
+        clear(work.dV[:6])
+        motions(tree, q, v, zeros, work)
+    else:
+        joint_poses(tree, q, work.T)
+    closure_frames(tree, loops, work.T, drive, rows)
+    if what == RESIDUAL:
+        residuals(loops, q, rows, out)
+    elif what == VELOCITY:
+        velocities(loops, v, work.V, drive, rows, out)
+    elif what == BIAS:
+        accelerations(loops, zeros, work.V, work.dV, drive, rows, out)
+    else:
+        store_rows(tree, loops, work.T, rows, columns, out)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def constraint_state_memory(n, nq, nv, nc, m, driven):
+    return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)", nogil=True)
+def constraint_states(index, constants, memory, loop_index, loop_constants, q, v, drive, what, out, first, last):
+    """States first … last - 1. drive (N, 24 driven). out (N, m), or (N, m nv) of JACOBIAN."""
+    n, nq, nv = index[0], index[1], index[2]
+    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    size = m * nv if what == JACOBIAN else m
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    Q, V, zeros, D, columns, Out, T, W, dW, x = carve(memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
+    work, frames = BodyMotion(T, W, dW), frame_work(x, nc)
+    clear(zeros)
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, V)
+        if driven:
+            pack(drive, k, D)
+        if code == OK and not finite(D):
+            code = BAD_F_EXT
+        if code != OK:
+            return code
+        constraint_state(tree, loops, Q, V, D, what, zeros, work, frames, columns, Out)
+        if not give(Out, out, k):
+            return BAD_RESULT
+    return OK
+
+
+# Constraint forces as wrenches: multipliers times the closures' rows ----------------------------------------------------
+
+def closure_wrenches_memory(n, nq, nv, nc, m, driven):
+    return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, drive, multipliers, out, first, last):
+    """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
+    zero for couplings, whose forces are joint forces."""
+    n, nq = index[0], index[1]
+    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    T, Q, D, given, Out, x = carve(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
+    work = frame_work(x, nc)
+    for s in range(first, last, WIDTH):
+        code = take_configuration(tree, q, s, Q)
+        pack(multipliers, s, given)
+        if driven:
+            pack(drive, s, D)
+        if code != OK:
+            return code
+        joint_poses(tree, Q, T)
+        closure_frames(tree, loops, T, D, work)
+        store_wrenches(loops, given, work, Out)
+        unpack(Out, out, s)
+    return OK
+
+
+@primitive
+def store_wrenches(loops, multipliers, work, out):
+    zero = number_like(out, 0.0)
+    for c in range(loops.record.shape[0]):
+        W = zero6(zero)
+        on_a, on_b = W, W
+        if loops.record[c, KIND] != COUPLING:
+            for r in range(loops.record[c, ROW_COUNT]):
+                row = closure_row(loops.record[c, KIND], r, load_guide(work, c))
+                W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), row))
+            on_b = dAd_inv(load_pose(loops.pose, 2 * c + 1), W)
+            on_a = neg(dAd_inv(load_pose(work.T_a, c), W))
+        store_twist(out, 2 * c, on_a)
+        store_twist(out, 2 * c + 1, on_b)
+
+
+# Forward and hybrid dynamics under constraints (K2 (54), (55)): ---------------------------------------------------------
+
+#     M a + b = tau + A^T lambda,    A a + gamma = 0
+#
+# The tree is eliminated as if it were open; A M^-1 A^T lambda = -(A a + gamma), with A a of the open tree, says what the
+# constraints add; one forward sweep with X lambda among the joint forces (`loop_sweep`) gives a, tau. Prescribed coordinates turn
+# M into M_vv and A into A_v.
+
+@primitive
+def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, frequency, passive, work, rows, matrix, made, rhs,
+              other):
+    """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and rows, which `complete` reads.
+    frequency is read if `stabilized`. other (m): scratch. Returns a positive number if a joint's articulated inertia vanishes."""
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    closure_frames(tree, loops, work.T, drive, rows)
+    accelerations(loops, None, work.V, None, drive, rows, rhs)
+    if stabilized:
+        add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, other)
+    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, rows, False, RowMotion(v, a, work.u, work.V, work.dV))
+    form(tree, loops, prescribed, work.Psi, rows, matrix, made)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, -(load(rhs, r) + load(rows.rate, r)))
+    return deficit
+
+
+@primitive
+def complete(tree, loops, prescribed, v, multipliers, passive, a, tau, work, rows):
+    """a and tau, once the multipliers are known."""
+    add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
+    substitute(tree, prescribed, v, passive, a, tau, work)
+
+
+@primitive
+def add_baumgarte(loops, q, v, V, drive, frequency, rows, rhs, x):
+    """A a + gamma + 2 f (A v) + f^2 residual = 0: critically damped."""
+    velocities(loops, v, V, drive, rows, x)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, load(rhs, r) + 2.0 * frequency * load(x, r))
+    residuals(loops, q, rows, x)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, load(rhs, r) + frequency * frequency * load(x, r))

@@ -1,0 +1,142 @@
+"""A square system of motion and constraints, J = [P -A^T; A 0], whose rows may depend on each other: Gauss with full pivoting.
+
+Rows and columns are scaled alike first: those of motion by their diagonals, those of constraints by the length that they would
+have if nothing cancelled (`PivotWork.reach`), so that a row of rounding stays rounding. A pivot that is rounding ends the
+elimination; the unknowns that are left are zero.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.lie.simd import sqrt
+from liedyn.numba_tools.decorators import kernel, primitive
+
+DEPENDENT = 1e-11             # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
+                              # sine of 1e-5 counts as zero (`constraint_solver`)
+
+
+class PivotWork(NamedTuple):
+    J: np.ndarray             # (N, N), then its factors, rows and columns in the order of the pivots
+    b: np.ndarray             # (N,) right-hand side, then the solution
+    y: np.ndarray             # (N,)
+    size: np.ndarray          # (N,) factors of rows and columns
+    row: np.ndarray           # (N,) int64
+    column: np.ndarray        # (N,) int64
+    rank: np.ndarray          # (1,) int64
+    null: np.ndarray          # (m, m) orthonormal rows: multipliers without effect
+    reach: np.ndarray         # (m, n) how large entries of A would be if nothing cancelled
+
+
+@kernel
+def factor_pivoted(n, work):
+    """n: how many rows are of motion. False where the motion itself is not determined, or J is not finite."""
+    J, N = work.J, work.J.shape[0]
+    scale_rows(n, work)
+    for i in range(N):
+        work.row[i], work.column[i] = i, i
+    work.rank[0] = N
+    for k in range(N):
+        r, c, best = k, k, 0.0
+        for i in range(k, N):
+            for j in range(k, N):
+                x = abs(J[i, j])
+                if not x <= best:
+                    r, c, best = i, j, x
+        if not best < np.inf:
+            return False
+        if best <= DEPENDENT:
+            work.rank[0] = k
+            break
+        swap(work, k, r, c)
+        for i in range(k + 1, N):
+            x = J[i, k] / J[k, k]
+            J[i, k] = x
+            if x != 0.0:
+                for j in range(k + 1, N):
+                    J[i, j] -= x * J[k, j]
+    sound = True
+    for f in range(N - work.rank[0]):
+        sound = null_of(n, f, work) and sound
+    return sound
+
+
+@primitive
+def scale_rows(n, work):
+    J, N = work.J, work.J.shape[0]
+    for i in range(n):
+        work.size[i] = 1.0 / sqrt(max(abs(J[i, i]), 1e-300))
+    for r in range(n, N):
+        x = 0.0
+        for j in range(n):
+            x += (work.reach[r - n, j] * work.size[j])**2
+        work.size[r] = 1.0 / sqrt(x) if x > 0.0 else 1.0
+    for i in range(N):
+        for j in range(N):
+            J[i, j] *= work.size[i] * work.size[j]
+
+
+@primitive
+def swap(work, k, r, c):
+    J = work.J
+    for j in range(J.shape[0]):
+        J[k, j], J[r, j] = J[r, j], J[k, j]
+    for i in range(J.shape[0]):
+        J[i, k], J[i, c] = J[i, c], J[i, k]
+    work.row[k], work.row[r] = work.row[r], work.row[k]
+    work.column[k], work.column[c] = work.column[c], work.column[k]
+
+
+@primitive
+def substitute_back(rank, J, y):
+    for i in range(rank - 1, -1, -1):
+        for j in range(i + 1, rank):
+            y[i] -= J[i, j] * y[j]
+        y[i] /= J[i, i]
+
+
+@kernel
+def solve_pivoted(work):
+    """work.b becomes the solution."""
+    J, y, N, rank = work.J, work.y, work.J.shape[0], work.rank[0]
+    for i in range(N):
+        y[i] = work.b[work.row[i]] * work.size[work.row[i]]
+    for i in range(rank):
+        for j in range(i):
+            y[i] -= J[i, j] * y[j]
+    substitute_back(rank, J, y)
+    for i in range(N):
+        work.b[work.column[i]] = (y[i] if i < rank else 0.0) * work.size[work.column[i]]
+
+
+@primitive
+def null_of(n, f, work):
+    """Row f of work.null. False if it moves a coordinate."""
+    J, y, N, rank, null = work.J, work.y, work.J.shape[0], work.rank[0], work.null
+    for i in range(N):
+        y[i] = 1.0 if i == rank + f else (-J[i, rank + f] if i < rank else 0.0)
+    substitute_back(rank, J, y)
+    if f >= null.shape[0] or work.column[rank + f] < n:
+        return False
+    for r in range(null.shape[0]):
+        null[f, r] = 0.0
+    for i in range(N):
+        if work.column[i] >= n:
+            null[f, work.column[i] - n] = y[i] * work.size[work.column[i]]
+    for g in range(f + 1):                                   # the last one: itself
+        x = 0.0
+        for r in range(null.shape[0]):
+            x += null[f, r] * null[g, r]
+        for r in range(null.shape[0]):
+            null[f, r] = null[f, r] - x * null[g, r] if g < f else null[f, r] / sqrt(x)
+    return True
+
+
+@primitive
+def least(work, multipliers):
+    """The multipliers without what has no effect."""
+    for f in range(work.J.shape[0] - work.rank[0]):
+        x = 0.0
+        for r in range(multipliers.size):
+            x += work.null[f, r] * multipliers[r]
+        for r in range(multipliers.size):
+            multipliers[r] -= x * work.null[f, r]

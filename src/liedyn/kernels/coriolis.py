@@ -1,0 +1,246 @@
+"""Coriolis matrix with dM/dt - 2C skew, O(n depth): Ploen's recursive form with composite bodies.
+
+With column j of body b written S_j, and dS_j = ad_{V_j} S_j - ad_{V_b} S_j its rate in the body,
+
+    C_kj = sum over b below j and k of S_k^T (I_b dS_j + W_b S_j),    W_b skew, W_b V_b = -ad*_{V_b} I_b V_b
+
+(PL (37)). What depends on b alone is W_b - I_b ad_{V_b} = [[E, 0], [-[f], 0]] with the linear momentum f: twelve numbers,
+which add up towards the root as inertias do. Two choices of W, by their upper left part, have their uses:
+
+    [w] A + A [w]                        PL Proposition 1
+    ([w] A + A [w] - [A w])/2            the Levi-Civita connection: C_kj = sum_i Gamma_ijk v_i (PBP (52))
+
+They differ by tr(A)/2 [w]. The second is half of the matrix B = (2E, f) of `lie.inertia`.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import joint_column, store_force_apart, tree_of
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, finite, give, states_in, take_configuration, take_state, unpack
+from liedyn.kernels.inverse_dynamics_derivatives import (
+    derivatives_memory,
+    derivatives_work,
+    hand_derivatives_to_parent,
+    load_coriolis,
+    outward,
+    store_coriolis,
+)
+from liedyn.kernels.mass_matrix import CompositeWork, begin, composite_work, hand_composite_to_parent
+from liedyn.lie.inertia import coriolis_transposed, coriolis_wrench, momentum
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, scale
+from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.vectors import (
+    add9,
+    clear,
+    cross_rows,
+    dot3,
+    full,
+    load3,
+    load_pose,
+    load_rigid,
+    load_twist,
+    plus_cross,
+    rotate,
+    scale3,
+    store3,
+    store_twist,
+    transpose,
+)
+from liedyn.model.description import NV
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+@primitive
+def skew(x):
+    zero = x[0] - x[0]
+    return (zero, -x[2], x[1], x[2], zero, -x[0], -x[1], x[0], zero)
+
+
+@primitive
+def trace(A): return A[0] + A[3] + A[5]
+
+
+@primitive
+def coriolis(tree, q, v, rest, ploen, C, work):
+    """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
+    zero = number_like(q, 0.0)
+    outward(tree, tree.I, q, v, rest, q[:0], work)
+    for i in range(tree.parent.size - 1, 0, -1):
+        (E, f), turn = load_coriolis(work.B, i), ploen * trace(load_rigid(tree.I, i)[2])
+        store_coriolis(work.B, i, (add9(E, skew(scale3(turn, load_twist(work.V, i)[0]))), f))
+        for c in range(NV[tree.kind[i]]):
+            coordinate(tree, i, c, zero, C, work)
+        hand_derivatives_to_parent(tree, i, q, work)
+
+
+@primitive
+def coordinate(tree, i, c, zero, C, work):
+    """Row and column k of C, the c-th coordinate of body i, where they meet what i hangs on."""
+    nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
+    s, I, B = joint_column(tree, i, c, zero), load_rigid(work.I, i), load_coriolis(work.B, i)
+    F = add(momentum(I, ad(load_twist(work.V, i), s)), scale(0.5, coriolis_wrench(B, s[0])))    # v_k asks of those above …
+    P, g = momentum(I, s), scale3(0.5, coriolis_transposed(B, s))                               # … and they of coordinate k
+    while True:
+        first = tree.iv[j]
+        store_force_apart(tree, j, F, C, first * nv + k, nv)
+        if j != i:
+            for d in range(NV[tree.kind[j]]):
+                s = joint_column(tree, j, d, zero)
+                store(C, k * nv + first + d, dot(P, ad(load_twist(work.V, j), s)) + dot3(g, s[0]))
+        if tree.parent[j] == 0:
+            break
+        T = load_pose(work.T, j)
+        F, P, g, j = dAd_inv(T, F), dAd_inv(T, P), rotate(T[0], g), tree.parent[j]
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def coriolis_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 2 * nv + nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
+    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, v1, rest, block, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv * nv))
+    work = derivatives_work(m, n, nv)
+    clear(rest)
+    clear(block)
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, v1)
+        if code != OK:
+            return code
+        coriolis(tree, Q, v1, rest, ploen, block, work)
+        if not give(block, C, k):
+            return BAD_RESULT
+    return OK
+
+
+# Christoffel symbols and dM/dq of all triples of joints, O(n depth^2): PBP (55)-(57) with composite bodies --------------
+
+# With D the deepest of the three joints, I = (m, h, A) all that hangs on it and <X, Y> = X^T I Y, (55)-(57) are one formula, for
+# i above j or of the same joint:
+#
+#     Gamma_ijk = (<[S_k, S_i], S_j> + <[S_k, S_j], S_i> + <[S_i, S_j], S_k>)/2 = w_i . y_jk
+#
+# It is the Koszul formula too where a joint has several coordinates: the bracket of two of its columns is then that of the
+# fields. y_jk = -y_kj is a vector, linear in S_k = (w, v):
+#
+#     y_jk = K w + g x v,    g the linear momentum of S_j = (w', v'),    K = ([w'] A)^T + tr(A)/2 [w'] + (h.v') 1 - h v'^T
+#
+# All columns are seen from the body of D: then each triple costs one product of three numbers.
+
+SYMBOLS, DERIVATIVE = 0, 1
+
+
+class ChristoffelWork(NamedTuple):
+    bodies: CompositeWork
+    S: np.ndarray     # (6nv,) columns of the joints above a body, seen from it
+    y: np.ndarray     # (3nv,)
+
+
+@primitive
+def christoffel_work(memory, n, nv):
+    bodies, S, y, _ = carve(memory, (22 * n, 6 * nv, 3 * nv))
+    return ChristoffelWork(composite_work(bodies, n), S, y)
+
+
+@primitive
+def minus_crosses(x, y):
+    """-[y][x] = (x.y) 1 - x y^T."""
+    d = dot3(x, y)
+    return (d - x[0] * y[0], -(x[0] * y[1]), -(x[0] * y[2]), -(x[1] * y[0]), d - x[1] * y[1], -(x[1] * y[2]),
+            -(x[2] * y[0]), -(x[2] * y[1]), d - x[2] * y[2])
+
+
+@primitive
+def see_columns(tree, d, work):
+    """Writes the columns of joint d, and of those above it, into work.S: seen from body d."""
+    zero = number_like(work.S, 0.0)
+    for c in range(NV[tree.kind[d]]):
+        store_twist(work.S, tree.iv[d] + c, joint_column(tree, d, c, zero))
+    T, j = load_pose(work.bodies.T, d), tree.parent[d]
+    while j > 0:
+        for c in range(NV[tree.kind[j]]):
+            store_twist(work.S, tree.iv[j] + c, Ad_inv(T, joint_column(tree, j, c, zero)))
+        T, j = compose(load_pose(work.bodies.T, j), T), tree.parent[j]
+
+
+@primitive
+def pair(tree, d, D, work):
+    """Writes y_Dk into work.y for the coordinates k of joint d, of which D is one, and of those above."""
+    I, (w, v) = load_rigid(work.bodies.I, d), load_twist(work.S, D)
+    g, (_, h, A) = momentum(I, (w, v))[1], I
+    K = add9(add9(transpose(cross_rows(w, full(A))), skew(scale3(0.5 * trace(A), w))), minus_crosses(h, v))
+    k = tree.iv[d] + NV[tree.kind[d]] - 1
+    while k >= 0:
+        up = load_twist(work.S, k)
+        store3(work.y, 3 * k, plus_cross(rotate(K, up[0]), g, up[1]))
+        k = tree.above[k]
+
+
+@kernel
+def symbols(tree, q, out, work):
+    """Writes work and, of joints on one path, out (nv^3): out[(i nv + j) nv + k] = Gamma_ijk. The deepest is j (or i) or k."""
+    nv = tree.armature.shape[0]
+    begin(tree, q, work.bodies)
+    for d in range(tree.parent.size - 1, 0, -1):
+        see_columns(tree, d, work)
+        for D in range(tree.iv[d], tree.iv[d] + NV[tree.kind[d]]):
+            pair(tree, d, D, work)
+            b = d
+            while b > 0:
+                for k in range(tree.iv[b], tree.iv[b] + NV[tree.kind[b]]):
+                    y_Dk = load3(work.y, 3 * k)
+                    a = d
+                    while a > 0:
+                        for i in range(tree.iv[a], tree.iv[a] + NV[tree.kind[a]]):
+                            x = dot3(load3(work.S, 6 * i), y_Dk)
+                            store(out, (i * nv + D) * nv + k, x)
+                            if a < d:
+                                store(out, (D * nv + i) * nv + k, x)
+                            if a <= b and b < d:                          # y_kD = -y_Dk
+                                store(out, (i * nv + k) * nv + D, -x)
+                            if a < b and b < d:
+                                store(out, (k * nv + i) * nv + D, -x)
+                        a = tree.parent[a]
+                b = tree.parent[b]
+        hand_composite_to_parent(tree, d, q, work.bodies)
+
+
+@kernel
+def derivatives(symbols, nv, out):
+    """Writes out (nv^3): out[(j nv + k) nv + i] = dM_jk/dq_i = Gamma_ijk + Gamma_ikj."""
+    for i in range(nv):
+        for j in range(nv):
+            for k in range(nv):
+                store(out, (j * nv + k) * nv + i, load(symbols, (i * nv + j) * nv + k) + load(symbols, (i * nv + k) * nv + j))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def christoffel_memory(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def christoffels(index, constants, memory, what, q, out, first, last):
+    """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, size = tree_of(index, constants), nv * nv * nv
+    Q, found, rates, m = carve(memory, (nq, size, size))
+    work = christoffel_work(m, n, nv)
+    clear(found)
+    for k in range(first, last, states_in(memory)):
+        code = take_configuration(tree, q, k, Q)
+        if code != OK:
+            return code
+        symbols(tree, Q, found, work)
+        if not finite(found):
+            return BAD_RESULT
+        if what == SYMBOLS:
+            unpack(found, out, k)
+        else:
+            derivatives(found, nv, rates)
+            unpack(rates, out, k)
+    return OK

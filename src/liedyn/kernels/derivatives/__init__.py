@@ -1,1 +1,0 @@
-"""Derivatives of the recursions by q, v and the inputs."""

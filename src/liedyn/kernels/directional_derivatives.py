@@ -1,0 +1,367 @@
+"""Inverse dynamics differentiated along directions (K1 (64), Table 5).
+
+One direction moves the state (dq, dv, da), the external wrenches and the figures of the model at once. Inverse dynamics
+runs once, then the table once for eight directions of one state, or for each direction of eight states. In the code pX is
+dX/dp, and dV stays the acceleration."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import (
+    hand_to_parent,
+    joint_add,
+    joint_eta,
+    joint_motion,
+    screw,
+    store_joint_force,
+    tree_of,
+    with_children,
+)
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, pack, take_motion, unpack
+from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_memory, hybrid_work, solved, take_input
+from liedyn.kernels.kinematics import gather
+from liedyn.kernels.mass_matrix import sweep, sweep_work
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.lie.inertia import momentum
+from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, less_dad, minus_dad, scale, screw_add, sub, zero6
+from liedyn.lie.simd import WIDTH, load, number_like, sqrt, store
+from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_twist
+from liedyn.model.description import FRICTION_SPEED, NV, SCREW
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+# How a joint's motion, force and passive force change along a direction: of its coordinates, its placement, its screw ---
+
+# Source: K1 (53)-(63), Lemma 3, Corollaries 1-2.
+#
+# With T the pose in the parent, dh = T^-1 dT/dp. What the coordinates do to it is S dq, and goes through
+# the joint's kind; what parameters of the model do is a general twist. The screw of a joint may change in all six components,
+# also away from its z axis: the frames of the bodies stay as they are, so a change of S is a change of S only.
+#
+# State (q, v, V, …) may be float64 while what runs along directions (dq, pV, …) is Lanes: eight directions of one state.
+
+class Changes(NamedTuple):
+    """Rates of the model's parameters along a direction: all empty where they stay as they are."""
+
+    dV0: np.ndarray        # (6,) acceleration of the ground: [0; -g]
+    T0: np.ndarray         # (6n,) twists T0^-1 dT0/dp
+    S: np.ndarray          # (6n,) screws, in the body frame; ball and free joints have none
+    I: np.ndarray          # (10n,) mass, first moment, second moment
+    armature: np.ndarray   # (nv,) each
+    damping: np.ndarray
+    friction: np.ndarray
+    stiffness: np.ndarray
+    rest: np.ndarray
+
+
+@primitive
+def changes_of(x, n, nv):
+    """Views into a flat array of `changes_size` numbers, or of none."""
+    s = 6 + 22 * n
+    return Changes(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
+                   x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
+
+
+def changes_size(n, nv): return 6 + 22 * n + 5 * nv
+
+
+# coordinates ------------------------------------------------------------------------------------------------------
+@primitive
+def joint_less(tree, i, V, v):
+    """V - S v: what the parent gives to V (or to dV, with a for v)."""
+    if tree.kind[i] == SCREW:
+        return screw_add(V, screw(tree, i), -load(v, tree.iv[i]))
+    return sub(V, joint_motion(tree, i, v))
+
+
+@primitive
+def joint_eta_along(tree, i, pV, v, zero):
+    """ad_pV S v, where pV runs along directions and v does not; `zero` gives the kind of number."""
+    if tree.kind[i] == SCREW:
+        w, u = ad_screw(pV, screw(tree, i), load(v, tree.iv[i]))
+        return (w[0], w[1], zero), (u[0], u[1], zero)
+    return ad(pV, joint_motion(tree, i, v))
+
+
+@primitive
+def joint_minus_dad(tree, i, dq, F):
+    """-ad*_{S dq} F (K1 (60))."""
+    if tree.kind[i] == SCREW:
+        S, x = screw(tree, i), load(dq, tree.iv[i])
+        (m, f), a, b = F, S[0] * x, S[1] * x
+        zero = a - a
+        return (-(a * m[1] + b * f[1]), a * m[0] + b * f[0], zero), (-(a * f[1]), a * f[0], zero)
+    return minus_dad(joint_motion(tree, i, dq), F)
+
+
+# parameters of the model ---------------------------------------------------------------------------------------------
+@primitive
+def placement_change(tree, i, T, q, changes):
+    """dh of the joint's placement and screw: Ad_{M^-1} of T0^-1 dT0, and of M = exp(S q) the right Jacobian on dS q."""
+    dh = Ad_inv(T, Ad(load_pose(tree.T0, i), load_twist(changes.T0, i)))
+    if tree.kind[i] == SCREW:
+        S, x = screw(tree, i), load(q, tree.iq[i])
+        zero = x - x
+        back = (zero, zero, -(S[0] * x)), (zero, zero, -(S[1] * x))
+        return add(dh, dexp(back, scale(x, load_twist(changes.S, i))))
+    return dh
+
+
+@primitive
+def screw_change(tree, i, changes, x, zero):
+    """dS x of a screw joint; ball and free joints keep their S."""
+    if tree.kind[i] == SCREW:
+        return scale(load(x, tree.iv[i]), load_twist(changes.S, i))
+    return zero6(zero)
+
+
+@primitive
+def add_screw_change_force(tree, i, changes, F, tau):
+    """tau += dS^T F."""
+    if tree.kind[i] == SCREW:
+        k = tree.iv[i]
+        store(tau, k, load(tau, k) + dot(load_twist(changes.S, i), F))
+
+
+# passive forces ---------------------------------------------------------------------------------------------------
+@primitive
+def less_passive_change(tree, q, v, dq, dv, changes, tau):
+    """tau -= what springs, damping and friction give more along the direction (see `joints.joint_model`)."""
+    for i in range(1, tree.parent.size):
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            x = load(v, k)
+            r = 1.0 / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED)
+            slope = load(tree.damping, k) + load(tree.friction, k) * (FRICTION_SPEED * FRICTION_SPEED * (r * r * r))
+            force = load(tau, k) + slope * load(dv, k)
+            if changes.damping.size:
+                force = force + (load(changes.damping, k) * x + load(changes.friction, k) * (x * r))
+            if tree.kind[i] == SCREW:
+                force = force + load(tree.stiffness, k) * load(dq, k)
+                if changes.rest.size:
+                    force = force - load(tree.stiffness, k) * load(changes.rest, k)
+                    force = force + load(changes.stiffness, k) * (load(q, tree.iq[i]) - load(tree.rest, k))
+            store(tau, k, force)
+
+
+# directional inverse ----------------------------------------------------------------------------------------------------
+
+class DirectionWork(NamedTuple):
+    pV: np.ndarray     # (6n,) of the twist
+    pdV: np.ndarray    # (6n,) of its component-wise rate
+    pF: np.ndarray     # (6n,) of the wrench that the joint transmits
+    dh: np.ndarray     # (6n,) what changed figures do to T^-1 dT/dp, coordinates apart
+
+
+@primitive
+def direction_work(memory, n):
+    return DirectionWork(*carve(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+
+
+def direction_memory(n, nv, nl):
+    """Of `direction_of`: dq dv da dtau, wrenches on links and bodies, changes, result, work."""
+    return 5 * nv + 6 * nl + 6 * n + changes_size(n, nv) + 24 * n
+
+
+@kernel
+def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, flat_changes, dtau, work):
+    """Writes dtau (nv) and work. base: NewtonEulerWork of the state. dF_ext (6n) on bodies, or empty; flat_changes: see
+    `kernels.directional_derivatives`, or empty."""
+    changes = changes_of(flat_changes, tree.parent.size, tree.armature.shape[0])
+    changed = flat_changes.size > 0
+    twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work)
+    wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work)
+    for k in range(tree.armature.shape[0]):
+        force = load(dtau, k) + load(tree.armature, k) * load(da, k)
+        store(dtau, k, force + load(changes.armature, k) * load(a, k) if changed else force)
+    if passive:
+        less_passive_change(tree, q, v, dq, dv, changes, dtau)
+
+
+@primitive
+def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work):
+    """Forward, parents first. -ad_{dh} of what the parent gives is, for dh = S dq, ad_Vp S dq and ad_dVp S dq."""
+    zero = number_like(dq, 0.0)
+    rest = zero6(zero)
+    store_twist(work.pV, 0, rest)
+    store_twist(work.pdV, 0, load_twist(changes.dV0, 0) if changed else rest)
+    for i in range(1, tree.parent.size):
+        p, T, V = tree.parent[i], load_pose(base.T, i), load_twist(base.V, i)
+        Vp = joint_less(tree, i, V, v)                                      # Ad_{T^-1} of the parent's V and dV
+        dVp = joint_less(tree, i, sub(load_twist(base.dV, i), joint_eta(tree, i, V, v)), a)
+        pV = add(Ad_inv(T, load_twist(work.pV, p)), joint_eta(tree, i, Vp, dq))
+        pdV = add(Ad_inv(T, load_twist(work.pdV, p)), joint_eta(tree, i, dVp, dq))
+        pV = joint_add(tree, i, pV, dv)
+        pdV = add(joint_add(tree, i, pdV, da), joint_eta(tree, i, V, dv))
+        if changed:
+            dh, pSv = placement_change(tree, i, T, q, changes), screw_change(tree, i, changes, v, zero)
+            store_twist(work.dh, i, dh)
+            pV = sub(add(pV, pSv), ad(dh, Vp))
+            pdV = sub(add(pdV, add(screw_change(tree, i, changes, a, zero), ad(V, pSv))), ad(dh, dVp))
+        store_twist(work.pV, i, pV)
+        store_twist(work.pdV, i, add(pdV, joint_eta_along(tree, i, pV, v, zero)))
+
+
+@primitive
+def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
+    """Backward, children first: pF, and S^T pF + pS^T F into dtau."""
+    for i in range(tree.parent.size - 1, 0, -1):
+        I, V, F, pV = load_rigid(tree.I, i), load_twist(base.V, i), load_twist(base.F, i), load_twist(work.pV, i)
+        P, pP = momentum(I, V), momentum(I, pV)
+        pF = momentum(I, load_twist(work.pdV, i))
+        if changed:
+            dI = load_rigid(changes.I, i)
+            pP, pF = add(pP, momentum(dI, V)), add(pF, momentum(dI, load_twist(base.dV, i)))
+        pF = less_dad(less_dad(pF, pV, P), V, pP)
+        if dF_ext.size:
+            pF = sub(pF, load_twist(dF_ext, i))
+        pF = with_children(tree, i, pF, work.pF)
+        store_twist(work.pF, i, pF)
+        store_joint_force(tree, i, pF, dtau)
+        if changed:
+            add_screw_change_force(tree, i, changes, F, dtau)
+            pF = less_dad(pF, load_twist(work.dh, i), F)
+        hand_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F))), work.pF)
+
+
+class Direction(NamedTuple):
+    """Eight directions of one state, or one of eight states, and where their derivatives go."""
+
+    motion: np.ndarray    # dq, dv, da and for hybrid dynamics dtau (nv each)
+    links: np.ndarray     # (6 n_links,) wrenches in link frames, or empty
+    F_ext: np.ndarray     # (6n,) the same on bodies
+    changes: np.ndarray
+    dtau: np.ndarray      # (nv,)
+    work: np.ndarray
+
+
+@primitive
+def direction_of(memory, motion, links, changes, n, nv):
+    """Views into `direction_memory` numbers; motion, links, changes: how many numbers of each there are."""
+    return Direction(*carve(memory, (motion, links, 6 * n, changes, nv)))
+
+
+@primitive
+def pack_direction(tree, motion, df_ext, changes, j, row, D):
+    """Direction j of state `row` and those after it; an array of one direction or one row serves all. Returns a code, and
+    wrenches on bodies or nothing."""
+    pack(motion[min(j, motion.shape[0] - 1)], row, D.motion)
+    if D.changes.size:
+        pack(changes[min(j, changes.shape[0] - 1)], row, D.changes)
+    return gather(tree, df_ext[min(j, df_ext.shape[0] - 1)], row, D.links, D.F_ext)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def inverse_directions_memory(n, nq, nv, nl):
+    return newton_euler_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_memory(n, nv, nl)
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], f8[:,:,::1],"
+       " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
+def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, changes, tau, dtau, first, last):
+    """States first … last - 1 of N, eight at a time, K directions of each; or N directions of one state: then q, v, a, f_ext and
+    tau have one row. tau (N, nv), dtau (K, N, nv). motion (K or 1, N or 1, 3nv): dq, dv, da; df_ext (…, 6 n_links) and changes
+    (…, changes_size) may have no columns."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    rows = q.shape[0]
+    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_memory(n, nv)))
+    Q, V, A, Tau, links, bodies, room, m = parts
+    base, D = newton_euler_work(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
+    (dq, dv, da, _), work = carve(D.motion, (nv, nv, nv)), direction_work(D.work, n)
+    for k in range(first, last, WIDTH):
+        if k == first or rows > 1:
+            bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+            if code != OK:
+                return code
+            newton_euler(tree, tree.I, Q, V, A, F, passive and index[4] != 0, Tau, base)
+            if not give(Tau, tau, k):
+                return BAD_RESULT
+        for j in range(dtau.shape[0]):
+            code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
+            if code != OK:
+                return code
+            newton_euler_direction(tree, Q, V, A, passive, base, dq, dv, da, dF, D.changes, D.dtau, work)
+            if not give(D.dtau, dtau[j], k):
+                return BAD_RESULT
+    return OK
+
+
+# Forward and hybrid dynamics differentiated along directions (K1 (64), Tables 6-7) --------------------------------------
+
+# The tables carry the derivative of each articulated inertia, 21 numbers a body and direction. What they solve is linear in the
+# unknown da, and M is known in factors already, so here the same result comes from three steps that carry vectors only:
+#
+#     r    = the derivative of inverse dynamics at the solution (Table 5), with da = 0 where it is asked for
+#     da   = M_vv^-1 (dtau - r)_v               v: not prescribed; one sweep with the factors U, Psi of Table 4
+#     dtau = r_u + M_uv da_v                    u: prescribed; the same sweep
+#
+# Forward dynamics is the case of none prescribed. The tests keep Tables 6 and 7 to the letter and find both equal to rounding.
+
+@primitive
+def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, nv):
+    """Completes da and dtau of D.motion: the one given is read and the other written. base: NewtonEulerWork at the solution;
+    factors: HybridWork."""
+    dq, dv, da, dtau = carve(D.motion, (nv, nv, nv))
+    n, zero = tree.parent.size, number_like(dq, 0.0)
+    for k in range(nv):
+        if not prescribed[k]:
+            store(da, k, zero)
+    newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, direction_work(D.work, n))
+    x, force, room = carve(D.work, (nv, nv))                   # Table 5 is done with it
+    work = sweep_work(factors, room, n, nv)
+    for k in range(nv):
+        if prescribed[k]:
+            store(x, k, zero)                                  # r has M da of these in it
+        else:
+            store(force, k, load(dtau, k) - load(D.dtau, k))
+    sweep(tree, prescribed, base.T, x, force, work)
+    for k in range(nv):
+        if prescribed[k]:
+            store(dtau, k, load(D.dtau, k) + load(force, k))
+        else:
+            store(da, k, load(x, k))
+
+
+def hybrid_direction_memory(n, nv, nl):
+    """A sweep takes 12n + nv numbers, Table 5 24n: with two arrays of nv before it, it may need more."""
+    return direction_memory(n, nv, nl) + max(0, 3 * nv - 12 * n)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def hybrid_directions_memory(n, nq, nv, nl):
+    own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_memory(n, nv) + newton_euler_memory(n, nv)
+    return own + hybrid_direction_memory(n, nv, nl)
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
+       " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
+def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, changes, out, first,
+                      last):
+    """As `inverse_directions`; a and tau are completed in place. out (K, N, 2nv): [da; dtau]; motion (…, 4nv): dq, dv, da,
+    dtau."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    rows = q.shape[0]
+    tree, parts = tree_of(index, constants), carve(
+        memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_memory(n, nv), newton_euler_memory(n, nv)))
+    Q, V, A, Tau, again, links, bodies, room, other, m = parts
+    factors, base = hybrid_work(room, n, nv), newton_euler_work(other, n, nv)
+    D = direction_of(m, 4 * nv, df_ext.shape[2], changes.shape[2], n, nv)
+    for k in range(first, last, WIDTH):
+        if k == first or rows > 1:
+            bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+            code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+            if code == OK:
+                code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau)
+            if code != OK:
+                return code
+            unpack(A, a, k)
+            unpack(Tau, tau, k)
+            newton_euler(tree, tree.I, Q, V, A, F, False, again, base)
+        for j in range(out.shape[0]):
+            code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
+            if code != OK:
+                return code
+            hybrid_direction(tree, prescribed, Q, V, A, passive, base, factors, D, dF, nv)
+            if not give(D.motion[2 * nv:], out[j], k):
+                return BAD_RESULT
+    return OK

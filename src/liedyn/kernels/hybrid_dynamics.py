@@ -1,0 +1,314 @@
+"""Hybrid dynamics: each coordinate prescribed or torque-specified. Forward dynamics is the case of none prescribed.
+
+Source: K1 (42)-(52), Tables 3-4.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import (
+    eliminate,
+    eliminate_bias,
+    hand_inertia_to_parent,
+    hand_to_parent,
+    inertia_to_parent,
+    inertia_with_children,
+    joint_add,
+    joint_eta,
+    joint_pose,
+    passive_force,
+    solve,
+    tree_of,
+    with_children,
+)
+from liedyn.kernels.batch_blocks import (
+    BAD_A,
+    BAD_RESULT,
+    BAD_TAU,
+    OK,
+    SINGULAR,
+    SMALLEST,
+    finite,
+    finite_where,
+    pack,
+    take_state,
+    unpack,
+    within,
+)
+from liedyn.kernels.kinematics import gather
+from liedyn.kernels.mass_matrix import composite, composite_memory, composite_work
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work, store_ground
+from liedyn.lie.inertia import momentum, rigid, sym6
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
+from liedyn.lie.simd import WIDTH, load, maximum, number_like, store
+from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_pose, store_twist
+from liedyn.numba_tools.decorators import entry, everywhere, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+class HybridWork(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent
+    V: np.ndarray        # (6n,) twist
+    dV: np.ndarray       # (6n,) its component-wise rate, gravity included
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia
+    AB: np.ndarray       # (6n,) what children add to the bias force
+    U: np.ndarray        # (6nv,) AI S
+    Psi: np.ndarray      # (nv,) (S^T AI S)^-1, or S^T AI S where prescribed
+    u: np.ndarray        # (nv,) tau - S^T AB, or S^T AB where prescribed
+    passive: np.ndarray  # (nv,)
+
+
+@everywhere
+def hybrid_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv, nv, nv
+
+
+@primitive
+def hybrid_work(memory, n, nv): return HybridWork(*carve(memory, hybrid_sizes(n, nv))[:-1])
+
+
+@everywhere
+def hybrid_memory(n, nv): return sum(hybrid_sizes(n, nv))
+
+
+@primitive
+def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
+
+    Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    substitute(tree, prescribed, v, passive, a, tau, work)
+    return deficit
+
+
+@primitive
+def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `by_mass_matrix` in its place."""
+    return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+
+
+@primitive
+def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """The first two passes of `hybrid`: work, but for dV of bodies."""
+    store_ground(tree, q, work.V, work.dV)
+    if passive:
+        passive_force(tree, q, v, work.passive)
+    for i in range(1, tree.parent.size):                                   # forward: parents first
+        T = joint_pose(tree, i, q)
+        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, tree.parent[i])), v)           # V = Ad V_p + S dq
+        store_pose(work.T, i, T)
+        store_twist(work.V, i, V)
+    deficit = number_like(v, -1.0)
+    for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
+        J, T, V = load_rigid(tree.J, i), load_pose(work.T, i), load_twist(work.V, i)
+        AI = inertia_with_children(tree, i, rigid(J, V[0][0] - V[0][0]), work.AI)          # AI = J + sum of Ad* Pi Ad
+        AB = with_children(tree, i, minus_dad(V, momentum(J, V)), work.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
+        if f_ext.size:
+            AB = sub(AB, load_twist(f_ext, i))
+        Pi, worse = eliminate(tree, i, AI, prescribed, work)                   # Pi = AI - AI S Psi S^T AI
+        beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work)         # beta = AB + AI S Psi u + Pi eta
+        beta = add(beta, sym6(Pi, joint_eta(tree, i, V, v)))
+        hand_inertia_to_parent(tree, i, inertia_to_parent(tree, i, q, T, Pi), work.AI)
+        hand_to_parent(tree, i, dAd_inv(T, beta), work.AB)
+        deficit = maximum(deficit, worse)
+    return deficit
+
+
+@primitive
+def substitute(tree, prescribed, v, passive, a, tau, work):
+    """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies."""
+    for i in range(1, tree.parent.size):
+        dV = add(Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i])),
+                 joint_eta(tree, i, load_twist(work.V, i), v))
+        store_twist(work.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, work))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+@primitive
+def take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
+    """As `batch_blocks.take_motion`; a may be empty."""
+    code = take_state(tree, q, v, k, Q, V)
+    if a.size:
+        pack(a, k, A)
+    pack(tau, k, Tau)
+    if code == OK and not finite_where(A, prescribed, True):
+        code = BAD_A
+    if code == OK and not finite_where(Tau, prescribed, False):
+        code = BAD_TAU
+    return code
+
+
+@primitive
+def solved(deficit, a, tau):
+    if not within(deficit, SMALLEST):
+        return SINGULAR
+    return OK if finite(a) and finite(tau) else BAD_RESULT
+
+
+def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
+       nogil=True)
+def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
+    """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    work = hybrid_work(m, n, nv)
+    passive = passive and index[4] != 0
+    given, asked = prescribed.any(), not prescribed.all()
+    for k in range(first, last, WIDTH):
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+        if code == OK:
+            code = solved(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau)
+        if code != OK:
+            return code
+        if asked:
+            unpack(A, a, k)
+        if given:
+            unpack(Tau, tau, k)
+    return OK
+
+
+# tree factor ------------------------------------------------------------------------------------------------------------
+
+# M_vv = L^T D L over the coordinates v that are not prescribed, from the leaves to the ground: L_ri is zero unless r hangs on i,
+# so nothing fills in (Featherstone 2008, 6.5). D holds the pivots, which are the articulated inertias S^T AI S + armature of K1
+# Table 3.
+
+@primitive
+def free_above(tree, prescribed, k):
+    """The nearest coordinate above k that is not prescribed, or -1."""
+    j = tree.above[k]
+    while j >= 0 and prescribed[j]:
+        j = tree.above[j]
+    return j
+
+
+@primitive
+def factor(tree, prescribed, M, L, Psi):
+    """Writes L below the diagonal of a copy of M (nv nv), by rows, and Psi = D^-1 (nv). Returns by how much the worst pivot lies
+    below where it is rounding: the inertia vanishes if that is positive."""
+    nv, deficit = prescribed.size, number_like(M, -1.0)
+    for k in range(nv * nv):
+        store(L, k, load(M, k))
+    for r in range(nv - 1, -1, -1):
+        if not prescribed[r]:
+            d = load(L, r * nv + r)
+            deficit = maximum(deficit, load(tree.floor, r) - d)
+            store(Psi, r, 1.0 / d)
+            i = free_above(tree, prescribed, r)
+            while i >= 0:
+                x, j = load(L, r * nv + i) * load(Psi, r), i
+                while j >= 0:
+                    store(L, i * nv + j, load(L, i * nv + j) - x * load(L, r * nv + j))
+                    j = free_above(tree, prescribed, j)
+                store(L, r * nv + i, x)
+                i = free_above(tree, prescribed, i)
+    return deficit
+
+
+@primitive
+def solve_factored(tree, prescribed, L, Psi, x):
+    """x_v = M_vv^-1 x_v of a vector."""
+    nv = prescribed.size
+    for r in range(nv - 1, -1, -1):                                        # L^T
+        i = nv if prescribed[r] else free_above(tree, prescribed, r)
+        while 0 <= i < nv:
+            store(x, i, load(x, i) - load(L, r * nv + i) * load(x, r))
+            i = free_above(tree, prescribed, i)
+    for r in range(nv):                                                     # D, L
+        if not prescribed[r]:
+            y, i = load(x, r) * load(Psi, r), free_above(tree, prescribed, r)
+            while i >= 0:
+                y = y - load(L, r * nv + i) * load(x, i)
+                i = free_above(tree, prescribed, i)
+            store(x, r, y)
+
+
+@primitive
+def solve_matrix(tree, prescribed, L, Psi, X, upper):
+    """X_v = -M_vv^-1 X_v of a matrix (nv nv) by rows, whose rows are zero but for coordinates that hang on the row's, or that it
+    hangs on. upper: X is diagonal, and what stands left of the diagonal of the result is not asked for."""
+    nv = prescribed.size
+    for r in range(nv - 1, -1, -1):                                         # L^T
+        i = -1 if prescribed[r] else free_above(tree, prescribed, r)
+        while i >= 0:
+            l, c = load(L, r * nv + i), tree.last[r]
+            while c >= (r if upper else 0):                                 # what hangs on r, and the way to the ground
+                store(X, i * nv + c, load(X, i * nv + c) - l * load(X, r * nv + c))
+                c = c - 1 if c > r else tree.above[c]
+            i = free_above(tree, prescribed, i)
+    for r in range(nv):                                                     # D, L
+        if not prescribed[r]:
+            first, end = r if upper else tree.top[r], tree.last[tree.top[r]] + 1
+            for c in range(first, end):
+                store(X, r * nv + c, -load(Psi, r) * load(X, r * nv + c))
+            i = free_above(tree, prescribed, r)
+            while i >= 0:
+                l = load(L, r * nv + i)
+                for c in range(first, end):
+                    store(X, r * nv + c, load(X, r * nv + c) - l * load(X, i * nv + c))
+                i = free_above(tree, prescribed, i)
+
+
+# Hybrid dynamics by the mass matrix: for what is torque-specified (v) and prescribed (u), -------------------------------
+
+#     M_vv a_v = (tau - b)_v,    tau_u = b_u + M_uv a_v,    b: inverse dynamics with a_v = 0
+#
+# Source: K1 (30), (31); Walker and Orin 1982, method 3. Operations grow with the square of the length of a chain, yet up to eight
+# joints there are fewer than of the articulated-body recursion (`hybrid`), and more of them at once.
+
+class MassMatrixWork(NamedTuple):
+    M: np.ndarray            # (nv nv,)
+    L: np.ndarray            # (nv nv,) factors of M_vv: see `tree_factor`
+    Psi: np.ndarray          # (nv,)
+    a: np.ndarray            # (nv,) accelerations
+    bias: np.ndarray         # (nv,)
+    memory: np.ndarray       # of inverse dynamics and of composite bodies, one after the other
+
+
+@primitive
+def mass_matrix_work(memory, nv): return MassMatrixWork(*carve(memory, (nv * nv, nv * nv, nv, nv, nv)))
+
+
+def mass_matrix_memory(n, nv): return 2 * nv * nv + 3 * nv + max(newton_euler_memory(n, nv), composite_memory(n))
+
+
+@primitive
+def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """As `hybrid`, but for its work."""
+    nv = prescribed.size
+    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    for u in range(nv):
+        if prescribed[u]:
+            x = load(work.bias, u)
+            for j in range(tree.top[u], tree.last[u] + 1):
+                if related(tree, prescribed, u, j):
+                    x = x + load(work.M, u * nv + j) * load(work.a, j)
+            store(tau, u, x)
+        else:
+            store(a, u, load(work.a, u))
+    return deficit
+
+
+@primitive
+def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """All accelerations, and b, into work, with M and the factors of M_vv. Returns a positive number if a pivot vanishes."""
+    n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
+    for k in range(nv):
+        store(work.a, k, load(a, k) if prescribed[k] else zero)
+    newton_euler(tree, tree.J, q, v, work.a, f_ext, passive, work.bias, newton_euler_work(work.memory, n, nv))
+    composite(tree, q, work.M, composite_work(work.memory, n))
+    deficit = factor(tree, prescribed, work.M, work.L, work.Psi)
+    for k in range(nv):
+        if not prescribed[k]:
+            store(work.a, k, load(tau, k) - load(work.bias, k))
+    solve_factored(tree, prescribed, work.L, work.Psi, work.a)
+    return deficit
+
+
+@primitive
+def related(tree, prescribed, u, j):
+    """Whether j is not prescribed, and hangs on u or u on it; j: from the top of u to the last that hangs on u."""
+    return not prescribed[j] and u <= tree.last[j]

@@ -1,0 +1,155 @@
+"""Forward and hybrid dynamics differentiated by q, v and the inputs, from inverse dynamics ID at the solution:
+
+    da_v = -M_vv^-1 (dID)_v,    dtau_u = (dID)_u + M_uv da_v
+
+for what is torque-specified (v) and prescribed (u): K1 Tables 6-7 solved for all directions at once. By the inputs (tau_v,
+a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, states_in, within
+from liedyn.kernels.hybrid_dynamics import mass_matrix_work, related, solution, solve_matrix, take_input
+from liedyn.kernels.inverse_dynamics_derivatives import derivatives_memory, derivatives_work, inverse_derivatives
+from liedyn.kernels.kinematics import gather
+from liedyn.lie.simd import absolute, all_less, load, number_like, store
+from liedyn.lie.vectors import cross, load3, load_pose, load_twist, rotate_back
+from liedyn.model.description import FREE, NV
+from liedyn.numba_tools.decorators import entry, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 3 * nv + derivatives_memory(n, nv)
+
+
+@primitive
+def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, work):
+    """Writes the derivatives of tau where prescribed and of a elsewhere, by q, by v and by a where prescribed and tau elsewhere
+    (nv nv each, by rows). Returns a positive number if a joint's articulated inertia vanishes."""
+    n, nv = tree.parent.size, prescribed.size
+    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    inverse_derivatives(tree, q, v, work.a, f_ext, passive, Dq, Dv, work.M, derivatives_work(work.memory, n, nv))
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False)
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False)
+    inverse(tree, prescribed, work.L, work.Psi, Du)
+    if prescribed.any():
+        add_products(tree, prescribed, work.M, Dq)
+        add_products(tree, prescribed, work.M, Dv)
+        exchange(tree, prescribed, work.M, Du)
+    floating_columns(tree, prescribed, passive, v, derivatives_work(work.memory, n, nv).T, Dq, Dv, Du)
+    return deficit
+
+
+@primitive
+def inverse(tree, prescribed, L, Psi, U):
+    """U_vv = M_vv^-1, symmetric; zero elsewhere."""
+    nv, zero = prescribed.size, number_like(Psi, 0.0)
+    for r in range(nv):
+        for c in range(nv):
+            store(U, r * nv + c, zero - 1.0 if r == c and not prescribed[r] else zero)
+    solve_matrix(tree, prescribed, L, Psi, U, True)
+    for r in range(nv):
+        for c in range(r):
+            store(U, r * nv + c, load(U, c * nv + r))
+
+
+@primitive
+def exchange(tree, prescribed, M, U):
+    """U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
+    nv = prescribed.size
+    add_products(tree, prescribed, M, U)
+    for u in range(nv):
+        for c in range(nv if prescribed[u] else 0):
+            if not prescribed[c]:
+                store(U, c * nv + u, -load(U, u * nv + c))
+    for u in range(nv):
+        for c in range(nv if prescribed[u] else 0):
+            if prescribed[c]:
+                x = load(M, u * nv + c)
+                for j in range(tree.top[u], tree.last[u] + 1):
+                    if related(tree, prescribed, u, j):
+                        x = x + load(M, u * nv + j) * load(U, j * nv + c)
+                store(U, u * nv + c, x)
+
+
+@primitive
+def add_products(tree, prescribed, M, X):
+    """X_u += M_uv X_v."""
+    nv = prescribed.size
+    for u in range(nv):
+        for j in range(tree.top[u], tree.last[u] + 1 if prescribed[u] else 0):
+            if related(tree, prescribed, u, j):
+                m = load(M, u * nv + j)
+                for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
+                    store(X, u * nv + c, load(X, u * nv + c) + m * load(X, j * nv + c))
+
+
+@primitive
+def floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
+    """Columns of what carries a floating robot as a whole, which are known: a tenth of a quadruped's operations less.
+
+    Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
+    change of that, w x u in its frame: its accelerations differ by those of the base, d(R^T g) - w x u."""
+    for i in range(1, tree.parent.size):
+        if floats(tree, i, passive):
+            k = tree.iv[i]
+            g, w = rotate_back(load_pose(T, i)[0], load_twist(tree.dV0, 0)[1]), load3(v, k)
+            for c in range(3):
+                e = 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
+                base_moves(tree, prescribed, k, k + c, cross(e, g), Dq, Du)
+                base_moves(tree, prescribed, k, k + 3 + c, cross(e, w), Dv, Du)
+
+
+@primitive
+def floats(tree, i, passive):
+    """Whether body i is free on the ground, and its joint resists no motion."""
+    x = number_like(tree.armature, 0.0)
+    for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+        x = x + absolute(load(tree.armature, k))
+        if passive:
+            x = x + absolute(load(tree.damping, k)) + absolute(load(tree.friction, k))
+    return tree.parent[i] == 0 and tree.kind[i] == FREE and all_less(x, 5e-324)
+
+
+@primitive
+def base_moves(tree, prescribed, k, c, x, X, Du):
+    """Column c of X, where the linear acceleration of a base (from coordinate k + 3 on) changes by x, or, where that is
+    prescribed, as if less by so much were."""
+    nv, zero = prescribed.size, number_like(X, 0.0)
+    for r in range(tree.top[k], tree.last[k] + 1):
+        store(X, r * nv + c, zero)
+    for j in range(3):
+        l = k + 3 + j
+        if not prescribed[l]:
+            store(X, l * nv + c, load(X, l * nv + c) + x[j])
+        else:
+            for r in range(tree.top[k], tree.last[k] + 1):
+                store(X, r * nv + c, load(X, r * nv + c) - x[j] * load(Du, r * nv + l))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def hybrid_derivatives_batch_memory(n, nq, nv, nl):
+    return hybrid_derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + 3 * nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1],"
+       " f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1],"
+       " f8[:,::1], i8, i8)", nogil=True)
+def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, first, last):
+    """The derivatives (N, nv nv) of states first … last - 1: see `hybrid_derivatives`. f_ext (N, 6 n_links) in link frames, or
+    empty."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    size = nv * nv
+    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
+    Q, V, A, Tau, links, bodies, x, y, z, m = parts
+    work = mass_matrix_work(m, nv)
+    passive = passive and index[4] != 0
+    for k in range(first, last, states_in(memory)):
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+        if code != OK:
+            return code
+        deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, work)
+        if not within(deficit, SMALLEST):
+            return SINGULAR
+        if not (give(x, Dq, k) and give(y, Dv, k) and give(z, Du, k)):
+            return BAD_RESULT
+    return OK

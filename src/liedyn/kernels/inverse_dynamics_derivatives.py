@@ -1,0 +1,224 @@
+"""Inverse dynamics differentiated by q and v, and the mass matrix: O(n depth).
+
+K1 Table 5 differentiates Newton-Euler along one direction (dq, dv). Along a coordinate l, all that hangs on its joint moves as
+one: in the frame of a body behind it, with V's own turning taken out, q_l changes V by psi_l and dV by zeta_l - ad_V psi_l; v_l
+changes V by s_l and dV by phi_l - ad_V s_l:
+
+    psi = ad_{Ad V_p} s,      zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi,      phi = psi + ad_V s
+
+(s: column of the joint; Ad V_p, Ad dV_p: motion of the parent, seen from the body). So the recursions close over the tree. With
+the sums I, F, B over all that hangs on body i (inertia, wrench that moves it, how the wrench changes with twists:
+`lie.inertia`), for a coordinate k of i and a coordinate l of i or of what i hangs on:
+
+    M_kl = s_l^T P                                     P = I s_k
+    dtau_k/dq_l = zeta_l^T P + psi_l^T g               g = B^T s_k
+    dtau_k/dv_l = phi_l^T P + s_l^T g
+    dtau_l/dq_k = s_l^T Q                              Q = I zeta_k + B psi_k - ad*_{s_k} F
+    dtau_l/dv_k = s_l^T G                              G = I phi_k + B s_k
+
+P, g, Q and G go from body to body towards the ground, Ad*_{T^-1} at each step. Coordinates on different branches give zero.
+Singh, Russell and Wensing 2022 give the same matrices."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import (
+    joint_add,
+    joint_column,
+    joint_eta,
+    joint_pose,
+    resistance_slope,
+    rigid_to_parent,
+    store_force_apart,
+    tree_of,
+)
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, states_in, take_motion
+from liedyn.kernels.kinematics import gather
+from liedyn.kernels.newton_euler import store_ground
+from liedyn.lie.inertia import (
+    add_coriolis,
+    add_rigid,
+    coriolis,
+    coriolis_to_parent,
+    coriolis_transposed,
+    coriolis_wrench,
+    momentum,
+    rigid_like,
+)
+from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, less_dad, plus_ad, sub
+from liedyn.lie.simd import load, number_like, store
+from liedyn.lie.vectors import (
+    dot3,
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_twist,
+    rotate,
+    store3,
+    store9,
+    store_pose,
+    store_rigid,
+    store_twist,
+)
+from liedyn.model.description import NV, SCREW
+from liedyn.numba_tools.decorators import entry, everywhere, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+class DerivativesWork(NamedTuple):
+    T: np.ndarray     # (12n,) pose in the parent
+    V: np.ndarray     # (6n,) twist
+    dV: np.ndarray    # (6n,) its component-wise rate, gravity included
+    I: np.ndarray     # (10n,) of all that hangs on the body: inertia,
+    F: np.ndarray     # (6n,) wrench that moves it,
+    B: np.ndarray     # (12n,) Coriolis matrix
+    psi: np.ndarray   # (6nv,)
+    zeta: np.ndarray  # (6nv,)
+    phi: np.ndarray   # (6nv,)
+
+
+@everywhere
+def derivatives_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n, 6 * nv, 6 * nv, 6 * nv
+
+
+@primitive
+def derivatives_work(memory, n, nv): return DerivativesWork(*carve(memory, derivatives_sizes(n, nv))[:-1])
+
+
+@everywhere
+def derivatives_memory(n, nv): return sum(derivatives_sizes(n, nv))
+
+
+@primitive
+def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
+    """Writes dtau/dq, dtau/dv and M (nv nv each, by rows), and work."""
+    nv, zero = tree.armature.shape[0], number_like(q, 0.0)
+    for k in range(nv * nv):
+        store(Dq, k, zero)
+        store(Dv, k, zero)
+        store(M, k, zero)
+    outward(tree, tree.J, q, v, a, f_ext, work)
+    for i in range(tree.parent.size - 1, 0, -1):
+        for c in range(NV[tree.kind[i]]):
+            coordinate(tree, i, c, zero, Dq, Dv, M, work)
+        hand_derivatives_to_parent(tree, i, q, work)
+    for k in range(nv):
+        store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
+    if passive:
+        add_passive_slopes(tree, v, Dq, Dv)
+
+
+@primitive
+def outward(tree, inertias, q, v, a, f_ext, work):
+    """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B. inertias: tree.I or
+    tree.J."""
+    zero = number_like(q, 0.0)
+    store_ground(tree, q, work.V, work.dV)
+    for i in range(1, tree.parent.size):
+        p, T = tree.parent[i], joint_pose(tree, i, q)
+        Vp, dVp = Ad_inv(T, load_twist(work.V, p)), Ad_inv(T, load_twist(work.dV, p))
+        V = joint_add(tree, i, Vp, v)                                       # V = Ad V_p + S dq
+        dV = joint_add(tree, i, add(dVp, joint_eta(tree, i, V, v)), a)      # dV = Ad dV_p + ad_V S dq + S ddq
+        store_pose(work.T, i, T)
+        store_twist(work.V, i, V)
+        store_twist(work.dV, i, dV)
+        for c in range(NV[tree.kind[i]]):
+            k, s = tree.iv[i] + c, joint_column(tree, i, c, zero)
+            psi = ad(Vp, s)
+            store_twist(work.psi, k, psi)
+            store_twist(work.zeta, k, plus_ad(ad(dVp, s), Vp, psi))
+            store_twist(work.phi, k, plus_ad(psi, V, s))
+        I = rigid_like(load_rigid(inertias, i), zero)
+        P = momentum(I, V)
+        F = less_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
+        if f_ext.size:
+            F = sub(F, load_twist(f_ext, i))
+        store_rigid(work.I, i, I)
+        store_twist(work.F, i, F)
+        store_coriolis(work.B, i, coriolis(I, V, P[1]))
+
+
+@primitive
+def coordinate(tree, i, c, zero, Dq, Dv, M, work):
+    """Row and column k of Dq, Dv and M, the c-th coordinate of body i, where they meet what i hangs on."""
+    nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
+    s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(work.psi, k), load_twist(work.zeta, k), load_twist(work.phi, k)
+    I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
+    P, g = momentum(I, s), coriolis_transposed(B, s)
+    Q = less_dad(add(momentum(I, zeta), coriolis_wrench(B, psi[0])), s, F)
+    G = add(momentum(I, phi), coriolis_wrench(B, s[0]))
+    while True:
+        first = tree.iv[j]
+        store_force_apart(tree, j, P, M, k * nv + first, 1)                 # M_kl
+        for d in range(NV[tree.kind[j]]):
+            l, s = first + d, joint_column(tree, j, d, zero)
+            store(Dq, k * nv + l, dot(P, load_twist(work.zeta, l)) + dot3(g, load_twist(work.psi, l)[0]))
+            store(Dv, k * nv + l, dot(P, load_twist(work.phi, l)) + dot3(g, s[0]))
+        if j != i:
+            store_force_apart(tree, j, P, M, first * nv + k, nv)            # M_lk
+            store_force_apart(tree, j, Q, Dq, first * nv + k, nv)           # dtau_l/dq_k
+            store_force_apart(tree, j, G, Dv, first * nv + k, nv)           # dtau_l/dv_k
+        if tree.parent[j] == 0:
+            break
+        T = load_pose(work.T, j)
+        P, Q, G, g = dAd_inv(T, P), dAd_inv(T, Q), dAd_inv(T, G), rotate(T[0], g)
+        j = tree.parent[j]
+
+
+@primitive
+def hand_derivatives_to_parent(tree, i, q, work):
+    """I, F and B of all that hangs on body i, to its parent."""
+    p = tree.parent[i]
+    if p > 0:
+        T = load_pose(work.T, i)
+        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), rigid_to_parent(tree, i, q, T, load_rigid(work.I, i))))
+        store_twist(work.F, p, add(load_twist(work.F, p), dAd_inv(T, load_twist(work.F, i))))
+        store_coriolis(work.B, p, add_coriolis(load_coriolis(work.B, p), coriolis_to_parent(T, load_coriolis(work.B, i))))
+
+
+@primitive
+def load_coriolis(x, i): return load9(x, 12 * i), load3(x, 12 * i + 9)
+
+
+@primitive
+def store_coriolis(x, i, B):
+    store9(x, 12 * i, B[0])
+    store3(x, 12 * i + 9, B[1])
+
+
+@primitive
+def add_passive_slopes(tree, v, Dq, Dv):
+    """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
+    nv = tree.armature.shape[0]
+    for i in range(1, tree.parent.size):
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            if tree.kind[i] == SCREW:
+                store(Dq, k * nv + k, load(Dq, k * nv + k) + load(tree.stiffness, k))
+            store(Dv, k * nv + k, load(Dv, k * nv + k) + resistance_slope(tree, k, v))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def inverse_derivatives_batch_memory(n, nq, nv, nl):
+    return derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       nogil=True)
+def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
+    """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    size = nv * nv
+    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
+    Q, V, A, links, bodies, of_q, of_v, mass, m = parts
+    work = derivatives_work(m, n, nv)
+    for k in range(first, last, states_in(memory)):
+        bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
+        code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+        if code != OK:
+            return code
+        inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, of_q, of_v, mass, work)
+        if not (give(of_q, Dq, k) and give(of_v, Dv, k) and give(mass, M, k)):
+            return BAD_RESULT
+    return OK

@@ -1,0 +1,320 @@
+"""Poses, twists and accelerations of bodies and links (K1 (34)-(40); PBP (67)-(73); PL (15), (16))."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import joint_add, joint_column, joint_eta, joint_pose, spring_energy, tree_of
+from liedyn.kernels.batch_blocks import (
+    BAD_A,
+    BAD_F_EXT,
+    BAD_RESULT,
+    BAD_V,
+    OK,
+    finite,
+    pack,
+    take_configuration,
+    take_state,
+    unpack,
+)
+from liedyn.lie.inertia import momentum
+from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd_inv, dot, identity, neg, plus_ad, zero6
+from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.vectors import (
+    add3,
+    cross,
+    dot3,
+    load3,
+    load_apart,
+    load_pose,
+    load_rigid,
+    load_twist,
+    rotate,
+    scale3,
+    store_apart,
+    store_pose,
+    store_twist,
+)
+from liedyn.model.description import NV
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+POSES, TWISTS, ACCELERATIONS = 0, 1, 2
+
+
+class KinematicsWork(NamedTuple):
+    T: np.ndarray     # (12n,) pose in the world
+    V: np.ndarray     # (6n,) twist, body frame
+    dV: np.ndarray    # (6n,) its component-wise rate, without gravity
+
+
+@primitive
+def kinematics_work(memory, n): return KinematicsWork(*carve(memory, (12 * n, 6 * n, 6 * n))[:-1])
+
+
+def kinematics_memory(n): return 24 * n
+
+
+@kernel
+def kinematics(tree, q, v, a, level, work):
+    """Writes work up to `level`: POSES, TWISTS, ACCELERATIONS."""
+    zero = number_like(q, 0.0)
+    rest = zero6(zero)
+    store_pose(work.T, 0, identity(zero))
+    store_twist(work.V, 0, rest)
+    store_twist(work.dV, 0, rest)
+    for i in range(1, tree.parent.size):
+        p = tree.parent[i]
+        T = joint_pose(tree, i, q)
+        store_pose(work.T, i, compose(load_pose(work.T, p), T))
+        if level >= TWISTS:
+            V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)
+            store_twist(work.V, i, V)
+            if level == ACCELERATIONS:
+                dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
+                store_twist(work.dV, i, joint_add(tree, i, dV, a))
+
+
+@primitive
+def joint_poses(tree, q, T):
+    """T (12n): poses of bodies in their parents."""
+    for i in range(1, tree.parent.size):
+        store_pose(T, i, joint_pose(tree, i, q))
+
+
+@primitive
+def body_twists(tree, T, v, V):
+    """V (6n): twists of bodies, from poses in their parents."""
+    zero = number_like(v, 0.0)
+    store_twist(V, 0, zero6(zero))
+    for i in range(1, tree.parent.size):
+        store_twist(V, i, joint_add(tree, i, Ad_inv(load_pose(T, i), load_twist(V, tree.parent[i])), v))
+
+
+@kernel
+def links(tree, level, work, T, V, dV):
+    """Poses T (12 n_links) in the world, and up to `level` twists V and their rates dV (6 n_links) in link frames."""
+    for k in range(tree.link_body.size):
+        i, X = tree.link_body[k], load_pose(tree.link_pose, k)
+        store_pose(T, k, compose(load_pose(work.T, i), X))
+        if level >= TWISTS:
+            store_twist(V, k, Ad_inv(X, load_twist(work.V, i)))
+        if level == ACCELERATIONS:
+            store_twist(dV, k, Ad_inv(X, load_twist(work.dV, i)))
+
+
+@kernel
+def wrenches_on_bodies(tree, f_links, F):
+    """F (6n): wrenches on links (6 n_links), in link frames about their origins, gathered on their bodies."""
+    zero = number_like(F, 0.0)
+    for i in range(tree.parent.size):
+        store_twist(F, i, zero6(zero))
+    for k in range(tree.link_body.size):
+        i = tree.link_body[k]
+        store_twist(F, i, add(load_twist(F, i), dAd_inv(load_pose(tree.link_pose, k), load_twist(f_links, k))))
+
+
+@primitive
+def gather(tree, f_ext, k, links, bodies):
+    """External wrenches on bodies of state k, or of those from k on, from a batch of those on links (N, 6 n_links), or none: a
+    code of `checks`, and `bodies` or nothing. links (6 n_links): scratch."""
+    if f_ext.size == 0:
+        return OK, bodies[:0]
+    pack(f_ext, k, links)
+    if not finite(links):
+        return BAD_F_EXT, bodies[:0]
+    wrenches_on_bodies(tree, links, bodies)
+    return OK, bodies
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def kinematics_entry_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + 2 * nv + 24 * nl + 11
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       nogil=True)
+def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last):
+    """Of all links: T (N, 12 n_links), up to `level` V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, (Q, v1, a1, T1, V1, dV1, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
+    work = kinematics_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
+        if level >= TWISTS and code == OK:
+            pack(v, k, v1)
+            code = OK if finite(v1) else BAD_V
+        if level == ACCELERATIONS and code == OK:
+            pack(a, k, a1)
+            code = OK if finite(a1) else BAD_A
+        if code != OK:
+            return code
+        kinematics(tree, Q, v1, a1, level, work)
+        links(tree, level, work, T1, V1, dV1)
+        if not finite(T1) or (level >= TWISTS and not finite(V1)) or (
+                level == ACCELERATIONS and not finite(dV1)):
+            return BAD_RESULT
+        unpack(T1, T, k)
+        if level >= TWISTS:
+            unpack(V1, V, k)
+        if level == ACCELERATIONS:
+            unpack(dV1, dV, k)
+    return OK
+
+
+# Energy, momentum, centre of mass, after `kinematics` with twists -------------------------------------------------------
+
+@kernel
+def energy(tree, q, v, passive, work, out):
+    """out (2): kinetic energy, rotors included; potential energy of gravity (zero at the origin) and, where `passive`, springs.
+
+    Source: K1 (14)-(19); PBP (32), (39), (58)."""
+    zero = number_like(q, 0.0)
+    kinetic, potential = zero, zero
+    g = load3(tree.dV0, 3)                                        # minus the acceleration of gravity
+    for i in range(1, tree.parent.size):
+        I, V, (R, p) = load_rigid(tree.I, i), load_twist(work.V, i), load_pose(work.T, i)
+        kinetic = kinetic + 0.5 * dot(momentum(I, V), V)
+        potential = potential + dot3(g, add3(scale3(I[0], p), rotate(R, I[1])))
+    for k in range(tree.armature.shape[0]):
+        x = load(v, k)
+        kinetic = kinetic + 0.5 * load(tree.armature, k) * x * x
+    store(out, 0, kinetic)
+    if passive:
+        potential = potential + spring_energy(tree, q)
+    store(out, 1, potential)
+
+
+@kernel
+def total_momentum(tree, work, out):
+    """out (6): momentum [angular; linear] of all bodies about the world's origin, world axes (K1 (23), (24))."""
+    zero = number_like(work.V, 0.0)
+    h = zero6(zero)
+    for i in range(1, tree.parent.size):
+        h = add(h, dAd_inv(load_pose(work.T, i), momentum(load_rigid(tree.I, i), load_twist(work.V, i))))
+    store_twist(out, 0, h)
+
+
+@kernel
+def centre_of_mass(tree, work, out):
+    """out (3): in the world; of the moving bodies."""
+    zero = number_like(work.T, 0.0)
+    mass, h = zero, (zero, zero, zero)
+    for i in range(1, tree.parent.size):
+        I, (R, p) = load_rigid(tree.I, i), load_pose(work.T, i)
+        mass = mass + I[0]
+        h = add3(h, add3(scale3(I[0], p), rotate(R, I[1])))
+    for k in range(3):
+        store(out, k, h[k] / mass)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def energy_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + nv + 11
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+def totals(index, constants, memory, q, v, passive, out, first, last):
+    """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, v1, sums, m) = tree_of(index, constants), carve(memory, (nq, nv, 11))
+    work = kinematics_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, v1)
+        if code != OK:
+            return code
+        kinematics(tree, Q, v1, v1, TWISTS, work)
+        energy(tree, Q, v1, passive, work, sums[:2])
+        total_momentum(tree, work, sums[2:8])
+        centre_of_mass(tree, work, sums[8:11])           # not finite where nothing has mass
+        if not finite(sums[:8]):
+            return BAD_RESULT
+        unpack(sums, out, k)
+    return OK
+
+
+# Frames as numbers, in the order of `dynamics.batching.arrays.FRAMES`, which says what they are --------------------------
+
+LOCAL, LOCAL_WORLD_ALIGNED, WORLD = 0, 1, 2
+
+
+# Jacobian of a link and its time derivative: column k is Ad_{T_link,i} S_k for the joints i between link and ground -----
+
+@primitive
+def load_column(J, k, nv): return load_apart(J, k, nv), load_apart(J, 3 * nv + k, nv)
+
+
+@primitive
+def store_column(J, k, nv, V):
+    store_apart(J, k, nv, V[0])
+    store_apart(J, 3 * nv + k, nv, V[1])
+
+
+@kernel
+def jacobian(tree, link, frame, q, v, J, dJ):
+    """Writes J and, unless empty, dJ (6 nv, by rows) of a link. v is read for dJ only."""
+    nv = tree.armature.shape[0]
+    zero = number_like(q, 0.0)
+    rest = zero6(zero)
+    for k in range(nv):
+        store_column(J, k, nv, rest)
+        if dJ.size:
+            store_column(dJ, k, nv, rest)
+    T = compose(identity(zero), load_pose(tree.link_pose, link))       # of the link in body i
+    V = rest                                                     # of the link against body i, in the link frame
+    i = tree.link_body[link]
+    while i > 0:
+        for c in range(NV[tree.kind[i]]):
+            S = Ad_inv(T, joint_column(tree, i, c, zero))
+            store_column(J, tree.iv[i] + c, nv, S)
+            if dJ.size:
+                store_column(dJ, tree.iv[i] + c, nv, neg(ad(V, S)))
+        if dJ.size:
+            V = add(V, Ad_inv(T, joint_add(tree, i, rest, v)))
+        T = compose(joint_pose(tree, i, q), T)
+        i = tree.parent[i]
+    if frame != LOCAL:
+        change_frame(tree, link, frame, T, V, J, dJ)
+
+
+@primitive
+def change_frame(tree, link, frame, T, V, J, dJ):
+    """From the link frame to world axes. T is the link's pose in the world, V its twist (link frame)."""
+    nv = tree.armature.shape[0]
+    i = tree.link_body[link]
+    while i > 0:
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            S = load_column(J, k, nv)
+            if frame == WORLD:
+                store_column(J, k, nv, Ad(T, S))                 # d(Ad_T S) = Ad_T (ad_V S + dS)
+                if dJ.size:
+                    store_column(dJ, k, nv, Ad(T, plus_ad(load_column(dJ, k, nv), V, S)))
+            else:
+                store_column(J, k, nv, (rotate(T[0], S[0]), rotate(T[0], S[1])))
+                if dJ.size:
+                    spin = cross(V[0], S[0]), cross(V[0], S[1])
+                    dS = add(load_column(dJ, k, nv), spin)
+                    store_column(dJ, k, nv, (rotate(T[0], dS[0]), rotate(T[0], dS[1])))
+        i = tree.parent[i]
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def jacobian_memory(n, nq, nv, nl): return nq + 13 * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
+    """J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
+    nq, nv = index[1], index[2]
+    tree, (Q, v1, J1, dJ1, _) = tree_of(index, constants), carve(memory, (nq, nv, 6 * nv, dJ.shape[1]))
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
+        if dJ1.size and code == OK:
+            pack(v, k, v1)
+            code = OK if finite(v1) else BAD_V
+        if code != OK:
+            return code
+        jacobian(tree, link, frame, Q, v1, J1, dJ1)
+        if not finite(J1) or not finite(dJ1):
+            return BAD_RESULT
+        unpack(J1, J, k)
+        if dJ1.size:
+            unpack(dJ1, dJ, k)
+    return OK

@@ -1,1 +1,0 @@
-"""Closed loops, couplings: rows, wrenches, solvers."""

@@ -1,0 +1,215 @@
+"""Mass matrix by composite bodies: M = S^T I_c S along each path to the root (PBP (38), (40); Walker and Orin's recursion)."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import (
+    eliminate,
+    eliminate_bias,
+    hand_inertia_to_parent,
+    hand_to_parent,
+    inertia_with_children,
+    joint_column,
+    joint_pose,
+    rigid_to_parent,
+    solve,
+    store_joint_force,
+    tree_of,
+    with_children,
+)
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, take_configuration, within
+from liedyn.kernels.kinematics import joint_poses
+from liedyn.lie.inertia import add_rigid, momentum, rigid, rigid_like, to_parent
+from liedyn.lie.se3 import Ad_inv, dAd_inv, zero6
+from liedyn.lie.simd import WIDTH, load, maximum, number_like, store
+from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_pose, store_rigid, store_twist
+from liedyn.model.description import NV
+from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+class CompositeWork(NamedTuple):
+    T: np.ndarray     # (12n,) pose in the parent
+    I: np.ndarray     # (10n,) composite inertia: the body and all that hangs on it
+
+
+@primitive
+def composite_work(memory, n): return CompositeWork(*carve(memory, (12 * n, 10 * n))[:-1])
+
+
+def composite_memory(n): return 22 * n
+
+
+@primitive
+def begin(tree, q, work):
+    """Writes work: poses, and inertias of the bodies alone."""
+    zero = number_like(q, 0.0)
+    for i in range(1, tree.parent.size):
+        store_pose(work.T, i, joint_pose(tree, i, q))
+        store_rigid(work.I, i, rigid_like(load_rigid(tree.J, i), zero))
+
+
+@primitive
+def hand_composite_to_parent(tree, i, q, work):
+    p = tree.parent[i]
+    if p > 0:
+        I = rigid_to_parent(tree, i, q, load_pose(work.T, i), load_rigid(work.I, i))
+        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), I))
+
+
+@kernel
+def composite(tree, q, M, work):
+    """Writes M (nv nv, by rows) and work. Armature is on its diagonal."""
+    nv, zero = tree.armature.shape[0], number_like(q, 0.0)
+    for k in range(nv * nv):
+        store(M, k, zero)
+    begin(tree, q, work)
+    for i in range(tree.parent.size - 1, 0, -1):
+        I = load_rigid(work.I, i)
+        hand_composite_to_parent(tree, i, q, work)
+        for c in range(NV[tree.kind[i]]):
+            k = tree.iv[i] + c
+            F = momentum(I, joint_column(tree, i, c, zero))        # what column k moves, as a wrench in i …
+            row = M[k * nv:(k + 1) * nv]
+            store_joint_force(tree, i, F, row)
+            j = i
+            while tree.parent[j] > 0:                              # … and in each ancestor
+                F = dAd_inv(load_pose(work.T, j), F)
+                j = tree.parent[j]
+                store_joint_force(tree, j, F, row)
+            for above in range(tree.iv[i]):
+                store(M, above * nv + k, load(row, above))
+    for k in range(nv):
+        store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def mass_memory(n, nq, nv, nl): return composite_memory(n) + nq + nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def mass_matrices(index, constants, memory, q, M, first, last):
+    """M (N, nv nv) of states first … last - 1. Returns a code of `checks`."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, block, m) = tree_of(index, constants), carve(memory, (nq, nv * nv))
+    work = composite_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
+        if code != OK:
+            return code
+        composite(tree, Q, block, work)
+        if not give(block, M, k):
+            return BAD_RESULT
+    return OK
+
+
+# inverse mass -----------------------------------------------------------------------------------------------------------
+
+# M^-1 and its columns, O(n) each: articulated inertias factored once (K1 Table 3 without velocity), then swept with
+# unit joint forces. With a mask of prescribed coordinates: M_vv^-1 of the others.
+
+class FactorWork(NamedTuple):
+    """Depends on q; its numbers may be float64 while the sweeps run on Lanes (eight columns of one state)."""
+
+    T: np.ndarray     # (12n,) pose in the parent
+    AI: np.ndarray    # (21n,) what children add to the articulated inertia
+    U: np.ndarray     # (6nv,)
+    Psi: np.ndarray   # (nv,)
+
+
+class SweepWork(NamedTuple):
+    U: np.ndarray        # (6nv,) the factors again
+    Psi: np.ndarray      # (nv,)
+    b: np.ndarray        # (6n,) what children add to the bias force
+    u: np.ndarray        # (nv,)
+    dV: np.ndarray       # (6n,)
+    passive: np.ndarray  # (0,) none
+
+
+@everywhere
+def factor_sizes(n, nv): return 12 * n, 21 * n, 6 * nv, nv
+
+
+@primitive
+def factor_work(memory, n, nv): return FactorWork(*carve(memory, factor_sizes(n, nv))[:-1])
+
+
+@everywhere
+def factor_memory(n, nv): return sum(factor_sizes(n, nv))
+
+
+@primitive
+def sweep_work(factors, memory, n, nv):
+    return SweepWork(factors.U, factors.Psi, *carve(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
+
+
+def sweep_memory(n, nv): return 12 * n + nv
+
+
+@kernel
+def factor(tree, prescribed, q, work):
+    """Writes work (FactorWork). Returns a positive number if a joint's articulated inertia vanishes."""
+    n, zero = tree.parent.size, number_like(q, 0.0)
+    deficit = zero - 1.0
+    joint_poses(tree, q, work.T)
+    for i in range(n - 1, 0, -1):
+        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.J, i), zero), work.AI)
+        Pi, worse = eliminate(tree, i, AI, prescribed, work)
+        hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
+        deficit = maximum(deficit, worse)
+    return deficit
+
+
+@kernel
+def sweep(tree, prescribed, T, a, tau, work):
+    """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
+    n, zero = tree.parent.size, number_like(tau, 0.0)
+    rest = zero6(zero)
+    for i in range(n - 1, 0, -1):
+        b = eliminate_bias(tree, i, with_children(tree, i, rest, work.b), prescribed, False, a, tau, work)
+        hand_to_parent(tree, i, dAd_inv(load_pose(T, i), b), work.b)
+    accelerate(tree, prescribed, T, a, tau, work)
+
+
+@primitive
+def accelerate(tree, prescribed, T, a, tau, work):
+    """The second half of `sweep`, from work.u."""
+    store_twist(work.dV, 0, zero6(number_like(work.u, 0.0)))
+    for i in range(1, tree.parent.size):
+        dV = Ad_inv(load_pose(T, i), load_twist(work.dV, tree.parent[i]))
+        store_twist(work.dV, i, solve(tree, i, dV, prescribed, False, a, tau, work))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def inverse_mass_memory(n, nq, nv, nl): return factor_memory(n, nv) + sweep_memory(n, nv) + nq + 2 * nv + nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def inverse_masses(index, constants, memory, none, q, out, first, last):
+    """M^-1 (N, nv nv) of states first … last - 1."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, block, room, m) = tree_of(index, constants), carve(memory, (nq, nv * nv, factor_memory(n, nv)))
+    factors = factor_work(room, n, nv)
+    for k in range(first, last, WIDTH):
+        code = take_configuration(tree, q, k, Q)
+        if code != OK:
+            return code
+        if not within(factor(tree, none, Q, factors), SMALLEST):
+            return SINGULAR
+        column_by_column(tree, none, factors, m, block, n, nv)
+        if not give(block, out, k):
+            return BAD_RESULT
+    return OK
+
+
+@kernel
+def column_by_column(tree, none, factors, memory, block, n, nv):
+    tau, a, m = carve(memory, (nv, nv))
+    work = sweep_work(factors, m, n, nv)
+    for c in range(nv):
+        for k in range(nv):
+            store(tau, k, number_like(tau, 1.0 if k == c else 0.0))
+        sweep(tree, none, factors.T, a, tau, work)
+        for k in range(c + 1):                                  # symmetric: a line drops what is not asked for
+            store(block, k * nv + c, load(a, k))
+            store(block, c * nv + k, load(a, k))

@@ -1,1 +1,0 @@
-"""Recursions over bodies: dynamics, inertia, kinematics of one state."""

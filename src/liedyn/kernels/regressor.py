@@ -1,0 +1,157 @@
+"""The equations of motion as linear functions of the inertial parameters: tau = Y pi, E = y pi, h = Z pi.
+
+S^T I V and S^T (I dV - ad*_V I V) (K1 (41), PBP §4) are linear in the ten numbers of I = (m, h, A). With V = (w, v),
+dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the second is power of the wrench
+
+    moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
+"""
+from liedyn.joints.joint_model import joint_column, tree_of
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_motion, take_state
+from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_work
+from liedyn.kernels.newton_euler import BodyMotion, motions, store_ground
+from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
+from liedyn.lie.simd import WIDTH, load, number_like, sqrt, store
+from liedyn.lie.vectors import clear, cross, dot3, load3, load_pose, load_twist, plus_cross, rotate_back
+from liedyn.model.description import FRICTION_SPEED, NV
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+# A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
+# coordinate the column of its armature, damping, friction, stiffness, spring load and offset (nv each), or -1.
+ARMATURE, DAMPING, FRICTION, STIFFNESS, LOAD, OFFSET = range(6)
+
+
+@primitive
+def inertia_row(S, V):
+    """The row y with S^T I V = y (m, h, A): ten numbers."""
+    (a, b), (w, v) = S, V
+    h = plus_cross(cross(v, a), b, w)
+    return (dot3(b, v), h[0], h[1], h[2], a[0] * w[0], a[0] * w[1] + a[1] * w[0], a[0] * w[2] + a[2] * w[0],
+            a[1] * w[1], a[1] * w[2] + a[2] * w[1], a[2] * w[2])
+
+
+@primitive
+def wrench_row(S, w, dw, alpha):
+    """The row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
+    a, b = S
+    c, h = cross(a, w), plus_cross(plus_cross(cross(alpha, a), b, dw), cross(b, w), w)
+    return (dot3(b, alpha), h[0], h[1], h[2], a[0] * dw[0] + c[0] * w[0],
+            a[0] * dw[1] + a[1] * dw[0] + (c[0] * w[1] + c[1] * w[0]), a[0] * dw[2] + a[2] * dw[0] + (c[0] * w[2] + c[2] * w[0]),
+            a[1] * dw[1] + c[1] * w[1], a[1] * dw[2] + a[2] * dw[1] + (c[1] * w[2] + c[2] * w[1]), a[2] * dw[2] + c[2] * w[2])
+
+
+@primitive
+def store_parameter(plan, what, k, nv, Y, row, x):
+    """x in the column of a joint parameter of coordinate k, where it has one; `row` begins a row of Y."""
+    column = plan[2 + plan[1] + what * nv + k]
+    if column >= 0:
+        store(Y, row + column, x)
+
+
+@kernel
+def regressor(tree, plan, q, v, a, Y, work):
+    """Writes work and, where they are not zero for all states, numbers of Y (nv P, by rows): every link's ten columns in the rows
+    of the joints between it and the ground, and the joints' own."""
+    columns, zero = plan[0], number_like(q, 0.0)
+    store_ground(tree, q, work.V, work.dV)
+    motions(tree, q, v, a, work)
+    for j in range(plan[1]):
+        link = plan[2 + j]
+        i = tree.link_body[link]
+        T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
+        (w, v_link), (dw, dv) = Ad_inv(T, load_twist(work.V, i)), Ad_inv(T, load_twist(work.dV, i))
+        alpha = plus_cross(dv, w, v_link)
+        while i > 0:
+            for c in range(NV[tree.kind[i]]):
+                row = wrench_row(Ad_inv(T, joint_column(tree, i, c, zero)), w, dw, alpha)
+                first = (tree.iv[i] + c) * columns + 10 * j
+                for r in range(10):
+                    store(Y, first + r, row[r])
+            T = compose(load_pose(work.T, i), T)
+            i = tree.parent[i]
+    joint_columns(tree, plan, q, v, a, Y)
+
+
+@primitive
+def joint_columns(tree, plan, q, v, a, Y):
+    """Columns of armature, damping, smoothed friction, springs (`joints.joint_model`) and offsets, as motor forces."""
+    nv, one = tree.armature.shape[0], number_like(q, 1.0)
+    for i in range(1, tree.parent.size):
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            row, x = k * plan[0], load(v, k)
+            store_parameter(plan, ARMATURE, k, nv, Y, row, load(a, k))
+            store_parameter(plan, DAMPING, k, nv, Y, row, x)
+            store_parameter(plan, FRICTION, k, nv, Y, row, x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+            store_parameter(plan, STIFFNESS, k, nv, Y, row, load(q, tree.iq[i]))
+            store_parameter(plan, LOAD, k, nv, Y, row, -one)
+            store_parameter(plan, OFFSET, k, nv, Y, row, one)
+
+
+@kernel
+def sum_regressors(tree, plan, q, v, y, work):
+    """Writes y (8 P, by rows), after `kinematics` with twists: kinetic energy, potential energy, momentum (6) in the world.
+
+    Of a spring, k/2 q^2 - (k rest) q: its energy less a constant."""
+    columns, nv, zero = plan[0], tree.armature.shape[0], number_like(q, 0.0)
+    clear(y)
+    g = load3(tree.dV0, 3)                                                     # minus the acceleration of gravity
+    for j in range(plan[1]):
+        i = tree.link_body[plan[2 + j]]
+        X = load_pose(tree.link_pose, plan[2 + j])
+        R, p = compose(load_pose(work.T, i), X)
+        V, h = Ad_inv(X, load_twist(work.V, i)), rotate_back(R, g)
+        kinetic = inertia_row(V, V)
+        for r in range(10):
+            store(y, 10 * j + r, 0.5 * kinetic[r])
+        store(y, columns + 10 * j, dot3(g, p))                                 # g (m p + R h)
+        for r in range(3):
+            store(y, columns + 10 * j + 1 + r, h[r])
+        for c in range(6):
+            row = inertia_row(Ad_inv((R, p), unit6(c, zero)), V)                            # e^T Ad*_{T^-1} I V
+            for r in range(10):
+                store(y, (2 + c) * columns + 10 * j + r, row[r])
+    for i in range(1, tree.parent.size):
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            x, z = load(v, k), load(q, tree.iq[i])
+            store_parameter(plan, ARMATURE, k, nv, y, 0, 0.5 * x * x)
+            store_parameter(plan, STIFFNESS, k, nv, y, columns, 0.5 * z * z)
+            store_parameter(plan, LOAD, k, nv, y, columns, -z)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
+    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, views = tree_of(index, constants), carve(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
+    Q, v1, a1, block, T, V, dV, _ = views
+    work = BodyMotion(T, V, dV)
+    clear(block)
+    for k in range(first, last, WIDTH):
+        code = take_motion(tree, q, v, a, k, Q, v1, a1)
+        if code != OK:
+            return code
+        regressor(tree, plan, Q, v1, a1, block, work)
+        if not give(block, Y, k):
+            return BAD_RESULT
+    return OK
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def sums(index, constants, memory, plan, q, v, y, first, last):
+    """y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, v1, block, m) = tree_of(index, constants), carve(memory, (nq, nv, y.shape[1]))
+    work = kinematics_work(m, n)
+    for k in range(first, last, WIDTH):
+        code = take_state(tree, q, v, k, Q, v1)
+        if code != OK:
+            return code
+        kinematics(tree, Q, v1, v1, TWISTS, work)
+        sum_regressors(tree, plan, Q, v1, block, work)
+        if not give(block, y, k):
+            return BAD_RESULT
+    return OK

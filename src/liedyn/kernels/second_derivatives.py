@@ -1,0 +1,231 @@
+"""Second derivatives of inverse dynamics: those of `inverse_derivatives`, differentiated along every coordinate of the same path.
+
+A joint m moves or drives all that hangs on it as one. With what this carries along taken out, a q_m changes there
+
+    V by psi_m,    dV by zeta_m - ad_V psi_m,    psi_l by ad_psi_m s_l,    zeta_l by ad_zeta_m s_l + 2 ad_psi_m psi_l,
+    F by I zeta_m + B psi_m,    B by B(psi_m), which is `coriolis` of I and psi_m,    I and s not;
+
+a v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and
+of the columns of its own joint nothing but phi, by ad_s_m s_l. So each formula there becomes a wrench that two coordinates
+give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is seen
+from its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import joint_column, resistance_curvature, tree_of
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, integers, states_in, take_motion
+from liedyn.kernels.inverse_dynamics_derivatives import (
+    derivatives_memory,
+    derivatives_work,
+    hand_derivatives_to_parent,
+    load_coriolis,
+    outward,
+)
+from liedyn.lie.inertia import coriolis, coriolis_transposed, coriolis_wrench, momentum
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, identity, less_dad, minus_dad, plus_ad, scale
+from liedyn.lie.simd import load, number_like, store
+from liedyn.lie.vectors import clear, cross, dot3, load_pose, load_rigid, load_twist, plus_cross, store_twist
+from liedyn.model.description import NV
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+class PathWork(NamedTuple):
+    """The columns that move a body, from the ground on, seen from it: see `inverse_derivatives`."""
+
+    s: np.ndarray       # (6nv,)
+    psi: np.ndarray     # (6nv,)
+    zeta: np.ndarray    # (6nv,)
+    phi: np.ndarray     # (6nv,)
+    k: np.ndarray       # (nv,) int64: their coordinates
+    first: np.ndarray   # (nv,) int64: where on the path those of the same joint begin
+
+
+@primitive
+def path_work(memory, nv):
+    s, psi, zeta, phi, k, first, _ = carve(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
+    return PathWork(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
+
+
+@primitive
+def walk(tree, i, work, path):
+    """Writes the path of body i. Returns where its own columns begin, and their end."""
+    end, j, zero = 0, i, number_like(work.psi, 0.0)
+    while j > 0:
+        end, j = end + NV[tree.kind[j]], tree.parent[j]
+    x, j, T = end, i, identity(zero)      # T: pose of i in j
+    while j > 0:
+        n, k = NV[tree.kind[j]], tree.iv[j]
+        x = x - n
+        for c in range(n):
+            store_twist(path.s, x + c, Ad_inv(T, joint_column(tree, j, c, zero)))
+            store_twist(path.psi, x + c, Ad_inv(T, load_twist(work.psi, k + c)))
+            store_twist(path.zeta, x + c, Ad_inv(T, load_twist(work.zeta, k + c)))
+            store_twist(path.phi, x + c, Ad_inv(T, load_twist(work.phi, k + c)))
+            path.k[x + c], path.first[x + c] = k + c, x
+        T, j = compose(load_pose(work.T, j), T), tree.parent[j]
+    return end - NV[tree.kind[i]], end
+
+
+class Deepest(NamedTuple):
+    """Of a coordinate c and all that hangs on its body."""
+
+    I: tuple
+    B: tuple
+    s: tuple
+    psi: tuple
+    P: tuple      # I s
+    g: tuple      # B^T s
+    C: tuple      # B(s)
+    X: tuple      # dF/dq_c
+    G: tuple      # dF/dv_c
+
+
+@kernel
+def tensors(tree, q, v, passive, work, path, T):
+    """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path. work: DerivativesWork after
+    `outward`."""
+    nv = tree.armature.shape[0]
+    for i in range(tree.parent.size - 1, 0, -1):
+        own, end = walk(tree, i, work, path)
+        I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
+        hand_derivatives_to_parent(tree, i, q, work)
+        for c in range(own, end):
+            s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
+            P = momentum(I, s)
+            X = less_dad(add(momentum(I, load_twist(path.zeta, c)), coriolis_wrench(B, psi[0])), s, F)
+            G = add(momentum(I, load_twist(path.phi, c)), coriolis_wrench(B, s[0]))
+            deepest = Deepest(I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
+            for m in range(own):
+                with_joint_above(path, T, nv, deepest, k, m, own)
+            for m in range(own, end):
+                with_own_joint(path, T, nv, deepest, k, m, own, end)
+            if passive:
+                o = place_of(nv, 2, k, k, k)
+                store(T, o, load(T, o) + resistance_curvature(tree, k, v))
+
+
+@primitive
+def with_joint_above(path, T, nv, deepest, k, m, own):
+    """All that is differentiated by, or is the force of, coordinate k of the deepest body and m of the path."""
+    I, B, s, psi, _, _, C, X, G = deepest
+    l, first, (sm, pm, _, fm) = path.k[m], path.first[m], columns(path, m)
+    turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
+    v = add(momentum(I, plus_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(Bs, psi[0]), coriolis_wrench(B, turn[0])))
+    vv, a = add(momentum(I, scale(2.0, turn)), coriolis_wrench(Bs, s[0])), less_dad(momentum(I, turn), s, momentum(I, sm))
+    v, u = less_dad(v, s, by_v), coriolis_wrench(C, pm[0])
+    moved_q, moved_u = less_dad(q, sm, X), less_dad(u, sm, G)
+    for b in range(first):
+        force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
+        force_of_others(path, T, nv, k, l, b, moved_q, v, vv, moved_u, a)
+    for b in range(first, own):
+        if path.first[b] == first:
+            force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
+        force_of_others(path, T, nv, k, l, b, q, v, vv, u, a)
+
+
+@primitive
+def with_own_joint(path, T, nv, deepest, k, m, own, end):
+    """The same with a coordinate m of the deepest body's own joint."""
+    I, _, s, psi, _, _, _, X, _ = deepest
+    l = path.k[m]
+    turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
+    q, v = less_dad(q, load_twist(path.s, m), X), less_dad(coriolis_wrench(Bs, psi[0]), s, by_v)
+    vv = add(momentum(I, turn), coriolis_wrench(Bs, s[0]))
+    for b in range(own):
+        force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
+        r, sb = path.k[b], load_twist(path.s, b)
+        store(T, place_of(nv, 0, r, k, l), dot(q, sb))
+        store(T, place_of(nv, 1, r, k, l), dot(v, sb))
+        store(T, place_of(nv, 2, r, k, l), dot(vv, sb))
+    for b in range(own, end):
+        force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
+
+
+@primitive
+def along(path, deepest, m):
+    """How q_m and v_m change what the deepest body's coordinate gives: ad_s_m s; B(s_m); dF/dq of it by q_m, short of what is
+    carried along; dF/dv_m; and I s and B^T s by q_m (y, y_psi), B^T s by v_m (y_s): of B^T s the angular part, which is all."""
+    I, B, s, psi, P, g, _, _, _ = deepest
+    sm, pm, zm, fm = columns(path, m)
+    Bs, Bp = coriolis(I, sm, momentum(I, sm)[1]), coriolis(I, pm, momentum(I, pm)[1])
+    by_q, by_v = add(momentum(I, zm), coriolis_wrench(B, pm[0])), add(momentum(I, fm), coriolis_wrench(B, sm[0]))
+    q = add(momentum(I, plus_ad(scale(2.0, ad(pm, psi)), zm, s)),
+            add(coriolis_wrench(Bp, psi[0]), coriolis_wrench(B, cross(pm[0], s[0]))))
+    return (ad(sm, s), Bs, less_dad(q, s, by_q), by_v, minus_dad(sm, P),
+            plus_cross(coriolis_transposed(Bp, s), sm[0], g), coriolis_transposed(Bs, s))
+
+
+@primitive
+def force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s):
+    """tau_k by coordinate l and one above it."""
+    r, (sb, pb, zb, fb) = path.k[b], columns(path, b)
+    qq, vv, a = dot(y, zb) + dot3(y_psi, pb[0]), dot3(y_s, sb[0]), dot(y, sb)
+    store(T, place_of(nv, 0, k, l, r), qq)
+    store(T, place_of(nv, 0, k, r, l), qq)
+    store(T, place_of(nv, 1, k, r, l), dot3(y_s, pb[0]))
+    store(T, place_of(nv, 1, k, l, r), dot(y, fb) + dot3(y_psi, sb[0]))
+    store(T, place_of(nv, 2, k, l, r), vv)
+    store(T, place_of(nv, 2, k, r, l), vv)
+    store(T, place_of(nv, 3, k, l, r), a)
+    store(T, place_of(nv, 3, r, l, k), a)
+
+
+@primitive
+def force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s):
+    """tau_k by two coordinates of one joint."""
+    r, (sb, pb, zb, _) = path.k[b], columns(path, b)
+    store(T, place_of(nv, 0, k, l, r), dot(y, zb) + dot3(y_psi, pb[0]))
+    store(T, place_of(nv, 1, k, r, l), dot3(y_s, pb[0]))
+    store(T, place_of(nv, 2, k, l, r), dot3(y_s, sb[0]) - dot(y, sb))
+
+
+@primitive
+def force_of_others(path, T, nv, k, l, b, q, v, vv, u, a):
+    """The force of a coordinate above k by k and by l, another joint's."""
+    r, sb = path.k[b], load_twist(path.s, b)
+    qq, both = dot(q, sb), dot(vv, sb)
+    store(T, place_of(nv, 0, r, k, l), qq)
+    store(T, place_of(nv, 0, r, l, k), qq)
+    store(T, place_of(nv, 1, r, k, l), dot(v, sb))
+    store(T, place_of(nv, 1, r, l, k), dot(u, sb))
+    store(T, place_of(nv, 2, r, k, l), both)
+    store(T, place_of(nv, 2, r, l, k), both)
+    store(T, place_of(nv, 3, r, k, l), dot(a, sb))
+
+
+@primitive
+def columns(path, m):
+    return load_twist(path.s, m), load_twist(path.psi, m), load_twist(path.zeta, m), load_twist(path.phi, m)
+
+
+@primitive
+def place_of(nv, which, i, j, k):
+    """Of the force of i, by j and k, in one of the four tensors."""
+    return ((which * nv + i) * nv + j) * nv + k
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def second_derivatives_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
+    """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, (Q, V, A, room, block, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
+    path, work = path_work(room, nv), derivatives_work(m, n, nv)
+    passive = passive and index[4] != 0
+    clear(block)
+    for k in range(first, last, states_in(memory)):
+        code = take_motion(tree, q, v, a, k, Q, V, A)
+        if code != OK:
+            return code
+        outward(tree, tree.J, Q, V, A, A[:0], work)
+        tensors(tree, Q, V, passive, work, path, block)
+        if not give(block, out, k):
+            return BAD_RESULT
+    return OK

@@ -1,0 +1,160 @@
+"""Laws for the motors of a robot with elastic joints (Spong 1987): a rotor of inertia B, then a spring of stiffness K, at
+every joint. With the motors' angles theta and the links' q,
+
+    B theta'' + K (theta - q) = tau,      M(q) q'' + h(q, q') = sigma,      sigma = K (theta - q).
+
+Since theta = q + sigma / K, the torque follows from the links' motion and its first four derivatives:
+
+    tau = B (q'' + sigma'' / K) + sigma,
+
+sigma'' by the second time derivative of inverse dynamics (De Luca and Lucibello 1998). Fed back with q'''' = u, u a linear
+law of the error, the closed loop is linear: four integrators a joint.
+
+In liedyn's coordinates the motor's is theta, that of the spring's joint delta = q - theta.
+"""
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64  # of a literal: each literal argument would be a compilation of its own
+
+from liedyn.joints.joint_model import resistance, tree_of
+from liedyn.kernels.kinematics import LOCAL
+from liedyn.kernels.simulation.signal_series import signal_series
+from liedyn.kernels.simulation.signals import note
+from liedyn.kernels.taylor_hybrid import higher_order_hybrid, hybrid_series_memory, hybrid_series_work
+from liedyn.kernels.taylor_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work, wrench_series_work
+from liedyn.lie.simd import absolute
+from liedyn.numba_tools.decorators import kernel, primitive
+
+REFERENCE = 5                # coefficients of a reference: up to the fourth derivative
+JERKS, FORCES = 3, 4         # coefficients of v in forward dynamics of order 1 and in inverse dynamics of order 2
+
+
+class MotorLaw(NamedTuple):
+    """By coordinate of the rigid robot, in which each motor's joint and its spring's are one."""
+
+    index: np.ndarray        # of the rigid robot, see `joints.joint_model`
+    constants: np.ndarray
+    elastic: np.ndarray      # (1,) bool: the law knows of the springs
+    motor: np.ndarray        # (n,) int64 coordinate of the motor in the robot; q and v have the same indices
+    spring: np.ndarray       # (n,) int64 that of its spring
+    stiffness: np.ndarray    # (n,)
+    rest: np.ndarray         # (n,)
+    inertia: np.ndarray      # (n,) of the rotor
+    gains: np.ndarray        # (4,) or (2,) of the error and its derivatives
+    signal: np.ndarray       # (n,) int64
+    reference: np.ndarray    # (n, REFERENCE) Taylor coefficients now
+    q: np.ndarray            # (n,) of the rigid robot
+    v: np.ndarray            # (n,)
+    a: np.ndarray            # (2n,) Taylor coefficients, order by order
+    tau: np.ndarray          # (3n,) the same
+    series: np.ndarray       # (4n,) of v, coordinate by coordinate
+    free: np.ndarray         # (n,) bool: no coordinate is prescribed
+    stack: np.ndarray        # scratch of signals
+    memory: np.ndarray       # scratch of the rigid robot's dynamics, `rigid_memory` numbers
+
+
+@kernel
+def drive_motors(law, tree, signals, t, work):
+    """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. work.flag: a reference that is not
+    finite."""
+    if law is None:
+        return
+    read_references(law, signals, t, work.flag)
+    rigid = tree_of(law.index, law.constants)
+    if law.elastic[0]:
+        linearizing(law, rigid, work)
+    else:
+        computed(law, rigid, work)
+    for k in range(law.motor.size):
+        work.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], work.v)
+
+
+@primitive
+def read_references(law, signals, t, flag):
+    for k in range(law.signal.size):
+        signal_series(signals, law.signal[k], t, law.stack, law.reference[k])
+        total = 0.0
+        for i in range(REFERENCE):
+            total += absolute(law.reference[k, i])
+        note(flag, law.signal[k], total)
+
+
+# laws: law.tau[:n] from the state and law.reference ---------------------------------------------------------------------
+@primitive
+def linearizing(law, tree, work):
+    """tau = B (q'' + sigma'' / K) + sigma, with u for the fourth derivative of q."""
+    n, g, x = law.motor.size, law.gains, law.series
+    for k in range(n):
+        m, s = law.motor[k], law.spring[k]
+        law.q[k], law.v[k] = work.q[m] + work.q[s], work.v[m] + work.v[s]
+        law.tau[k] = -law.stiffness[k] * (work.q[s] - law.rest[k])            # sigma
+        law.tau[n + k] = -law.stiffness[k] * work.v[s]
+    rigid_accelerations(law, tree)
+    for k in range(n):
+        r, a, jerk = law.reference[k], law.a[k], law.a[n + k]
+        u = (24.0 * r[4] + g[3] * (6.0 * r[3] - jerk) + g[2] * (2.0 * r[2] - a) + g[1] * (r[1] - law.v[k])
+             + g[0] * (r[0] - law.q[k]))
+        c = FORCES * k
+        x[c], x[c + 1], x[c + 2], x[c + 3] = law.v[k], a, jerk / 2.0, u / 6.0
+    rigid_forces(law, tree, int64(FORCES))
+    for k in range(n):
+        law.tau[k] += law.inertia[k] * (law.a[k] + 2.0 * law.tau[2 * n + k] / law.stiffness[k])
+
+
+@primitive
+def computed(law, tree, work):
+    """tau = B a + M a + h, where a makes the motors' error linear if they stand where the links do."""
+    n, g, x = law.motor.size, law.gains, law.series
+    for k in range(n):
+        m, r = law.motor[k], law.reference[k]
+        law.q[k], x[2 * k] = work.q[m], work.v[m]
+        x[2 * k + 1] = 2.0 * r[2] + g[1] * (r[1] - work.v[m]) + g[0] * (r[0] - work.q[m])
+    rigid_forces(law, tree, int64(2))
+    for k in range(n):
+        law.tau[k] += law.inertia[k] * x[2 * k + 1]
+
+
+# the rigid robot --------------------------------------------------------------------------------------------------------
+@primitive
+def rigid_accelerations(law, tree):
+    """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
+    K, n, nv, m = int64(JERKS), tree.parent.size, law.q.size, law.memory
+    work, factors, _ = hybrid_series_work(m, n, nv, K)
+    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LOCAL), False)
+    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, work, factors)
+
+
+@primitive
+def rigid_forces(law, tree, K):
+    """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
+    m, n = law.memory, tree.parent.size
+    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LOCAL), False)
+    work, _ = inverse_series_work(m, n, law.q.size, K)
+    higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, work)
+
+
+def rigid_memory(n, nv):
+    return max(hybrid_series_memory(n, nv, JERKS), inverse_series_memory(n, nv, FORCES))
+
+
+# on its way -------------------------------------------------------------------------------------------------------------
+@primitive
+def state_on_reference(law, signals, t, q, v, flag):
+    """Writes the motors' and springs' part of q, v: the links move as desired, up to the third derivative. False: a reference
+    is not finite."""
+    n = law.motor.size
+    flag[0] = -1.0
+    read_references(law, signals, t, flag)
+    if flag[0] >= 0.0:
+        return False
+    for k in range(n):
+        law.q[k] = law.reference[k, 0]
+        for i in range(3):
+            law.series[3 * k + i] = (i + 1.0) * law.reference[k, i + 1]
+    rigid_forces(law, tree_of(law.index, law.constants), int64(3))
+    for k in range(n):
+        m, s = law.motor[k], law.spring[k]
+        q[s], v[s] = law.rest[k] - law.tau[k] / law.stiffness[k], -law.tau[n + k] / law.stiffness[k]
+        q[m], v[m] = law.q[k] - q[s], law.series[3 * k] - v[s]
+    return True

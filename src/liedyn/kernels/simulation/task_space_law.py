@@ -1,0 +1,249 @@
+"""Task-space tracking: accelerations of joints with which a point of a link follows a desired pose.
+
+With the Jacobian J of the link at the point (world axes), J a + dJ v is the acceleration of the point and of the link's turning.
+The law asks for
+
+    p'' = r'' + k_1 (r' - p') + k_0 (r - p),      phi'' = -k_1 phi' - k_0 phi,      R_desired = R exp(phi),
+
+so that the errors r - p and phi (a rotation vector, link axes) obey e'' + k_1 e' + k_0 e = 0. Of all a with these it takes the
+one nearest to a_0 in the metric of the mass matrix (Gauss; Khatib 1987),
+
+    a = a_0 + M^-1 J^T lambda,      (J M^-1 J^T) lambda = what is asked - dJ v - J a_0,
+
+with a_0 = -k_1 v + M^-1 f. The force f_k of a coordinate with a posture is what alone would give it the acceleration
+k_0 (posture_k - q_k): what the task leaves free comes to rest where these are in balance, and no faster. Prescribed coordinates
+keep their accelerations.
+
+J M^-1 J^T is scaled such that turning and moving each have the mean diagonal 1, and diagonalized: the result does not depend on
+the axes of the world or on units. An eigenvalue x below DAMPED becomes x + (DAMPED - x)^2 / DAMPED: then the task is not followed
+exactly, and accelerations stay bounded. Along a direction in which no joint moves the link, x and J^T are zero: nothing acts.
+"""
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64
+
+from liedyn.kernels.hybrid_dynamics import factor, solve_factored
+from liedyn.kernels.kinematics import LOCAL_WORLD_ALIGNED, jacobian, load_column, store_column
+from liedyn.kernels.mass_matrix import composite, composite_work
+from liedyn.kernels.simulation.signals import Poses, along, three, turn_of
+from liedyn.lie.simd import maximum, number_like, sqrt, where_less
+from liedyn.lie.so3 import dexp_inv3, log3, quaternion_rotation, rotation_vector_motion
+from liedyn.lie.vectors import add3, cross, dot3, load3, neg3, plus_cross, product, rotate, rotate_back, scale3, sub3, transpose
+from liedyn.numba_tools.decorators import kernel, primitive
+
+DAMPED = 1e-3
+SWEEPS = 6               # of Jacobi's method, which converges quadratically: 6 x 6 matrices are diagonal to rounding after 5 to 6
+_NONE = 1e-300           # avoids division by zero
+_EQUAL = 1e-40           # of a scaled matrix: entries below 1e-20 leave a pair of directions as it is
+AXIS = 1e-9             # of the distance from the world's origin: a point that is closer to all axes is moved by rounding alone
+
+
+class Task(NamedTuple):
+    link: np.ndarray         # (1,) int64
+    path: np.ndarray         # int64 bodies from the ground to the link's
+    point: np.ndarray        # (3,) link frame
+    rows: np.ndarray         # (m,) int64 of the Jacobian: 0 … 2 turning, 3 … 5 moving
+    poses: Poses             # one: the desired pose of the link's frame, with the origin at the point
+    posture: np.ndarray      # (nv,)
+    kept: np.ndarray         # (nv,) bool: has a posture
+    fixed: np.ndarray        # (nv,) bool: prescribed
+    J: np.ndarray            # (6 nv,) scratch, as all below
+    dJ: np.ndarray           # (6 nv,)
+    M: np.ndarray            # (nv nv,)
+    L: np.ndarray            # (nv nv,)
+    Psi: np.ndarray          # (nv,)
+    X: np.ndarray            # (m nv,) rows of J M^-1
+    A: np.ndarray            # (m m,) J M^-1 J^T, then diagonal
+    D: np.ndarray            # (m,) inverse eigenvalues, damped
+    scale: np.ndarray        # (m,)
+    turns: np.ndarray        # (SWEEPS m (m - 1),) cosines and sines
+    reach: np.ndarray        # (1,) square of AXIS times the distance of the point from the origin of the world
+    r: np.ndarray            # (m,)
+    memory: np.ndarray       # (22 n,)
+
+
+GIVEN = Task._fields[:Task._fields.index("J")]
+SCRATCH = Task._fields[Task._fields.index("J"):]
+
+
+@kernel
+def follow_task(task, laws, tree, q_of_v, signals, t, work):
+    """Into laws.a, where driven. task: Task, or None: then nothing is compiled."""
+    if task is None:
+        return
+    m, nv = task.rows.size, laws.a.size
+    asked = asked_of_link(task, laws.gains, tree, signals, t, work)
+    mobility(task, tree, work.q)
+    go_to_posture(task, laws, tree, q_of_v, work)
+    for i in range(m):
+        row = task.rows[i]
+        x = asked[row // 3][row % 3]
+        for k in range(nv):
+            x -= task.dJ[row * nv + k] * work.v[k] + task.J[row * nv + k] * laws.a[k]
+        task.r[i] = x
+    solve_mobility(task, work)
+    for k in range(nv):
+        if not task.fixed[k]:
+            for i in range(m):
+                laws.a[k] += task.X[i * nv + k] * task.r[i]
+
+
+@primitive
+def go_to_posture(task, laws, tree, q_of_v, work):
+    """a_0 into laws.a."""
+    nv, x = laws.a.size, laws.x
+    for k in range(nv):
+        if not task.fixed[k]:
+            laws.a[k] = -laws.gains[1] * work.v[k]
+    for k in range(nv):
+        if task.kept[k] and not task.fixed[k]:
+            for i in range(nv):
+                x[i] = 1.0 if i == k else 0.0
+            solve_factored(tree, task.fixed, task.L, task.Psi, x)
+            share = laws.gains[0] * (task.posture[k] - work.q[q_of_v[k]]) / x[k]
+            for i in range(nv):
+                if not task.fixed[i]:
+                    laws.a[i] += share * x[i]
+
+
+@primitive
+def asked_of_link(task, gains, tree, signals, t, work):
+    """Writes J and dJ at the point. Returns the accelerations that are asked for, of turning and of moving, in world axes."""
+    nv = work.v.size
+    T, V = along(task.path, int64(0), task.path.size, task.link[0], tree, work.q, work.v)
+    R, p, w = T[0], rotate(T[0], load3(task.point, 0)), rotate(T[0], V[0])
+    jacobian(tree, task.link[0], int64(LOCAL_WORLD_ALIGNED), work.q, work.v, task.J, task.dJ)
+    for k in range(nv):
+        S, dS = load_column(task.J, k, nv), load_column(task.dJ, k, nv)
+        store_column(task.dJ, k, nv, (dS[0], add3(plus_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
+        store_column(task.J, k, nv, (S[0], plus_cross(S[1], S[0], p)))
+    task.reach[0] = AXIS * AXIS * (dot3(T[1], T[1]) + dot3(p, p))
+    x, dx, ddx = three(signals, task.poses.signal, int64(0), t, work)
+    e, de = sub3(x, add3(T[1], p)), sub3(dx, plus_cross(rotate(R, V[1]), w, p))
+    moving = add3(ddx, add3(scale3(gains[1], de), scale3(gains[0], e)))
+    u, w_desired, dw_desired = turn_of(task.poses, int64(0), signals, t, work)
+    E = product(transpose(R), quaternion_rotation(u))         # exp(phi)
+    phi, seen = log3(E), rotate_back(E, V[0])
+    w_error = sub3(w_desired, seen)
+    rate = dexp_inv3(neg3(phi), w_error)
+    _, dw_error = rotation_vector_motion(phi, rate, neg3(add3(scale3(gains[1], rate), scale3(gains[0], phi))))
+    turning = rotate(E, plus_cross(sub3(dw_desired, dw_error), w_error, seen))
+    return rotate(R, turning), moving
+
+
+@primitive
+def mobility(task, tree, q):
+    """X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
+    m, nv = task.rows.size, task.Psi.size
+    composite(tree, q, task.M, composite_work(task.memory, tree.parent.size))
+    factor(tree, task.fixed, task.M, task.L, task.Psi)
+    for i in range(m):
+        x = task.X[i * nv:(i + 1) * nv]
+        for k in range(nv):
+            x[k] = task.J[task.rows[i] * nv + k]
+        solve_factored(tree, task.fixed, task.L, task.Psi, x)
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(nv):
+                if not task.fixed[k]:
+                    total += task.J[task.rows[j] * nv + k] * x[k]
+            task.A[i * m + j] = total
+            task.A[j * m + i] = total
+
+
+@primitive
+def scale_mobility(task, work):
+    """Make A and r free of units: turning and moving are divided by the root of their mean mobility, kept in `scale`."""
+    m = task.rows.size
+    for i in range(m):
+        task.scale[i] = unit_of_mobility(task, mean_mobility(task, i), task.rows[i] // 3, work)
+    for i in range(m):
+        task.r[i] *= task.scale[i]
+        for j in range(m):
+            task.A[i * m + j] *= task.scale[i] * task.scale[j]
+
+
+@primitive
+def mean_mobility(task, i):
+    """Over the three axes, of turning or moving as in row i."""
+    m, total = task.rows.size, 0.0
+    for j in range(m):
+        if task.rows[j] // 3 == task.rows[i] // 3:
+            total += task.A[j * m + j]
+    return total / 3.0
+
+
+@primitive
+def unit_of_mobility(task, mean, moves, work):
+    """1 / sqrt(mean), or 0 where the mean is rounding: the point is on the axes of all joints, or none turns the link."""
+    rounding = number_like(work.q, _NONE)
+    if moves:
+        for k in range(task.Psi.size):
+            if not task.fixed[k]:
+                w = load_column(task.J, k, task.Psi.size)[0]
+                rounding += dot3(w, w) * task.reach[0] / task.M[k * task.Psi.size + k]
+    return where_less(rounding, mean, 1.0 / sqrt(maximum(mean, _NONE)), 0.0 * mean)
+
+
+@primitive
+def rotate_to_axes(task):
+    """Cyclic Jacobi: A becomes diagonal, r has its components along the eigenvectors. Cosines and sines are kept in `turns`."""
+    m, A, r, at = task.rows.size, task.A, task.r, 0
+    for _ in range(SWEEPS):
+        for i in range(m):
+            for j in range(i + 1, m):
+                c, s = jacobi_rotation(A[i * m + i], A[i * m + j], A[j * m + j])
+                for k in range(m):                             # columns, then rows
+                    x, y = A[k * m + i], A[k * m + j]
+                    A[k * m + i], A[k * m + j] = c * x - s * y, s * x + c * y
+                for k in range(m):
+                    x, y = A[i * m + k], A[j * m + k]
+                    A[i * m + k], A[j * m + k] = c * x - s * y, s * x + c * y
+                r[i], r[j] = c * r[i] - s * r[j], s * r[i] + c * r[j]
+                task.turns[at], task.turns[at + 1] = c, s
+                at += 2
+
+
+@primitive
+def jacobi_rotation(a, b, d):
+    """Cosine and sine with which [[a, b], [b, d]] becomes diagonal, by at most an eighth of a turn; none where it is."""
+    half = 0.5 * (d - a)
+    size = half * half + b * b
+    root = sqrt(maximum(size, 0.0 * size + _EQUAL))
+    t = b / where_less(_EQUAL, size, where_less(half, 0.0 * half, half - root, half + root), 1.0 + 0.0 * size)
+    c = 1.0 / sqrt(1.0 + t * t)
+    return c, t * c
+
+
+@primitive
+def rotate_back_from_axes(task):
+    m, r, at = task.rows.size, task.r, task.turns.size
+    for _ in range(SWEEPS):
+        for i in range(m - 1, -1, -1):
+            for j in range(m - 1, i, -1):
+                at -= 2
+                c, s = task.turns[at], task.turns[at + 1]
+                r[i], r[j] = c * r[i] + s * r[j], c * r[j] - s * r[i]
+
+
+@primitive
+def damped_inverse(x):
+    """1 / x of an eigenvalue, bounded where x is below DAMPED: see above. Below zero there is rounding alone."""
+    x = maximum(x, 0.0 * x)
+    lack = maximum(DAMPED - x, 0.0 * x)
+    return 1.0 / (x + lack * lack / DAMPED)
+
+
+@primitive
+def solve_mobility(task, work):
+    """r becomes lambda."""
+    m, A, r = task.rows.size, task.A, task.r
+    scale_mobility(task, work)
+    rotate_to_axes(task)
+    for i in range(m):
+        task.D[i] = damped_inverse(A[i * m + i])
+        r[i] *= task.D[i]
+    rotate_back_from_axes(task)
+    for i in range(m):
+        r[i] *= task.scale[i]

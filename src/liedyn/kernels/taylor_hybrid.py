@@ -1,0 +1,333 @@
+"""Hybrid dynamics and its time derivatives up to any order in body frames; forward dynamics is the
+case of none prescribed.
+
+At every order the equations are those of order 0 with another bias, since the leading coefficients of dV and F obey the same
+relations: the articulated inertias are factored once (AGF Lemma 2). Order k, in coefficients (see `joints.taylor_series`):
+
+    dV_k = (k + 1) V_{k+1} = Ad_{T^-1} dV_k of the parent + eta_k + S a_k      eta_k: what lower orders of the motion carry
+    F_k  = I dV_k + b_k + sum over children of Ad* (F_k + zeta_k)              zeta_k: what lower orders of F carry
+         = Pi (Ad_{T^-1} dV_k of the parent + eta_k) + beta_k                  after elimination of the joint
+
+Source: AGF (22)-(26), (44)-(56), Algorithms 3-4, Lemma 2.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import (
+    eliminate,
+    eliminate_bias,
+    hand_inertia_to_parent,
+    hand_to_parent,
+    inertia_with_children,
+    joint_pose,
+    solve,
+    tree_of,
+    with_children,
+)
+from liedyn.joints.taylor_series import (
+    MOTION,
+    advance_motion,
+    begin_motion,
+    carried_twist,
+    carried_wrench,
+    joint_add_series,
+    passive_series,
+)
+from liedyn.kernels.batch_blocks import (
+    BAD_A,
+    BAD_F_EXT,
+    BAD_RESULT,
+    BAD_TAU,
+    OK,
+    SINGULAR,
+    SMALLEST,
+    bad_state,
+    finite,
+    finite_where,
+    pack,
+    states_in,
+    unpack,
+    within,
+)
+from liedyn.kernels.taylor_inverse import (
+    advance_wrenches,
+    begin_wrenches,
+    force_sum,
+    scale_rows,
+    store_ground_series,
+    wrench_series_memory,
+    wrench_series_work,
+)
+from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
+from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub, zero6
+from liedyn.lie.simd import load, maximum, number_like, store
+from liedyn.lie.vectors import (
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_sym6,
+    load_twist,
+    plus_rotate_back,
+    store3,
+    store_pose,
+    store_sym6,
+    store_twist,
+)
+from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+
+class HybridSeriesWork(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent at t = 0
+    V: np.ndarray        # (6Kn,) coefficients of twists
+    U: np.ndarray        # (6Kn,) of the parents' twists seen from the bodies at t = 0
+    P: np.ndarray        # (6Kn,) of momenta
+    F: np.ndarray        # (6Kn,) of what the joints transmit to their bodies
+    E: np.ndarray        # (18Kn,) of the joints' motions
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia
+    AB: np.ndarray       # (6n,) what children add to the bias of this order
+    Pi: np.ndarray       # (21n,) articulated inertias after elimination
+    beta: np.ndarray     # (6n,) bias of this order after elimination
+    eta: np.ndarray      # (6n,)
+    dV: np.ndarray       # (6n,)
+    base: np.ndarray     # (6K,) spatial wrench on the floating base, seen from it at t = 0
+    v: np.ndarray        # (nv K,) coefficients of v
+    rub: np.ndarray      # (2 nv K,)
+
+
+class FactorWork(NamedTuple):
+    """What `joints.joint_model` works with."""
+
+    U: np.ndarray        # (6nv,)
+    Psi: np.ndarray      # (nv,)
+    u: np.ndarray        # (nv,)
+    passive: np.ndarray  # (nv,)
+
+
+@everywhere
+def hybrid_series_sizes(n, nv, K):
+    k = 6 * K * n
+    return 12 * n, k, k, k, k, 3 * k, 21 * n, 6 * n, 21 * n, 6 * n, 6 * n, 6 * n, 6 * K, nv * K, 2 * nv * K
+
+
+@primitive
+def hybrid_series_work(memory, n, nv, K):
+    """The work, that of the factors, and the rest of the memory."""
+    views = carve(memory, hybrid_series_sizes(n, nv, K))
+    factors = carve(views[-1], (6 * nv, nv, nv, nv))
+    return HybridSeriesWork(*views[:-1]), FactorWork(*factors[:-1]), factors[-1]
+
+
+def hybrid_series_memory(n, nv, K): return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv
+
+
+@kernel
+def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+    """Coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed, of tau where prescribed, from q, v and the others.
+
+    spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
+    joint's articulated inertia vanishes."""
+    nv = tree.armature.shape[0]
+    store_ground_series(tree, K, work.V)
+    store_coefficient(K, 0, v, work.v)
+    begin(tree, K, q, work)
+    deficit = factor(tree, prescribed, work, factors)
+    for k in range(K - 1):
+        if spatial >= 0:
+            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], work)
+        if loads.given:
+            advance_wrenches(tree, K, k, work.V, loads)
+        if passive:
+            passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
+        x, force = a[k * nv:(k + 1) * nv], tau[k * nv:(k + 1) * nv]
+        gather_bias(tree, K, k, prescribed, passive, x, force, loads, work, factors)
+        store_ground_rate(k, work)
+        distribute(tree, K, k, prescribed, passive, x, force, work, factors)
+        store_coefficient(K, k + 1, x, work.v)
+    return deficit
+
+
+@primitive
+def store_coefficient(K, k, x, v):
+    """Coefficient k of v, whose rate has coefficient k - 1 x."""
+    per = 1.0 / k if k > 0 else 1.0
+    for c in range(v.shape[0] // K):
+        store(v, c * K + k, load(x, c) * per)
+
+
+@kernel
+def begin(tree, K, q, work):
+    """Poses, and coefficients 0 of twists."""
+    for i in range(1, tree.parent.size):
+        T = joint_pose(tree, i, q)
+        store_pose(work.T, i, T)
+        begin_motion(tree, i, K, work.E)
+        U = Ad_inv(T, load_twist(work.V, tree.parent[i] * K))
+        store_twist(work.U, i * K, U)
+        store_twist(work.V, i * K, joint_add_series(tree, i, K, 0, U, work.v))
+
+
+@kernel
+def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
+    """Order k, children first: eta, beta and u."""
+    n = tree.parent.size
+    for i in range(n - 1, 0, -1):
+        advance_motion(tree, i, K, k + 1, work.v, work.E)
+        eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, work.E, work.U, i * K))
+        store_twist(work.eta, i, eta)
+        store_twist(work.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(work.V, i * K + k)))
+        b = with_children(tree, i, force_sum(K, i, k, work.V, work.P, i * K), work.AB)
+        if loads.given:
+            b = sub(b, load_twist(loads.F, n * k + i))
+        beta = eliminate_bias(tree, i, b, prescribed, passive, a, tau, factors)
+        store_twist(work.beta, i, beta)
+        handed = add(add(beta, sym6(load_sym6(work.Pi, i), eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
+        hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), handed), work.AB)
+
+
+@kernel
+def wrench_in_body(tree, K, k, i, tau, work):
+    """Ad*_T of a spatial wrench, order k, for a free joint's body on the ground: T(t) = T(0) D(t)."""
+    o = tree.iv[i]
+    store_twist(work.base, k, dAd(load_pose(work.T, i), (load3(tau, o), load3(tau, o + 3))))
+    m, f = load_twist(work.base, k)
+    for j in range(1, k + 1):
+        e, F = MOTION * (K * i + j), load_twist(work.base, k - j)
+        R, B = load9(work.E, e), load9(work.E, e + 9)
+        m, f = plus_rotate_back(plus_rotate_back(m, R, F[0]), B, F[1]), plus_rotate_back(f, R, F[1])
+    store3(tau, o, m)
+    store3(tau, o + 3, f)
+
+
+@kernel
+def factor(tree, prescribed, work, factors):
+    """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
+    zero = number_like(work.T, 0.0)
+    deficit = zero - 1.0
+    for i in range(tree.parent.size - 1, 0, -1):
+        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.I, i), zero), work.AI)
+        Pi, worse = eliminate(tree, i, AI, prescribed, factors)
+        store_sym6(work.Pi, i, Pi)
+        hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
+        deficit = maximum(deficit, worse)
+    return deficit
+
+
+@primitive
+def store_ground_rate(k, work):
+    """The ground's dV is constant: coefficient 1 of its twist."""
+    zero = number_like(work.dV, 0.0)
+    store_twist(work.dV, 0, zero6(zero))
+    if k == 0:
+        store_twist(work.dV, 0, load_twist(work.V, 1))
+
+
+@kernel
+def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
+    """Order k, parents first: a or tau, and the next coefficients of V and U, this one of F."""
+    for i in range(1, tree.parent.size):
+        parents = Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i]))
+        moved = add(parents, load_twist(work.eta, i))
+        dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)
+        store_twist(work.dV, i, dV)
+        if k < K - 2:
+            per = 1.0 / (k + 1)
+            store_twist(work.V, i * K + k + 1, scale(per, dV))
+            store_twist(work.U, i * K + k + 1, scale(per, parents))
+            store_twist(work.F, i * K + k, add(sym6(load_sym6(work.Pi, i), moved), load_twist(work.beta, i)))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+@primitive
+def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+    """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
+    code = series_of(tree, K, prescribed, q, v, a, tau)
+    if code != OK:
+        return code
+    if loads.given:
+        begin_wrenches(tree, K, q, loads)
+    deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors)
+    if not within(deficit, SMALLEST):
+        return SINGULAR
+    return derivatives_of(K, a, tau)
+
+
+@primitive
+def series_of(tree, K, prescribed, q, v, a, tau):
+    """Checks what is given, and turns derivatives a and tau into coefficients in place."""
+    nv = tree.armature.shape[0]
+    code = bad_state(tree, q, v)
+    for k in range(K - 1):
+        if code == OK and not finite_where(a[k * nv:(k + 1) * nv], prescribed, True):
+            code = BAD_A
+        if code == OK and not finite_where(tau[k * nv:(k + 1) * nv], prescribed, False):
+            code = BAD_TAU
+    if code != OK:
+        return code
+    scale_rows(a, K - 1, nv, False)
+    scale_rows(tau, K - 1, nv, False)
+    return OK
+
+
+@primitive
+def derivatives_of(K, a, tau):
+    """And back."""
+    rows = a.shape[0]
+    scale_rows(a, K - 1, rows // (K - 1), True)
+    scale_rows(tau, K - 1, rows // (K - 1), True)
+    return OK if finite(a) and finite(tau) else BAD_RESULT
+
+
+def higher_order_hybrid_memory(n, nq, nv, nl, K):
+    return hybrid_series_memory(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_memory(n, nl, K)
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+       nogil=True)
+def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial, passive, first, last):
+    """States first … last - 1; a and tau (N, (K - 1) nv) are completed in place. f_ext (N, (K - 1) 6 n_links) in `frame`, or
+    empty; spatial: see `higher_order_hybrid`."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, rows = tree_of(index, constants), nv * (K - 1)
+    Q, V, A, Tau, kept, m = carve(memory, (nq, nv, rows, rows, rows))
+    work, factors, m = hybrid_series_work(m, n, nv, K)
+    loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    given, asked = prescribed.any(), not prescribed.all()
+    for s in range(first, last, states_in(memory)):
+        pack(q, s, Q)
+        pack(v, s, V)
+        if given:
+            pack(a, s, A)
+        if asked:
+            pack(tau, s, Tau)
+        code = OK
+        if f_ext.size:
+            pack(f_ext, s, loads.links)
+            code = OK if finite(loads.links) else BAD_F_EXT
+        if code == OK:
+            code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, work,
+                                factors)
+        if code != OK:
+            return code
+        if given and asked:                   # what was given goes back as it was
+            pack(a, s, kept)
+            restore(kept, A, prescribed, True)
+            pack(tau, s, kept)
+            restore(kept, Tau, prescribed, False)
+        if asked:
+            unpack(A, a, s)
+        if given:
+            unpack(Tau, tau, s)
+    return OK
+
+
+@primitive
+def restore(kept, x, prescribed, where):
+    nv = prescribed.shape[0]
+    for c in range(nv):
+        if prescribed[c] == where:
+            for k in range(c, x.shape[0], nv):
+                store(x, k, load(kept, k))

@@ -1,0 +1,315 @@
+"""Inverse dynamics and its time derivatives up to any order, O(n r^2), in body frames.
+
+In body frames inertias are constant, and with Taylor coefficients every product is a Cauchy sum (see `joints.taylor_series`).
+Gravity costs nothing: the ground's twist is (0, -g t), that of a frame accelerated against gravity.
+
+Source: AGF (57)-(66), Algorithms 1-2.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.joints.joint_model import hand_to_parent, joint_pose, store_joint_force, tree_of, with_children
+from liedyn.joints.taylor_series import (
+    MOTION,
+    advance_motion,
+    begin_motion,
+    carried_twist,
+    carried_wrench,
+    joint_add_series,
+    load_twist_row,
+    passive_series,
+    store_twist_row,
+)
+from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, states_in, take_state
+from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, wrenches_on_bodies
+from liedyn.lie.inertia import momentum
+from liedyn.lie.se3 import Ad_inv, add, compose, dAd, dAd_inv, less_dad, minus_dad, scale, sub, zero6
+from liedyn.lie.simd import absolute, all_less, load, number_like, store
+from liedyn.lie.vectors import (
+    add_to_twist,
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_twist,
+    plus_cross,
+    plus_rotate_back,
+    rotate_back,
+    scale3,
+    store3,
+    store9,
+    store_pose,
+    store_twist,
+    sub3,
+)
+from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+# Between time derivatives, as users have them, and Taylor coefficients, as kernels have them: x_k = x^(k) / k! ----------
+
+@primitive
+def to_series(x, K, n, out):
+    """Derivatives x (K rows of n) to coefficients out (n series of K)."""
+    scale = 1.0
+    for k in range(K):
+        if k > 1:
+            scale = scale / k
+        for c in range(n):
+            store(out, c * K + k, load(x, k * n + c) * scale)
+
+
+@primitive
+def scale_rows(x, K, n, up):
+    """x (K rows of n) times k! in place, or by 1 / k! where not `up`."""
+    scale = 1.0
+    for k in range(2, K):
+        scale = scale * k
+        s = scale if up else 1.0 / scale
+        for c in range(k * n, (k + 1) * n):
+            store(x, c, load(x, c) * s)
+
+
+# Taylor series of external wrenches on bodies, from those on links in one of three frames -------------------------------
+
+# In link frames they only move to their body. Others turn against it: with the body's pose T(t) = T(0) D(t) in the world and E
+# the series of Ad_D = [R 0; B R], E' = E ad_V, a wrench that is F in the world is Ad*_D (Ad*_{T(0)} F) on the body. V is the
+# body's twist against the ground, which is V of the kernels less the ground's own (0, -g t).
+#
+# Source: AGF (67)-(70).
+
+class WrenchSeries(NamedTuple):
+    given: bool
+    frame: int
+    links: np.ndarray      # (6 n_links (K - 1),) order by order
+    F: np.ndarray          # (6n (K - 1),) on bodies, order by order
+    T: np.ndarray          # (12n,) poses of bodies in the world; from here on empty where the frame is LOCAL
+    E: np.ndarray          # (18nK,)
+    fall: np.ndarray       # (3nK,) acceleration of the ground, seen from the bodies
+    still: np.ndarray      # (6 n_links K,) wrenches seen from where their bodies stand at t = 0
+    weight: np.ndarray     # (n,) zero where a body bears none
+
+
+@primitive
+def wrench_series_work(m, n, nl, K, frame, given):
+    rows = K - 1 if given else 0
+    moving = 1 if given and frame != LOCAL else 0
+    sizes = 6 * nl * rows, 6 * n * rows, 12 * n * moving, 18 * n * K * moving, 3 * n * K * moving, 6 * nl * K * moving, n * moving
+    return WrenchSeries(given, frame, *carve(m, sizes)[:-1])
+
+
+def wrench_series_memory(n, nl, K): return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
+
+
+@kernel
+def begin_wrenches(tree, K, q, loads):
+    """From the links' derivatives in `loads.links` to what `advance_wrenches` needs."""
+    n, nl, zero = tree.parent.size, tree.link_body.size, number_like(q, 0.0)
+    scale_rows(loads.links, K - 1, 6 * nl, False)
+    if loads.frame == LOCAL:
+        for k in range(K - 1):
+            wrenches_on_bodies(tree, loads.links[6 * nl * k:], loads.F[6 * n * k:6 * n * (k + 1)])
+    else:
+        one = zero + 1.0
+        unit = one, zero, zero, zero, one, zero, zero, zero, one
+        store_pose(loads.T, 0, (unit, (zero, zero, zero)))
+        for i in range(n):
+            if i > 0:
+                store_pose(loads.T, i, compose(load_pose(loads.T, tree.parent[i]), joint_pose(tree, i, q)))
+            e = MOTION * K * i
+            store9(loads.E, e, unit)
+            store9(loads.E, e + 9, (zero, zero, zero, zero, zero, zero, zero, zero, zero))
+            store3(loads.fall, 3 * K * i, rotate_back(load9(loads.T, 12 * i), load3(tree.dV0, 3)))
+            store(loads.weight, i, zero)
+        for link in range(nl):
+            b = tree.link_body[link]
+            T = load_pose(loads.T, b)
+            at = (T[0], (zero, zero, zero)) if loads.frame == LOCAL_WORLD_ALIGNED else T
+            for k in range(K - 1):
+                F = load_twist(loads.links, nl * k + link)
+                store_twist(loads.still, link * K + k, dAd(at, F))
+                for x in (F[0][0], F[0][1], F[0][2], F[1][0], F[1][1], F[1][2]):
+                    store(loads.weight, b, load(loads.weight, b) + absolute(x))
+
+
+@kernel
+def advance_wrenches(tree, K, k, V, loads):
+    """Coefficient k of the wrenches on bodies, which must be called for 0, 1, … k in turn; needs V up to k - 1."""
+    n, zero = tree.parent.size, number_like(V, 0.0)
+    if loads.frame == LOCAL:
+        return
+    for i in range(n):
+        store_twist(loads.F, n * k + i, zero6(zero))
+        if k > 0 and not all_less(load(loads.weight, i), 1e-300):
+            advance_world_motion(i, K, k, V, loads)
+    for link in range(tree.link_body.size):
+        b = tree.link_body[link]
+        if not all_less(load(loads.weight, b), 1e-300):
+            m, f = zero6(zero)
+            for j in range(k + 1):
+                e, W = MOTION * (K * b + j), load_twist(loads.still, link * K + k - j)
+                R = load9(loads.E, e)
+                m, f = plus_rotate_back(m, R, W[0]), plus_rotate_back(f, R, W[1])
+                if loads.frame == WORLD:
+                    m = plus_rotate_back(m, load9(loads.E, e + 9), W[1])
+            if loads.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin stands still in the body
+                m = plus_cross(m, load3(tree.link_pose, 12 * link + 9), f)
+            add_to_twist(loads.F, n * k + b, (m, f))
+
+
+@primitive
+def advance_world_motion(i, K, k, V, loads):
+    """Coefficient k of E' = E ad_V, row by row, and of the fall."""
+    zero, e = number_like(V, 0.0), MOTION * K * i
+    for row in range(3):
+        r, b = zero6(zero)
+        for j in range(k):
+            w, u = load_twist(V, i * K + k - 1 - j)
+            if j < k - 1:
+                u = sub3(u, load3(loads.fall, 3 * (K * i + k - 2 - j)))
+            x, y = load_twist_row(loads.E, e + MOTION * j + 3 * row)
+            r, b = plus_cross(r, x, w), plus_cross(plus_cross(b, y, w), x, u)
+        store_twist_row(loads.E, e + MOTION * k + 3 * row, scale3(1.0 / k, r), scale3(1.0 / k, b))
+    fall = load3(loads.fall, 3 * K * i)
+    store3(loads.fall, 3 * (K * i + k), rotate_back(load9(loads.E, e + MOTION * k), fall))
+
+
+# higher order inverse ---------------------------------------------------------------------------------------------------
+
+class InverseSeriesWork(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent at t = 0
+    V: np.ndarray        # (6Kn,) coefficients of twists
+    E: np.ndarray        # (18Kn,) of the joints' motions
+    G: np.ndarray        # (6Kn,) of what children hand to their parent
+    U: np.ndarray        # (6K,) of one body: its parent's twist seen from it at t = 0
+    P: np.ndarray        # (6K,) of one body: momentum
+    F: np.ndarray        # (6K,) of one body: what its joint transmits
+    passive: np.ndarray  # (nv,)
+    rub: np.ndarray      # (2 nv K,)
+
+
+@everywhere
+def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K * n, 6 * K, 6 * K, 6 * K, nv, 2 * nv * K
+
+
+@primitive
+def inverse_series_work(memory, n, nv, K):
+    """The work, and the rest of the memory."""
+    views = carve(memory, inverse_series_sizes(n, nv, K))
+    return InverseSeriesWork(*views[:-1]), views[-1]
+
+
+def inverse_series_memory(n, nv, K): return sum(inverse_series_sizes(n, nv, K))
+
+
+@primitive
+def store_ground_series(tree, K, V):
+    """Twist of the ground: (0, -g t)."""
+    rest = zero6(number_like(V, 0.0))
+    for k in range(K):
+        store_twist(V, k, rest)
+    store_twist(V, 1, add(rest, load_twist(tree.dV0, 0)))
+
+
+@primitive
+def force_sum(K, i, k, V, P, first):
+    """sum over j = 0 … k of -ad*_{V_j} P_{k-j}; the coefficients of P from `first` on."""
+    F = minus_dad(load_twist(V, i * K), load_twist(P, first + k))
+    for j in range(1, k + 1):
+        F = less_dad(F, load_twist(V, i * K + j), load_twist(P, first + k - j))
+    return F
+
+
+@kernel
+def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
+    """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
+    store_ground_series(tree, K, work.V)
+    twist_series(tree, K, q, v, work)
+    if loads.given:
+        for k in range(K - 1):
+            advance_wrenches(tree, K, k, work.V, loads)
+    force_series(tree, K, loads, tau, work)
+    add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work)
+
+
+@primitive
+def twist_series(tree, K, q, v, work):
+    """Forward, parents first: poses, and coefficients of twists and joints' motions."""
+    V, E, U = work.V, work.E, work.U
+    for i in range(1, tree.parent.size):
+        p, T = tree.parent[i], joint_pose(tree, i, q)
+        store_pose(work.T, i, T)
+        begin_motion(tree, i, K, E)
+        for k in range(K):                                                  # V = Ad_{T^-1} V_p + S v
+            if k > 0:
+                advance_motion(tree, i, K, k, v, E)
+            parents = Ad_inv(T, load_twist(V, p * K + k))
+            store_twist(U, k, parents)
+            W = add(parents, carried_twist(tree, i, K, k, E, U, 0))
+            store_twist(V, i * K + k, joint_add_series(tree, i, K, k, W, v))
+
+
+@primitive
+def force_series(tree, K, loads, tau, work):
+    """Backward, children first: what the joints transmit."""
+    n, nv = tree.parent.size, tree.armature.shape[0]
+    V, E, G, P, F = work.V, work.E, work.G, work.P, work.F
+    for i in range(n - 1, 0, -1):
+        I, T = load_rigid(tree.I, i), load_pose(work.T, i)
+        for k in range(K):
+            store_twist(P, k, momentum(I, load_twist(V, i * K + k)))
+        for k in range(K - 1):                                              # F = P' - ad*_V P - F_ext + sum of Ad* F_child
+            own = add(scale(k + 1.0, load_twist(P, k + 1)), force_sum(K, i, k, V, P, 0))
+            if loads.given:
+                own = sub(own, load_twist(loads.F, n * k + i))
+            handed = G[6 * n * k:6 * n * (k + 1)]
+            own = with_children(tree, i, own, handed)
+            store_twist(F, k, own)
+            store_joint_force(tree, i, own, tau[k * nv:(k + 1) * nv])          # tau = S^T F
+            hand_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
+
+
+@primitive
+def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work):
+    nv = tree.armature.shape[0]
+    for k in range(K - 1):
+        if passive:
+            passive_series(tree, K, k, q, v, rubs, work.rub, work.passive)
+        for c in range(nv):
+            force = load(tau, k * nv + c) + load(tree.armature, c) * ((k + 1.0) * load(v, c * K + k + 1))
+            if passive:
+                force = force - load(work.passive, c)
+            store(tau, k * nv + c, force)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def higher_order_inverse_memory(n, nq, nv, nl, K):
+    return inverse_series_memory(n, nv, K) + nq + 3 * nv * K + wrench_series_memory(n, nl, K)
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)", nogil=True)
+def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passive, tau, first, last):
+    """States first … last - 1. v (N, K nv): derivatives 0 … K - 1; f_ext (N, (K - 1) 6 n_links) in `frame`, or empty;
+    tau (N, (K - 1) nv)."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, (Q, x, series, Tau, m) = tree_of(index, constants), carve(memory, (nq, nv * K, nv * K, nv * (K - 1)))
+    work, m = inverse_series_work(m, n, nv, K)
+    loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    passive, rubs = passive and index[4] != 0, index[5] != 0
+    for k in range(first, last, states_in(memory)):
+        code = take_state(tree, q, v, k, Q, x)
+        if f_ext.size:
+            pack(f_ext, k, loads.links)
+            if code == OK and not finite(loads.links):
+                code = BAD_F_EXT
+        if code != OK:
+            return code
+        to_series(x, K, nv, series)
+        if loads.given:
+            begin_wrenches(tree, K, Q, loads)
+        higher_order_inverse(tree, K, Q, series, loads, passive, rubs, Tau, work)
+        scale_rows(Tau, K - 1, nv, True)
+        if not give(Tau, tau, k):
+            return BAD_RESULT
+    return OK

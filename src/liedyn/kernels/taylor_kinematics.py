@@ -1,0 +1,328 @@
+"""Time derivatives of any order of poses, twists, Jacobians, centre of mass and momentum.
+
+Everything comes from poses as truncated Taylor series (`joints.taylor_series`), where a product is a Cauchy sum: O(m^2) a body
+for m derivatives. v (m nv) is the series of the velocity; that of a pose then has the coefficients 0 … m, and so has a
+Jacobian; a twist has 0 … m - 1. Twists and Jacobians are taken in the frame that is asked for, step by step along the tree, and
+not turned there at the end: what is constant in that frame stays so, where turning would leave rounding that grows with m.
+Source: AGF Algorithm 1, which is `world_twists`.
+"""
+from liedyn.joints.joint_model import joint_add, joint_column, tree_of
+from liedyn.joints.taylor_series import move_by_joint
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, finite, give, take_state, unpack
+from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, load_column, store_column
+from liedyn.kernels.taylor_inverse import scale_rows
+from liedyn.lie.inertia import momentum
+from liedyn.lie.se3 import Ad_inv, add, compose, inverse, zero6
+from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.vectors import (
+    add3,
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_twist,
+    plus_cross,
+    plus_rotate,
+    rotate,
+    rotate_back,
+    scale3,
+    store3,
+    store_pose,
+    store_twist,
+    sub3,
+)
+from liedyn.model.description import NV
+from liedyn.numba_tools.decorators import entry, kernel, primitive
+from liedyn.numba_tools.numba_internals import carve
+
+EVERY = -1          # for a link: all of them
+
+
+@primitive
+def carries(tree, i, body):
+    """Whether joint i moves the body; bodies stand depth first, so what a joint moves stands together."""
+    return body > 0 and tree.iv[i] <= tree.iv[body] and tree.iv[body] <= tree.last[tree.iv[i]]
+
+
+@primitive
+def hold(T, m, pose):
+    """T: the series of a pose that stands still."""
+    store_pose(T, 0, pose)
+    for k in range(12, 12 * (m + 1)):
+        store(T, k, 0.0)
+
+
+@kernel
+def body_series(tree, q, v, m, end, T, M):
+    """T (12 (m + 1) n): series of the poses in the world of all bodies; with a link `end`, of those that carry it only.
+    M (12 (m + 1)): scratch."""
+    size = 12 * (m + 1)
+    hold(T, m, ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
+    for i in range(1, tree.parent.size):
+        if end != EVERY and not carries(tree, i, tree.link_body[end]):
+            continue
+        P, Ti, T0 = T[size * tree.parent[i]:], T[size * i:size * i + size], load_pose(tree.T0, i)
+        for k in range(m + 1):
+            store_pose(Ti, k, compose(load_pose(P, k), T0))
+        move_by_joint(tree, i, q, v, m, 1.0, Ti, M)
+
+
+@primitive
+def link_series(tree, link, m, T, X):
+    """X (12 (m + 1)): of a link, from those of the bodies."""
+    body, offset = T[12 * (m + 1) * tree.link_body[link]:], load_pose(tree.link_pose, link)
+    for k in range(m + 1):
+        store_pose(X, k, compose(load_pose(body, k), offset))
+
+
+# twists ---------------------------------------------------------------------------------------------------------------
+@kernel
+def body_twists(tree, q, v, m, end, V, L, M):
+    """V (6 m n): twists in body frames, V_i = Ad_{L^-1} V_parent + S v with L the pose in the parent. `end` as in body_series;
+    L, M (12 (m + 1)): scratch."""
+    rest = zero6(number_like(q, 0.0))
+    for k in range(m):
+        store_twist(V, k, rest)
+    for i in range(1, tree.parent.size):
+        if end != EVERY and not carries(tree, i, tree.link_body[end]):
+            continue
+        P, Vi = V[6 * m * tree.parent[i]:], V[6 * m * i:6 * m * i + 6 * m]
+        hold(L, m, load_pose(tree.T0, i))
+        move_by_joint(tree, i, q, v, m, 1.0, L, M)
+        for k in range(m):                                        # the velocity of the parent where body i is
+            y = load3(P, 6 * k + 3)
+            for j in range(k + 1):
+                y = plus_cross(y, load3(P, 6 * j), load3(L, 12 * (k - j) + 9))
+            store3(Vi, 6 * k + 3, y)
+        for k in range(m - 1, -1, -1):
+            W = rest
+            for j in range(k + 1):
+                R = load9(L, 12 * j)
+                W = add(W, (rotate_back(R, load3(P, 6 * (k - j))), rotate_back(R, load3(Vi, 6 * (k - j) + 3))))
+            store_twist(Vi, k, joint_add(tree, i, W, v[k * tree.armature.shape[0]:]))
+
+
+@kernel
+def world_twists(tree, v, m, end, T, V):
+    """V (6 m n): twists in the world about its origin, V_i = V_parent + Ad_{T_i} S v. T: poses of the bodies."""
+    zero, nv = number_like(v, 0.0), tree.armature.shape[0]
+    rest = zero6(zero)
+    for k in range(m):
+        store_twist(V, k, rest)
+    for i in range(1, tree.parent.size):
+        if end != EVERY and not carries(tree, i, tree.link_body[end]):
+            continue
+        P, Vi, Ti = V[6 * m * tree.parent[i]:], V[6 * m * i:6 * m * i + 6 * m], T[12 * (m + 1) * i:]
+        for k in range(m):
+            w, u = rest
+            for j in range(k + 1):
+                R, S = load9(Ti, 12 * (k - j)), joint_add(tree, i, rest, v[j * nv:])
+                w, u = plus_rotate(w, R, S[0]), plus_rotate(u, R, S[1])
+            store_twist(Vi, k, (w, u))                            # along world axes, about the body's origin
+        for k in range(m - 1, -1, -1):                            # downwards, since w_j is the joint's own until its turn comes
+            W = add(load_twist(P, k), load_twist(Vi, k))
+            for j in range(k + 1):
+                W = W[0], plus_cross(W[1], load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j))
+            store_twist(Vi, k, W)
+
+
+@primitive
+def link_twist(tree, link, k, frame, m, X, V):
+    """Coefficient k of a link's twist; X: its pose. V: twists of the bodies, in the world unless the frame is LOCAL."""
+    W = load_twist(V[6 * m * tree.link_body[link]:], k)
+    if frame == LOCAL:
+        return Ad_inv(load_pose(tree.link_pose, link), W)
+    if frame == LOCAL_WORLD_ALIGNED:
+        return W[0], scale3(k + 1.0, load3(X, 12 * (k + 1) + 9))
+    return W
+
+
+# Jacobians ------------------------------------------------------------------------------------------------------------
+@primitive
+def no_columns(tree, m, J):
+    for k in range(6 * tree.armature.shape[0] * (m + 1)):
+        store(J, k, 0.0)
+
+
+@kernel
+def body_jacobian(tree, link, q, v, m, U, M, J):
+    """J (6 nv (m + 1)): series of a link's Jacobian in its own frame: columns Ad_U S with U (12 (m + 1)) the pose of body i in
+    the link. M: scratch."""
+    no_columns(tree, m, J)
+    nv, zero = tree.armature.shape[0], number_like(q, 0.0)
+    hold(U, m, inverse(load_pose(tree.link_pose, link)))
+    i = tree.link_body[link]
+    while i > 0:
+        for c in range(NV[tree.kind[i]]):
+            move_column(joint_column(tree, i, c, zero), WORLD, m, U, U, J, tree.iv[i] + c, nv)
+        move_by_joint(tree, i, q, v, m, -1.0, U, M)
+        T0 = inverse(load_pose(tree.T0, i))
+        for k in range(m + 1):
+            store_pose(U, k, compose(load_pose(U, k), T0))
+        i = tree.parent[i]
+
+
+@kernel
+def world_jacobian(tree, link, frame, m, T, X, J):
+    """The same along world axes, about the world's origin or about the link's. T: poses of the bodies, X: of the link."""
+    no_columns(tree, m, J)
+    nv, zero = tree.armature.shape[0], number_like(T, 0.0)
+    for i in range(1, tree.parent.size):
+        if carries(tree, i, tree.link_body[link]):
+            for c in range(NV[tree.kind[i]]):
+                move_column(joint_column(tree, i, c, zero), frame, m, T[12 * (m + 1) * i:], X, J, tree.iv[i] + c, nv)
+
+
+@primitive
+def move_column(S, frame, m, T, X, J, column, nv):
+    """The screw S of the body at T, along the axes in which T is given: about their origin (WORLD), or about the link's, X."""
+    for k in range(m + 1):
+        R = load9(T, 12 * k)
+        w, v = rotate(R, S[0]), rotate(R, S[1])
+        store_column(J[6 * nv * k:], column, nv, (w, v))
+        for j in range(k + 1):
+            e, d = load_column(J[6 * nv * j:], column, nv)[0], load3(T, 12 * (k - j) + 9)
+            if frame == WORLD:
+                v = plus_cross(v, d, e)
+            else:
+                v = plus_cross(v, e, sub3(load3(X, 12 * (k - j) + 9), d))
+        store_column(J[6 * nv * k:], column, nv, (w, v))
+
+
+# sums over bodies -----------------------------------------------------------------------------------------------------
+@kernel
+def total_series(tree, m, T, V, c, h):
+    """c (3 (m + 1)): centre of mass in the world. h (6 m): momentum about the world's origin, sum Ad*_{T^-1} I V. T, V: poses and
+    twists of the bodies, in their frames; V is spoilt."""
+    zero = number_like(T, 0.0)
+    for k in range(3 * (m + 1)):
+        store(c, k, 0.0)
+    for k in range(6 * m):
+        store(h, k, 0.0)
+    mass = zero
+    for i in range(1, tree.parent.size):
+        I, Ti, Vi = load_rigid(tree.I, i), T[12 * (m + 1) * i:], V[6 * m * i:6 * m * i + 6 * m]
+        mass = mass + I[0]
+        for k in range(m + 1):
+            R, p = load_pose(Ti, k)
+            store3(c, 3 * k, add3(load3(c, 3 * k), add3(rotate(R, I[1]), scale3(I[0], p))))
+        for k in range(m):
+            store_twist(Vi, k, momentum(I, load_twist(Vi, k)))
+        for k in range(m - 1, -1, -1):                            # turned in place, downwards
+            n, f = zero6(zero)
+            for j in range(k + 1):
+                R = load9(Ti, 12 * j)
+                n, f = plus_rotate(n, R, load3(Vi, 6 * (k - j))), plus_rotate(f, R, load3(Vi, 6 * (k - j) + 3))
+            store_twist(Vi, k, (n, f))
+        for k in range(m):
+            n = load3(Vi, 6 * k)
+            for j in range(k + 1):
+                n = plus_cross(n, load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j + 3))
+            store_twist(h, k, add(load_twist(h, k), (n, load3(Vi, 6 * k + 3))))
+    for k in range(3 * (m + 1)):
+        store(c, k, load(c, k) / mass)
+
+
+# from Python ----------------------------------------------------------------------------------------------------------
+def series_memory(n, nq, nv, m, results):
+    """Of an entry below, with so many numbers of results."""
+    return nq + m * nv + 12 * (m + 1) * (n + 3) + 6 * m * n + results
+
+
+@primitive
+def series_work(x, n, nq, nv, m):
+    """q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three poses of scratch, the rest."""
+    size = 12 * (m + 1)
+    return carve(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
+
+
+@primitive
+def take_series(tree, q, v, s, m, Q, v1):
+    """As `batch_blocks.take_state`: Q, and coefficients v1 of the velocity."""
+    code = take_state(tree, q, v, s, Q, v1)
+    if code == OK:
+        scale_rows(v1, m, tree.armature.shape[0], False)
+    return code
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first, last):
+    """Of a link or EVERY one, k slowest: poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links).
+    v (N, m nv): the velocity and its derivatives."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree = tree_of(index, constants)
+    low, high = (0, nl) if link == EVERY else (link, link + 1)
+    Q, v1, B, W, X, L, M, x = series_work(memory, n, nq, nv, m)
+    T1, V1 = x[:T.shape[1]], x[T.shape[1]:T.shape[1] + V.shape[1]]
+    for s in range(first, last, WIDTH):
+        code = take_series(tree, q, v, s, m, Q, v1)
+        if code != OK:
+            return code
+        body_series(tree, Q, v1, m, link, B, M)
+        if V1.size:
+            if frame == LOCAL:
+                body_twists(tree, Q, v1, m, link, W, L, M)
+            else:
+                world_twists(tree, v1, m, link, B, W)
+        for l in range(low, high):
+            link_series(tree, l, m, B, X)
+            for k in range(m + 1):
+                store_pose(T1, k * (high - low) + l - low, load_pose(X, k))
+            if V1.size:
+                for k in range(m):
+                    store_twist(V1, k * (high - low) + l - low, link_twist(tree, l, k, frame, m, X, W))
+        scale_rows(T1, m + 1, 12 * (high - low), True)
+        if V1.size:
+            scale_rows(V1, m, 6 * (high - low), True)
+        if not finite(T1) or not finite(V1):
+            return BAD_RESULT
+        unpack(T1, T, s)
+        if V1.size:
+            unpack(V1, V, s)
+    return OK
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, first, last):
+    """J (N, 6 nv (m + 1)) of a link; v (N, m nv): the velocity and its derivatives."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree = tree_of(index, constants)
+    Q, v1, B, _W, X, _L, M, x = series_work(memory, n, nq, nv, m)
+    J1 = x[:J.shape[1]]
+    for s in range(first, last, WIDTH):
+        code = take_series(tree, q, v, s, m, Q, v1)
+        if code != OK:
+            return code
+        if frame == LOCAL:
+            body_jacobian(tree, link, Q, v1, m, X, M, J1)
+        else:
+            body_series(tree, Q, v1, m, link, B, M)
+            link_series(tree, link, m, B, X)
+            world_jacobian(tree, link, frame, m, B, X, J1)
+        scale_rows(J1, m + 1, 6 * nv, True)
+        if not give(J1, J, s):
+            return BAD_RESULT
+    return OK
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
+    """Centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree = tree_of(index, constants)
+    Q, v1, B, W, _X, L, M, x = series_work(memory, n, nq, nv, m)
+    c1, h1 = x[:3 * (m + 1)], x[3 * (m + 1):9 * m + 3]
+    for s in range(first, last, WIDTH):
+        code = take_series(tree, q, v, s, m, Q, v1)
+        if code != OK:
+            return code
+        body_series(tree, Q, v1, m, EVERY, B, M)
+        body_twists(tree, Q, v1, m, EVERY, W, L, M)
+        total_series(tree, m, B, W, c1, h1)
+        scale_rows(c1, m + 1, 3, True)                  # not finite where nothing has mass
+        scale_rows(h1, m, 6, True)
+        if not finite(h1):
+            return BAD_RESULT
+        unpack(c1, c, s)
+        unpack(h1, h, s)
+    return OK

@@ -1,0 +1,206 @@
+"""Closures and couplings as kernels read them: two flat arrays, and names for people.
+
+`loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, 0, numbers of the last list, 0;
+                      then for each constraint
+                      kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
+                      then the terms: v index, q index; then the chains; then what two chains share:
+                      for each constraint and each up to it where their list begins (and the end), and the coordinates.
+`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each;
+                      length of each; then coefficients of the terms.
+
+common    the last body that moves both frames alike; the ground for those that hang on nothing in common
+drive     which of the given motions moves frame A, or -1
+chain     the bodies whose joints can move a frame or a term: these and all that carry them but for the ground, descending
+pose      frames A and B in their bodies, turned so that the axis is z (universal: x of A, y of B)
+extent    length, radius or offset
+sign      of what rolls: -1 a sphere, 1 a disc; else 0
+length    characteristic length of the loop (see `model.lever_arms`); 0 for couplings, whose equations have no lever arms
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from liedyn.arrays import Array
+from liedyn.immutable import Immutable
+from liedyn.model.description import COUPLING, DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS, Coupling, Loop, Robot
+from liedyn.model.lever_arms import LeverArms
+from liedyn.model.spatial import flat, pose, rotation_of_z
+from liedyn.model.validate import mimic_couplings
+
+
+@dataclass(frozen=True, eq=False)
+class ModelConstraint(Immutable):
+    """A closure or coupling of the model.
+
+    type, kind     its name in files ("coupling" for couplings and mimics), and as kernels know it (`model.description`)
+    rows           slice of the residual and of the multipliers that belongs to it
+    labels, units  one a row: "vx", …, the empty label where there is one row; rad or m, of the residual (of a coupling: of its
+                   first term)
+    a, b           names of the links, or `world`; empty for a coupling
+    driven         whether frame A moves in its link by a motion given in time
+    turn           (3, 3) rotation from frame A as kernels have it, its axis z, to frame A as the file has it
+    length         characteristic length [m] of a closure's loop (see `model.lever_arms`); 0 for a coupling
+    """
+
+    name: str
+    type: str
+    kind: int
+    rows: slice
+    labels: tuple[str, ...]
+    units: tuple[str, ...]
+    a: str = ""
+    b: str = ""
+    driven: bool = False
+    turn: Array | None = None
+    length: float = 0.0
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}.{label}" if label else self.name for label in self.labels)
+
+
+@dataclass(slots=True)
+class Anchors:
+    """What of the tree carries constraints: bodies, links and coordinates."""
+
+    parent: Sequence[int]                                       # of each body; -1 of the ground
+    kind: Sequence[int]                                         # of each body's joint
+    links: Mapping[str, tuple[int, np.ndarray]]                 # body, pose of the link in it
+    coordinates: Mapping[tuple[str, str], tuple[int, int, int, str]]    # by joint and label: body, v index, q index, unit
+
+    def carrying(self, body: int) -> list[int]:
+        """The body and all that carry it but for the ground, itself first."""
+        found = []
+        while body > 0:
+            found.append(body)
+            body = self.parent[body]
+        return found
+
+
+def loop_arrays(robot: Robot, anchors: Anchors, arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
+    """constraints, `loop_index` and `loop_constants` of a validated robot: its loops, its couplings, its mimics. All empty where
+    it has none."""
+    described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
+    if not described:
+        return (), np.zeros(0, np.int64), np.zeros(0)
+    parts, row = [], 0
+    for element in described:
+        part = (_closure if isinstance(element, Loop) else _coupling)(element, anchors, row)
+        parts.append(part)
+        row = part.constraint.rows.stop
+    closures = [part for part in parts if part.constraint.kind != COUPLING]
+    lengths = arms.of_closures((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0) for part in closures)
+    for part, length in zip(closures, lengths, strict=True):
+        part.constraint = replace(part.constraint, length=length)
+    return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
+
+
+def length_of(constraints) -> float:
+    """The longest characteristic length [m] of loops; 1 where there are couplings alone."""
+    return max((one.length for one in constraints), default=0.0) or 1.0
+
+
+def residual_weights(constraints) -> np.ndarray:
+    """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
+    lengths = [one.length or length_of(constraints) if unit == "m" else 1.0 for one in constraints for unit in one.units]
+    return 1.0 / np.array(lengths)
+
+
+def geometry_of(loop_constants, constraints: int) -> np.ndarray:
+    """`loop_constants` without the lengths, which follow from the robot's joints and inertias too."""
+    return np.delete(loop_constants, np.arange(26 * constraints, 27 * constraints))
+
+
+def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
+    """The four as one array (see `joints.loop_joints.loop_parts`)."""
+    if not loop_index.size:
+        return np.zeros(0)
+    return np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])
+
+
+@dataclass(slots=True)
+class _Part:
+    """A constraint and its share of the arrays."""
+
+    constraint: ModelConstraint
+    bodies: tuple[int, int] = (0, 0)
+    common: int = 0
+    chain: list[int] = field(default_factory=list)
+    poses: tuple[np.ndarray, np.ndarray] = (np.eye(4), np.eye(4))
+    extent: float = 0.0
+    sign: float = 0.0
+    terms: list[tuple[int, int, float]] = field(default_factory=list)          # v index, q index, coefficient
+
+
+def _closure(loop: Loop, anchors: Anchors, row: int) -> _Part:
+    kind, labels = LOOP_KINDS[loop.type]
+    bodies, frames = zip(*(anchors.links[name] if name in anchors.links else (0, np.eye(4)) for name in (loop.a, loop.b)),
+                         strict=True)
+    turns = _turns(loop)
+    poses = tuple(frame @ pose(origin) @ turn
+                  for frame, origin, turn in zip(frames, (loop.pose_a, loop.pose_b), turns, strict=True))
+    units = tuple("rad" if label.startswith("w") else "m" for label in labels)
+    constraint = ModelConstraint(loop.name, loop.type, kind, slice(row, row + ROWS[kind]), labels, units, loop.a, loop.b,
+                                 loop.driven, turns[0][:3, :3])
+    above_a, above_b = (anchors.carrying(body) for body in bodies)
+    return _Part(constraint, bodies, next((body for body in above_a if body in above_b), 0),
+                 sorted({*above_a, *above_b}, reverse=True), poses, loop.length if kind == DISTANCE else loop.radius,
+                 {"disc": 1.0, "sphere": -1.0}[loop.shape] if kind == ROLLING else 0.0)
+
+
+def _coupling(coupling: Coupling, anchors: Anchors, row: int) -> _Part:
+    found = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
+    kind, labels = LOOP_KINDS["coupling"]
+    constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (found[0][3],))
+    chain = sorted({above for body, *_ in found for above in anchors.carrying(body)}, reverse=True)
+    return _Part(constraint, chain=chain, extent=coupling.offset,
+                 terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)])
+
+
+def _turns(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
+    """(4, 4) rotations from the kernels' frames to the file's."""
+    if loop.type == "universal":
+        return _turn(loop.axes[0], 0), _turn(loop.axes[1], 1)
+    if not loop.axes:
+        return np.eye(4), np.eye(4)
+    turn = _turn(loop.axes[0], 2)
+    return (np.eye(4) if loop.type == "rolling" else turn), turn
+
+
+def _turn(axis, k: int) -> np.ndarray:
+    """The shortest rotation that takes unit vector k to the axis."""
+    order, T = [(k + 1) % 3, (k + 2) % 3, k], np.eye(4)
+    T[np.ix_(order, order)] = rotation_of_z(np.array(axis)[order]) + 0.0          # no negative zeros
+    return T
+
+
+def _index(parts: list[_Part], anchors: Anchors) -> np.ndarray:
+    constraints, terms = [part.constraint for part in parts], [term for part in parts for term in part.terms]
+    chains, n_terms = [part.chain for part in parts], [len(part.terms) for part in parts]
+    driven = np.cumsum([one.driven for one in constraints])
+    header = [len(parts), constraints[-1].rows.stop, len(terms), driven[-1], sum(map(len, chains)), 0, 0, 0]
+    table = zip([one.kind for one in constraints], *zip(*(part.bodies for part in parts), strict=True),
+             [one.rows.start for one in constraints], [len(one.labels) for one in constraints], [part.common for part in parts],
+             np.where([one.driven for one in constraints], driven - 1, -1),
+             _starts(n_terms), n_terms, _starts(map(len, chains)), list(map(len, chains)), strict=True)
+    first = np.cumsum([0] + [NV[kind] for kind in anchors.kind[1:]])                # coordinate of body i: first[i - 1]
+    shared = [[k for body in chain if body in other for k in range(first[body - 1], first[body])]
+              for c, chain in enumerate(chains) for other in chains[:c + 1]]
+    header[6] = len(shared) + 1 + sum(map(len, shared))
+    return np.concatenate([header, *table, [v for v, _, _ in terms], [q for _, q, _ in terms], *chains,
+                           _starts([*map(len, shared), 0]), *shared]).astype(np.int64)
+
+
+def _starts(counts: Iterable[int]) -> list[int]:
+    """Where each of several pieces begins, laid end to end."""
+    return np.cumsum([0, *counts])[:-1].tolist()
+
+
+def _constants(parts: list[_Part]) -> np.ndarray:
+    poses = [flat(T) for part in parts for T in part.poses]
+    extents = [x for part in parts for x in (part.extent, part.sign)]
+    lengths = [part.constraint.length for part in parts]
+    return np.concatenate([*poses, extents, lengths, [c for part in parts for _, _, c in part.terms]])

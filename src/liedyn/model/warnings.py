@@ -1,0 +1,202 @@
+"""Findings: what can be computed but is probably not meant."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from liedyn.errors import Place
+from liedyn.model.description import FREE, NV, SCREW, SINGULAR, Finding, Joint, Link, Loop, Robot
+from liedyn.model.link_tree import Body, Tree, bodies_of, place_of, principal_inertias
+from liedyn.model.spatial import adjoint, exp_screw, full, inverse, rigid_matrix, unit_screws
+
+# code -> what it says; the loaders' own come first
+CODES: dict[str, str] = {
+    "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it is ignored",
+    "unknown-attribute": "an attribute of a URDF element that URDF does not have; it is ignored",
+    "repeated-tag": "a URDF element that appears twice; the first one is used",
+    "mjcf-not-read": "what a MuJoCo file has and a robot has not: contacts, tendons, sensors, gains of actuators, …",
+    "mjcf-friction": "frictionloss of a MuJoCo file, a constraint there, which is read as a smooth friction force",
+    "loops-unused": "a file loops.yaml beside a URDF that does not say that it is of this robot; it is ignored",
+    "triangle-inequality": "a moving body with a principal inertia above the sum of the other two, which is physically "
+                           "impossible",
+    "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",
+    "inertia-far-off": "a moving body whose inertia is implausible for its mass, judging by the radius of gyration",
+    "point-mass": "a moving body with mass and no rotational inertia",
+    "limits-missing": "a revolute or prismatic joint without position limits",
+    "limits-zero-range": "a joint whose lower limit is its upper limit",
+    "limits-negative": "a negative velocity or effort limit",
+    "axis-missing": "a URDF axis without its xyz; it was taken as 1 0 0, the format's default",
+    "axis-not-unit": "an axis that is not of unit length; it was scaled to one",
+    "mimic": "a joint that mimics a joint that does not exist; it moves independently",
+    "singular-at-zero": "a joint that is singular at zero, the default initial position",
+}
+
+TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
+SEMIDEFINITE_ROUNDING = 1e-9         # of the largest principal inertia: a negative one that small is rounding
+NO_INERTIA = 1e-12                   # m^2, in SI since files are: a radius of gyration below 1 um is noise of CAD programs
+GYRATION = (1e-4, 10.0)              # m, in SI since it looks for wrong units: outside is absurd for a robot's body
+DEPENDENT = 1e-9                     # of screws of unit length: a singular value below it is rounding of a printed number
+UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
+
+
+def doubts(robot: Robot, tree: Tree, bodies: dict[str, Body]) -> Iterator[Finding]:
+    """Findings of a robot without errors, whose axes are still as they were written."""
+    for first, links in bodies_of(tree).items():
+        if len(links) > 1:
+            for link in links:
+                if not_positive(full(link.inertia), link.mass):
+                    yield _finding("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
+        if first in tree.links and (first != tree.root or robot.base == "floating"):
+            yield from _body_doubts(tree.links[first], bodies[first], len(links))
+    names = {joint.name for joint in robot.joints}
+    for joint in robot.joints:
+        yield from _joint_doubts(joint, names)
+    for loop in robot.loops:
+        yield from _axis_doubts(loop)
+
+
+def not_positive(inertia: np.ndarray, mass: float) -> bool:
+    """Whether an inertia about the com is not positive semidefinite beyond rounding (and beyond a micrometre's worth)."""
+    values = principal_inertias(inertia)
+    return bool(values[0] < -(SEMIDEFINITE_ROUNDING * np.abs(values).max() + NO_INERTIA * mass))
+
+
+def _finding(code: str, element, message: str, part: str | None = None) -> Finding:
+    place = place_of(element, part)
+    return Finding(code, element.name, message, Place(place.file, place.line))
+
+
+def _body_doubts(link: Link, body: Body, count: int) -> Iterator[Finding]:
+    of = "" if count == 1 else f" ({count} links welded together)"
+    nothing = NO_INERTIA * body.mass
+    small, middle, large = map(float, principal_inertias(body.inertia))
+    if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > nothing:
+        yield _finding("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
+                       "kg m^2: the largest exceeds the sum of the others", "inertia")
+    if body.mass > 0 and large <= nothing:
+        yield _finding("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
+    elif body.mass > 0 and not GYRATION[0] <= (radius := math.sqrt(large / body.mass)) <= GYRATION[1]:
+        yield _finding("inertia-far-off", link, f"the body{of} of {body.mass:.4g} kg has a radius of gyration of {radius:.3g} m",
+                       "inertia")
+    elif body.mass == 0 and body.inertia.any():
+        yield _finding("inertia-far-off", link, f"the body{of} has rotational inertia and no mass", "inertia")
+
+
+def _axis_doubts(element: Joint | Loop) -> Iterator[Finding]:
+    for axis in element.axes:
+        length = math.hypot(*axis)
+        if abs(length - 1) > UNIT_ROUNDING:
+            yield _finding("axis-not-unit", element, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
+
+
+def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
+    yield from _axis_doubts(joint)
+    for label, limits in zip(joint.labels, joint.coordinates, strict=True):
+        of = f" of {label}" if label else ""
+        missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
+        if joint.type in ("revolute", "prismatic") and missing:
+            mend = ", or type: continuous if it turns without end" if joint.type == "revolute" else ""
+            yield _finding("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
+                           f"(give it limits{mend})", "limits")
+        if limits.lower == limits.upper:
+            yield _finding("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
+        for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
+            if value < 0:
+                yield _finding("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
+    if joint.mimic and joint.labels and joint.mimic.joint not in names:
+        yield _finding("mimic", joint, f"mimics {joint.mimic.joint}, which does not exist; it moves independently",
+                       "mimic")
+    if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
+        yield _finding("singular-at-zero", joint, f"the Euler angles {joint.sequence} are singular at zero", "sequence")
+    if joint.type == "screws" and _dependent(joint.screws):
+        yield _finding("singular-at-zero", joint, "the screws are linearly dependent at zero", "screws")
+
+
+def _dependent(screws) -> bool:
+    """Moments are compared with directions in the longest lever arm of the screws."""
+    S = np.array(screws, dtype=float)
+    size = np.linalg.norm(S[:, :3], axis=1)
+    turns = size > 0.0
+    arm = (np.linalg.norm(S[turns, 3:], axis=1) / size[turns]).max(initial=0.0) or 1.0
+    S[turns, 3:] /= arm
+    return bool(np.linalg.matrix_rank(S / np.linalg.norm(S, axis=1, keepdims=True), tol=DEPENDENT) < len(screws))
+
+
+# articulation -----------------------------------------------------------------------------------------------------------
+
+# Does each joint have an inertia to act on? Decided on the articulated inertias (K1 Table 3) of random configurations,
+# in plain NumPy: once a model.
+
+# Smallest eigenvalue of D = S^T AI S + armature, relative to the inertia that it is made of: the moments and masses of all bodies
+# that the joint carries, and its armature. Each coordinate is divided by its own, so that moments are not compared with masses.
+# Rounding leaves 1e-16 to 1e-14; bodies in use leave more than 1e-9.
+_VANISHING = 1e-12
+_TRIES = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
+
+
+def joints_without_inertia(parent, kind, S, T0, I, armature) -> tuple[list[int], np.ndarray]:
+    """Bodies whose joint's articulated inertia vanishes in every configuration tried, outermost first; and for each velocity
+    coordinate the pivot below which it is rounding."""
+    rng = np.random.default_rng(7)
+    bare: set[int] | None = None
+    floor = np.zeros(len(armature))
+    for _ in range(_TRIES):
+        found, scale = _vanishing(parent, kind, S, T0, I, armature, rng)
+        bare = found if bare is None else bare & found
+        floor = np.maximum(floor, SINGULAR * scale)
+        if not bare:
+            break
+    return sorted(bare, reverse=True), floor
+
+
+def _vanishing(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndarray]:
+    n = len(parent)
+    AI = [rigid_matrix(x) for x in I]
+    size = np.zeros((n, 2))       # turning and sliding: what the articulated inertia is made of, before joints took their part
+    end = np.cumsum([0] + [NV[k] for k in kind[1:]])
+    found, scales = set(), np.empty(len(armature))
+    for i in range(n - 1, 0, -1):
+        columns, motion = _joint(kind[i], S[i], rng)
+        mine = slice(end[i - 1], end[i])
+        if np.any(I[i]):
+            size[i] = np.trace(AI[i][:3, :3]), np.trace(AI[i][3:, 3:])
+        U = AI[i] @ columns
+        rotor = np.diag(armature[mine])
+        D = columns.T @ U + rotor
+        scales[mine] = (columns[:3]**2).sum(0) * size[i, 0] + (columns[3:]**2).sum(0) * size[i, 1]
+        whole = scales[mine] + armature[mine]
+        unit = np.sqrt(np.where(whole > 0.0, whole, 1.0))
+        if np.linalg.eigvalsh(D / np.outer(unit, unit))[0] <= _VANISHING:
+            found.add(i)
+            D = D + np.diag(unit**2)                                          # continue, to find others
+        T = T0[i] @ motion
+        X = adjoint(inverse(T))
+        AI[parent[i]] = AI[parent[i]] + X.T @ _without_joint(AI[i], columns, U, D, rotor) @ X
+        size[parent[i]] += size[i, 0] + size[i, 1] * (T[:3, 3] @ T[:3, 3]), size[i, 1]
+    return found, scales
+
+
+def _without_joint(AI, S, U, D, rotor) -> np.ndarray:
+    """Pi = AI - U D^-1 U^T with U = AI S: the inertia that the joint hands on (K1 Table 3).
+
+    Computed as L^T AI L + K J K^T with K = U D^-1, L = 1 - S K^T and the armature J: a sum of squares is symmetric and positive
+    semidefinite, and S^T Pi S vanishes to the square of the rounding. With the difference, rounding left in that block grows from
+    joint to joint, until after some 90 ball joints it exceeds the inertia."""
+    K = np.linalg.solve(D, U.T).T
+    L = np.eye(6) - S @ K.T
+    Pi = L.T @ AI @ L + K @ rotor @ K.T
+    return 0.5 * (Pi + Pi.T)
+
+
+def _joint(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
+    """S (6, k) in the body frame and a random motion (4, 4)."""
+    columns, T = unit_screws(kind, S), np.eye(4)
+    if kind == SCREW:
+        return columns, exp_screw(columns[:, 0], rng.uniform(-2, 2))
+    T[:3, :3] = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    T[:3, :3] *= np.linalg.det(T[:3, :3])
+    if kind == FREE:
+        T[:3, 3] = rng.standard_normal(3)
+    return columns, T

@@ -1,0 +1,420 @@
+"""The cache of compiled code: one file for each function and signature, which the next process loads.
+
+A file is found by a hash of all liedyn sources that its code is made of, of the versions of the packages and of the processor:
+neither path nor date of a source counts, so every copy of a version shares it. The code in a file is run. So a file is loaded
+only if it belongs to this user or to root, nobody else can write to it, and its content has the digest in its head. Whatever is
+wrong with the cache, code is compiled as if there were none.
+
+This file knows how Numba's dispatchers ask for kept code, and how it makes a compiled function into a row of bytes and back.
+"""
+from __future__ import annotations
+
+import ast
+import atexit
+import contextlib
+import hashlib
+import inspect
+import logging
+import os
+import pickle
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import llvmlite
+import numba
+import numpy
+from numba import config
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.serialize import dumps
+
+try:
+    import fcntl
+except ImportError:                                         # Windows: no process waits
+    fcntl = None
+
+
+_PACKAGE = Path(__file__).parents[1]
+_NOT_COMPILED = {"numba_tools.compile_cache", "errors"}            # sources that do not change what is compiled
+_GENERATION = re.compile(r".*-[0-9a-f]{16}")
+_KEPT_GENERATIONS = 60                                # folders, a module each
+_FORMAT = "1"
+_log = logging.getLogger("liedyn.cache")
+
+
+class CodeCache(NullCache):
+    """What Numba asks for the compiled code of one function."""
+
+    def __init__(self, function):
+        self._function = function
+        self._folder = None
+        if not function.__closure__:                        # of values that no source tells
+            with contextlib.suppress(OSError):              # typed at a prompt: it has no source
+                self._folder = folder_name(function)
+
+    @property
+    def cache_path(self):
+        return None if self._folder is None else str(root() / self._folder)
+
+    def load_overload(self, signature, target_context):
+        """Without a `refresh` of the context, which imports half of Numba (0.5 s) for what compiles, not for what is loaded."""
+        if self._folder is None:
+            return None
+        path = self._path(signature, target_context)
+        found = _load(path, signature, target_context)
+        if found is None:
+            _notice.start()
+            _take(path)                                     # another process may be writing it: then there is something to load
+            found = _load(path, signature, target_context)
+        return found
+
+    def save_overload(self, signature, result):
+        if self._folder is None or result.library.has_dynamic_globals or any(not each.can_cache for each in result.lifted):
+            return
+        path = self._path(signature, result.target_context)
+        _keep(path, lambda: dumps((signature, result._reduce())))
+        _release(path)
+
+    def _path(self, signature, target_context) -> Path:
+        key = f"{signature} {target_context.codegen().magic_tuple()}"
+        name = re.sub(r"[^\w.]", "", self._function.__qualname__)[:80]
+        return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
+
+
+def _load(path, signature, target_context):
+    def rebuilt(found):
+        asked, parts = found
+        return CompileResult._rebuild(target_context, *parts) if asked == signature else None
+    return _used(path, rebuilt)
+
+
+class _Refused(Exception):
+    """Why a file or folder is not used."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {error}"
+
+
+@cache
+def _tell(text: str) -> None:
+    """A warning, once in a process."""
+    _log.warning("liedyn: %s", text)
+
+
+class _Notice:
+    """Says once in a process, after two seconds of compilation, what takes so long."""
+
+    def __init__(self):
+        self._said, self._depth, self._timer = False, 0, None
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Around a compilation or loading; those of what a function calls are inside."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._timer and not self._depth:
+                self._timer.cancel()
+                self._timer = None
+
+    @property
+    def outermost(self) -> bool:
+        return self._depth == 1
+
+    def start(self) -> None:
+        """It is not in the cache."""
+        if self._depth and not self._said and self._timer is None:
+            self._timer = threading.Timer(DELAY, self._say)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _say(self) -> None:
+        self._said = True
+        logging.getLogger("liedyn.compile").warning(
+            "liedyn: %s: %s; later runs load the code from %s (`liedyn warmup` compiles in advance)", FIRST_RUN, TAKES, root())
+
+
+FIRST_RUN = "the first run compiles code for this processor"
+TAKES = "5 to 25 s, with some methods 1 to 3 minutes"      # measured: docs/running.md#cache-of-compiled-code
+DELAY = 2.0                             # s of compilation before anything is said
+PATIENCE = 120.0                        # s to wait for another process that compiles the same
+_notice = _Notice()
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Around every compilation: one at a time, and not while the process is forked. The child would inherit a lock that
+    nobody opens, and a compiler in the middle of its work."""
+    with global_compiler_lock, _notice():
+        try:
+            yield
+        finally:
+            if _notice.outermost:                           # left by a compilation that failed
+                _release(*_held)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=global_compiler_lock.acquire, after_in_parent=global_compiler_lock.release,
+                        after_in_child=global_compiler_lock.release)
+
+
+# Files
+
+def _read(path: Path):
+    """The signature and parts of a compiled function."""
+    with open(path, "rb", opener=_opened) as file:
+        _check_owner(os.fstat(file.fileno()))
+        digest, content = file.read(32), file.read()
+    if hashlib.sha256(content).digest() != digest:
+        raise _Refused("it is damaged")
+    with contextlib.suppress(OSError):
+        os.utime(path.parent)                               # in use: see `_prune`
+    return pickle.loads(content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, also where two processes write the same file."""
+    _make(path.parent)
+    part = path.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        with open(part, "xb", opener=_opened) as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _make(folder: Path) -> None:
+    if not folder.exists():
+        _prune(folder.parent)
+        folder.mkdir(mode=0o755, exist_ok=True)
+
+
+_held: dict[Path, tuple[Path, int]] = {}           # files that this process is going to write: their locks
+
+
+def _take(path: Path) -> None:
+    """Wait for another process that compiles the same: two first runs at once would do all of it twice. No cycle of processes
+    waits, since a function is taken before those that it calls. A lock that cannot be had stops nobody."""
+    if fcntl is None:
+        return
+    try:
+        _make(path.parent)
+        lock = path.with_name(f".{path.name}.lock")
+        descriptor = _opened(lock, os.O_WRONLY | os.O_CREAT)
+    except OSError:
+        return
+    _held[path] = lock, descriptor
+    end = time.monotonic() + PATIENCE
+    while not _locked(descriptor) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:                                         # a file system without locks
+        pass
+    return True
+
+
+def _release(*paths: Path) -> None:
+    for path in paths:
+        if path in _held:
+            lock, descriptor = _held.pop(path)
+            with contextlib.suppress(OSError):
+                lock.unlink()
+            os.close(descriptor)
+
+
+def _opened(path, flags: int) -> int:
+    """No link is followed, and what is made is closed to others."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+
+
+def _prune(folder: Path) -> None:
+    """Remove what was made of sources that have changed since, and was not used for a week."""
+    found = sorted((p for p in folder.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir()), key=lambda p: p.stat().st_mtime)
+    for each in found[:-_KEPT_GENERATIONS]:
+        if time.time() - each.stat().st_mtime > 7 * 86400:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def _used(path: Path, make):
+    """What is made of the content of a file; None where there is none that can be used."""
+    try:
+        return make(_read(path))
+    except FileNotFoundError:
+        return None
+    except Exception as error:                              # whatever a damaged file makes of it
+        _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
+        return None
+
+
+def _keep(path: Path, content) -> None:
+    try:
+        _write(path, content())
+    except Exception as error:
+        _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
+
+
+def kept_or_made(folder: str, name: str, make):
+    """What is kept there, else what make() returns, which is kept from now on."""
+    path = root() / folder / name
+    value = _used(path, lambda value: value)
+    if value is None:
+        value = make()
+        _keep(path, lambda: pickle.dumps(value))
+    return value
+
+
+# Where it is
+
+@cache
+def root() -> Path:
+    """The folder of the cache: LIEDYN_CACHE_DIR, else `liedyn` in the user's folder of caches, else one for this process."""
+    chosen = os.environ.get("LIEDYN_CACHE_DIR")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for place in ([Path(chosen).absolute()] if chosen else []) + [Path(home, "liedyn").absolute()]:
+        try:
+            with contextlib.suppress(FileExistsError):
+                place.mkdir(mode=0o755, parents=True)
+            if not place.is_dir():
+                raise _Refused("it is not a folder")
+            _check_owner(place.lstat())
+            return place
+        except (OSError, _Refused) as error:
+            _tell(f"the cache of compiled code is not kept in {place}: {_reason(error)}")
+    _tell("compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it")
+    return _of_this_process()
+
+
+def _check_owner(found: os.stat_result) -> None:
+    """_Refused unless a file or folder is this user's, or root's, and closed to all others."""
+    if stat.S_ISLNK(found.st_mode):
+        raise _Refused("it is a symbolic link; name the folder itself")
+    if not hasattr(os, "geteuid"):                          # Windows: the user's folders are closed to others
+        return
+    if found.st_uid not in (os.geteuid(), 0):
+        raise _Refused("it belongs to another user")
+    if found.st_mode & 0o022:
+        raise _Refused("others can write to it; close it by `chmod -R go-w`")
+
+
+def _of_this_process() -> Path:
+    folder, owner = tempfile.mkdtemp(prefix="liedyn-"), os.getpid()
+
+    @atexit.register
+    def remove():
+        if os.getpid() == owner:                            # not the child of a fork
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(folder)
+
+
+def contents() -> tuple[int, int]:
+    """How many compiled functions the cache holds, and their size in bytes."""
+    count = size = 0
+    for path in root().glob("*-????????????????/[!.]*"):
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+            count += 1
+    return count, size
+
+
+# By what it is known
+
+def folder_name(function) -> str:
+    """Of a function's module: its name, and a hash of all that its code depends on but the processor."""
+    return _folder_name(Path(inspect.getfile(function)))
+
+
+@cache
+def _folder_name(path: Path) -> str:
+    inside = path.is_relative_to(_PACKAGE)
+    name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
+    versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
+                getattr(sys, "abiflags", ""), config.BOUNDSCHECK, getattr(config, "USING_SVML", None))
+    content = [_source(each) for each in sorted(sources(path), key=lambda p: (p != path, p))]
+    return f"{name}-{digest(repr(versions).encode(), *content)}"
+
+
+def sources(path: Path) -> set[Path]:
+    """A file and every liedyn source that it imports, directly or not."""
+    found, waiting = set(), [path]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        waiting += [file for name in _imports(path) if name not in _NOT_COMPILED and (file := source_of(name))]
+    return found
+
+
+@cache
+def _imports(path: Path) -> list[str]:
+    """The modules of liedyn that a source imports anywhere, by any form of import; `_NOT_COMPILED` are left out by the caller."""
+    names = []
+    for node in _statements(ast.parse(_source(path))):
+        if isinstance(node, ast.Import):
+            names += [name.name.removeprefix("liedyn.") for name in node.names if name.name.startswith("liedyn.")]
+        elif isinstance(node, ast.ImportFrom) and (module := _absolute(node, path)) is not None:
+            names += [inner if source_of(inner := f"{module}.{name.name}".lstrip(".")) else module for name in node.names]
+    return names
+
+
+def _statements(tree) -> Iterator[ast.stmt]:
+    """All statements of a module, those inside others, too; not the expressions, which are most of the tree."""
+    waiting = [tree]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+                waiting.append(child)
+                yield child
+
+
+def _absolute(node: ast.ImportFrom, path: Path) -> str | None:
+    """The module that is imported from, named from the root of liedyn; None where it is not of liedyn."""
+    if node.level:
+        folder = path.parents[node.level - 1]
+        if not folder.is_relative_to(_PACKAGE):
+            return None
+        return ".".join((*folder.relative_to(_PACKAGE).parts, *(node.module or "").split("."))).strip(".")
+    if node.module == "liedyn":
+        return ""
+    return node.module.removeprefix("liedyn.") if node.module.startswith("liedyn.") else None
+
+
+@cache
+def source_of(name: str) -> Path | None:
+    base = _PACKAGE.joinpath(*name.split("."))
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists()), None)
+
+
+@cache
+def _source(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def digest(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,147 @@
+"""The decorators of all compiled code. What they compile is kept by `code_cache`."""
+from __future__ import annotations
+
+from functools import partial
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic, register_jitable
+from numba.np.arrayobj import make_array, populate_array
+
+from liedyn.numba_tools.compile_cache import CodeCache, compiling
+from liedyn.numba_tools.numba_internals import ON_CACHE_LINES, without_wrappers
+
+# contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
+# No nnan/ninf: a NaN must stay visible to the checks.
+_FAST = {"contract", "nsz", "arcp"}
+
+# No reference counts: kernels allocate nothing, and counting the model's arrays at every call of a primitive made
+# forward dynamics 2.5 times slower. An allocation in compiled code is then an error of the compiler.
+OPTIONS = {"_nrt": False, "fastmath": _FAST, "error_model": "numpy"}
+
+
+def _inner(**options):
+    """A decorator of functions for compiled code only."""
+    return lambda function: without_wrappers(function, **{**OPTIONS, **options})
+
+
+# Inlining by LLVM: the speed of inline="always" at half the compile time.
+primitive = _inner(forceinline=True)
+
+# For quotients that are rounded as IEEE 754 says: x / x is 1. With arcp, divisions by one number share its reciprocal.
+rounded = _inner(forceinline=True, fastmath=_FAST - {"arcp"})
+
+# For steps of a long loop that call kernels: a primitive would be compiled on its own, with all that it calls, for nothing.
+pasted = _inner(inline="always")
+
+# Where an entry or a kernel calls it, the call stays a call. Primitives hand their inlining down to it: calls there would cost
+# batches of small robots 4 to 14%.
+callee = _inner()
+
+
+# For sizes of memory, which Python makes and compiled code divides.
+everywhere = register_jitable
+
+
+def kernel(function):
+    """Compile a function of arrays on its first call and keep the result on disk."""
+    return _cached(function)
+
+
+def entry(*signatures: str, nogil: bool = False):
+    """A kernel that Python calls, for these signatures only.
+
+    Until `prepare` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
+    second compilation. So the common call costs one crossing and no check in Python."""
+    def decorate(function):
+        dispatcher = _cached(function, nogil=nogil)
+        dispatcher.liedyn_signatures = signatures
+        dispatcher.liedyn_compiler = _cached(function, nogil=nogil)    # aside: the entry stays shut while another thread prepares
+        dispatcher._can_compile = False      # disable_compile() insists on a signature first
+        return dispatcher
+    return decorate
+
+
+def prepare(dispatcher, which: int = 0) -> bool:
+    """Compile an entry for one of its signatures, or load it from the cache. Returns whether there was anything to do."""
+    done = dispatcher.__dict__.setdefault("liedyn_ready", set())
+    if which in done:
+        return False
+    with compiling():
+        if which not in done:
+            aside = dispatcher.liedyn_compiler
+            aside.compile(dispatcher.liedyn_signatures[which])
+            for types, result in aside.overloads.items():
+                if types not in dispatcher.overloads:
+                    dispatcher.add_overload(result)
+            done.add(which)
+    return True
+
+
+def _cached(function, **options):
+    dispatcher = njit(function, **ON_CACHE_LINES, **options, **OPTIONS)
+    dispatcher._cache = CodeCache(function)
+    dispatcher.compile = partial(_compile, dispatcher.compile)
+    return dispatcher
+
+
+def _compile(compile, signature):
+    with compiling():
+        return compile(signature)
+
+
+# Machine code at an address, called from compiled code; and numbers at one ----------------------------------------------
+
+# What is called by its address is no part of the caller's code. Else LLVM would compile the whole of it once more with each
+# caller.
+
+_I64 = ir.IntType(64)
+_NUMBERS = types.float64[::1]
+
+
+@intrinsic
+def call(typing_context, address, arrays):
+    """The int64 that machine code at an address returns, for pointers to the numbers of contiguous arrays."""
+    def codegen(context, builder, signature, args):
+        pointer, i64 = ir.DoubleType().as_pointer(), ir.IntType(64)
+        kind = ir.FunctionType(i64, [pointer] * len(arrays))
+        data = [context.make_array(array)(context, builder, builder.extract_value(args[1], k)).data
+                for k, array in enumerate(arrays)]
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), data)
+    return types.int64(types.int64, arrays), codegen
+
+
+@intrinsic
+def call_at(typing_context, function, arguments):
+    """The function of int64 at an address, called with a tuple of them."""
+    def codegen(context, builder, sig, args):
+        given = [builder.extract_value(args[1], k) for k in range(len(sig.args[1]))]
+        kind = ir.FunctionType(_I64, [_I64] * len(given)).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), given)
+    return types.int64(types.int64, types.UniTuple(types.int64, len(arguments))), codegen
+
+
+@intrinsic
+def place_of(typing_context, x):
+    """The address of an array's first number."""
+    def codegen(context, builder, sig, args):
+        return builder.ptrtoint(make_array(sig.args[0])(context, builder, args[0]).data, _I64)
+    return types.int64(x), codegen
+
+
+@intrinsic
+def numbers_at(typing_context, address, count):
+    """(count,) float64 at an address."""
+    def codegen(context, builder, sig, args):
+        result = make_array(sig.return_type)(context, builder)
+        populate_array(result, data=builder.inttoptr(args[0], result.data.type), shape=[args[1]], strides=[_I64(8)],
+                       itemsize=_I64(8), meminfo=None)
+        return result._getvalue()
+    return _NUMBERS(types.int64, types.int64), codegen
+
+
+def address_of(entry) -> int:
+    """Where other code finds an entry of one signature, of integers alone."""
+    prepare(entry)
+    result, = entry.overloads.values()
+    return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)

@@ -1,0 +1,232 @@
+"""What leans on internals of Numba, in one place. Each piece has a plain fallback, which it takes by itself where it does not
+find what it needs, and always where LIEDYN_SEAM=plain (unset or auto: no).
+
+| piece         | leans on (Numba 0.60 to 0.62)                                    | without it                               |
+|---------------|------------------------------------------------------------------|------------------------------------------|
+| `views`       | numba.np.arrayobj: `make_array`, `populate_array`                | slices, a function each: compiles longer |
+| `stack`       | the pass `NativeLowering`, `Lower.setup_function`, and llvmlite's | loops of eight states take 9% (AVX2) to  |
+|               | `attributes.alignstack`                                          | 29% (AVX-512) longer                     |
+| `dispatchers` | `_insert`, `_compile_for_args` of dispatchers, and the options   | 2.5 times as long to compile             |
+|               | `no_cpython_wrapper`, `no_cfunc_wrapper`; `JITCodeLibrary`'s     |                                          |
+|               | `_optimize_final_module`, `_finalize_final_module`, the pass     |                                          |
+|               | `FixupArgs`                                                      |                                          |
+
+More lean on internals and stand where they are used: `code_cache` on Numba's `NullCache` and `CompileResult`, `jit` on
+`_can_compile` and `add_overload` of dispatchers, `pointer_call` on `populate_array` and the names of C wrappers.
+`codegen.python_call`, which leans on the binary interfaces of CPython and NumPy, tests itself and goes through ctypes where
+they differ.
+"""
+import os
+from functools import partial
+
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.typing import signature
+from numba.core.untyped_passes import FixupArgs
+from numba.extending import lower_builtin, overload, type_callable
+
+from liedyn.errors import UsageError
+
+# Whether the fallbacks are asked for ------------------------------------------------------------------------------------
+
+_GIVEN = os.environ.get("LIEDYN_SEAM") or "auto"
+if _GIVEN not in ("auto", "plain"):
+    raise UsageError(f"LIEDYN_SEAM is not known; found {_GIVEN[:40]!r}, expected auto or plain (unset it for auto)")
+PLAIN = _GIVEN == "plain"
+
+
+# Compiled functions that only compiled code calls -----------------------------------------------------------------------
+
+_OF_DISPATCHERS, _OF_LIBRARIES = ("_insert", "_compile_for_args"), ("_optimize_final_module", "_finalize_dynamic_globals",
+                                                                   "_verify_declare_only_symbols", "get_pointer_to_function")
+DISPATCHERS_FOUND = not PLAIN and all(hasattr(njit(lambda: None), name) for name in _OF_DISPATCHERS)
+LINKED = DISPATCHERS_FOUND and all(hasattr(JITCodeLibrary, name) for name in _OF_LIBRARIES)
+
+
+def without_wrappers(function, **options):
+    """Without the wrappers that Python would call it through, and without machine code of its own: callers take its LLVM code
+    into theirs and optimize it there. Everything compiles in less than half the time. A call from Python is an error, not a
+    crash."""
+    if not DISPATCHERS_FOUND:
+        return njit(function, **options)
+    dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    dispatcher._insert = lambda *overload: None          # no wrapper is there to be called
+    dispatcher._compile_for_args = partial(_refuse, function.__name__)
+    if LINKED:
+        dispatcher._compiler.pipeline_class = _IntoCallers
+    return dispatcher
+
+
+def _refuse(name, *args, **kwargs):
+    raise TypeError(f"{name} is called by compiled code only; in Python, call {name}.py_func")
+
+
+class _Linked(JITCodeLibrary):
+    """What Numba compiles a function into, as LLVM code alone. A simulation by loops has three hundred functions, of which Python
+    calls five."""
+
+    def _optimize_final_module(self):
+        """Callers do it."""
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        return 0                                         # as of a function without a wrapper
+
+    @property
+    def codegen(self):
+        return _WithoutEnvironments(self._codegen)
+
+
+class _WithoutEnvironments:
+    """Numba's code generator, which does not write to global variables of code that is not there."""
+
+    def __init__(self, codegen):
+        self._codegen = codegen
+
+    def __getattr__(self, name):
+        return getattr(self._codegen, name)
+
+    def set_env(self, name, env):
+        pass
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _IntoLinked(FunctionPass):
+    _name = "liedyn_into_linked"
+
+    def __init__(self):
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state):
+        state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
+        state.library.__class__ = _Linked
+        state.library.enable_object_caching()            # as Numba does with libraries that it makes
+        return False
+
+
+class _IntoCallers(CompilerBase):
+    """Numba's passes, into a library that callers link."""
+
+    def define_pipelines(self):
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_IntoLinked, FixupArgs)
+        passes.finalize()
+        return [passes]
+
+
+# Compiled functions whose stack begins on a cache line ------------------------------------------------------------------
+
+# The system promises 16 bytes. What a kernel of eight states has no register for is kept on the stack, a line each: where the
+# stack happens to begin elsewhere, in three processes of four, each such number lies on two lines, and batches of forward
+# dynamics by loops take 9 to 29% longer. One state pays 1% for it, and is left alone.
+
+try:
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.lowering import Lower
+    from numba.core.typed_passes import NativeLowering
+except ImportError:
+    STACK_FOUND = False
+else:
+    STACK_FOUND = not PLAIN and hasattr(Lower, "setup_function") and hasattr(DefaultPassBuilder, "define_nopython_pipeline")
+
+
+def _of_lines(fndesc):
+    """Whether a function works on lines of eight: an entry's scratch says so, else any argument."""
+    kinds = dict(zip(fndesc.args, fndesc.argtypes, strict=True))
+    scratch = [kinds[name] for name in ("memory", "machine") if name in kinds]
+    return any(_holds_lines(kind) for kind in scratch or kinds.values())
+
+
+def _holds_lines(kind):
+    if isinstance(kind, types.BaseTuple):
+        return any(_holds_lines(each) for each in kind)
+    return isinstance(kind, types.Array) and kind.ndim == 2 and kind.dtype == types.float64
+
+
+if STACK_FOUND:
+    class _Lower(Lower):
+        def setup_function(self, fndesc):
+            super().setup_function(fndesc)
+            if _of_lines(fndesc):
+                attributes = self.function.attributes
+                attributes.add("nounwind")        # true of all that Numba compiles; without a name in it the set is not written
+                attributes.alignstack = 64
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class _Lowering(NativeLowering):
+        _name = "lowering_on_cache_lines"
+
+        @property
+        def lowering_class(self):
+            return _Lower
+
+    class _OnCacheLines(CompilerBase):
+        """Numba's passes, but for the last."""
+
+        def define_pipelines(self):
+            manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            manager.passes = [(_Lowering if each is NativeLowering else each, name) for each, name in manager.passes]
+            manager.finalize()
+            return [manager]
+
+
+# options for `njit`
+ON_CACHE_LINES = {"pipeline_class": _OnCacheLines} if STACK_FOUND else {}
+
+
+# Views of parts of an array in compiled code, made at once: slices are each a call, which takes longer to compile -------
+
+try:
+    from numba.np.arrayobj import make_array, populate_array
+except ImportError:
+    VIEWS_FOUND = False
+else:
+    VIEWS_FOUND = not PLAIN
+
+
+def carve(memory, sizes):
+    """Views of a C-contiguous array, by its first axis: of so many numbers each, one after the other, and of the rest. Not
+    checked: there must be as many."""
+    views, first = (), 0
+    for size in sizes:
+        views, first = (*views, memory[first:first + size]), first + size
+    return (*views, memory[first:])
+
+
+if VIEWS_FOUND:
+    @type_callable(carve)
+    def _typed(context):
+        def typer(memory, sizes):
+            if isinstance(memory, types.Array) and memory.layout == "C":
+                return signature(types.UniTuple(memory, len(sizes) + 1), memory, types.UniTuple(types.intp, len(sizes)))
+        return typer
+
+    @lower_builtin(carve, types.Array, types.UniTuple)
+    def _carve(context, builder, sig, args):
+        whole = make_array(sig.args[0])(context, builder, args[0])
+        shape, strides = (cgutils.unpack_tuple(builder, numbers) for numbers in (whole.shape, whole.strides))
+        data, left, views = whole.data, shape[0], []
+        for count in [*cgutils.unpack_tuple(builder, args[1]), None]:
+            count = left if count is None else count
+            view, numbers = make_array(sig.args[0])(context, builder), count
+            for n in shape[1:]:
+                numbers = builder.mul(numbers, n)
+            populate_array(view, data=data, shape=[count, *shape[1:]], strides=strides, itemsize=whole.itemsize,
+                           meminfo=whole.meminfo, parent=whole.parent)
+            views.append(view._getvalue())
+            data, left = builder.gep(data, [numbers]), builder.sub(left, count)
+        return context.make_tuple(builder, sig.return_type, views)
+else:
+    @overload(carve)
+    def _carve(memory, sizes):
+        if not len(sizes):
+            return lambda memory, sizes: (memory,)
+        return lambda memory, sizes: (memory[:sizes[0]], *carve(memory[sizes[0]:], sizes[1:]))

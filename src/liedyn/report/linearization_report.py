@@ -1,0 +1,296 @@
+"""The folder of a linearization: matrices and linear.json, written whole or not at all, then the modes as a picture."""
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from liedyn import __version__
+from liedyn.analysis.linear_system import LinearSystem, Mode, chains_in_words, growth_in_words, verdict
+from liedyn.analysis.linearize import Linearization
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import CheckFailed
+from liedyn.io.atomic_output import open_folder
+from liedyn.io.scenarios.scenario_file import to_plain
+from liedyn.io.trajectory_csv import cell
+from liedyn.report.plots import style
+from liedyn.report.plots.plot_data import FORMATS
+from liedyn.report.plots.save_plots import Written, draw_beside
+from liedyn.report.robot_summary import counted
+from liedyn.simulation.finite_differences import BOUND
+
+MARK = "linear.json"                    # what tells such a folder from others
+_SHOWN = 3                              # coordinates named for a mode
+_PLACES = 8                             # coordinates of an equilibrium that are printed
+_MOVING = 1e-6                          # of characteristic velocities and accelerations: less is called at rest
+
+
+def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
+                        formats: Sequence[str] = FORMATS) -> Written:
+    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the picture; returns the
+    files, and why there is no picture where it cannot be drawn.
+
+    Raises UsageError where the folder exists and `force` is not given, or cannot be written.
+    """
+    folder = Path(folder)
+    tables = matrices(result)
+    with open_folder(folder, mark=MARK, force=force) as part:
+        for name, (matrix, rows, columns) in tables.items():
+            _write_matrix(part / f"{name}.csv", name, matrix, rows, columns)
+        names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
+        np.savez(part / "system.npz", **{name: matrix for name, (matrix, _, _) in tables.items()}, **names, step=result.step)
+        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    written = Written([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
+    return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written
+
+
+def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], list[str]]]:
+    """{name: (matrix, names of its rows, names of its columns)}, with units."""
+    s = result.system
+    named = {kind: [f"{name}[{unit}]" for name, unit in zip(names, units, strict=True)]
+             for kind, names, units in (("x", s.states, s.state_units), ("u", s.inputs, s.input_units),
+                                        ("y", s.outputs, s.output_units))}
+    return {name: (matrix, named[rows], named[columns]) for name, matrix, rows, columns in (
+        ("A", s.A, "x", "x"), ("B", s.B, "x", "u"), ("C", s.C, "y", "x"), ("D", s.D, "y", "u"), ("Ad", result.Ad, "x", "x"),
+        ("Bd", result.Bd, "x", "u"))}
+
+
+def summary(result: Linearization, folder: str | Path | None = None) -> dict:
+    """What linear.json holds, and --json prints."""
+    s, here, m = result.system, result.here, result.model
+    by_name = lambda names, x: {name: float(value) for name, value in zip(names, x, strict=True)}    # noqa: E731
+    return {
+        "liedyn": __version__, "robot": m.name, "t": here.t, "at_rest": result.offset is not None,
+        "states": list(s.states), "inputs": list(s.inputs), "outputs": list(s.outputs),
+        "units": {"states": list(s.state_units), "inputs": list(s.input_units), "outputs": list(s.output_units)},
+        "q": by_name(m.q_names, here.q), "v": by_name(m.v_names, here.v), "a": by_name(m.v_names, here.a),
+        "tau": by_name(m.v_names, here.tau), "held_by": result.offset or {},
+        "integrals": {name[2:]: float(here.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
+        "stability": s.stability, "growth_power": s.growth, "modes": [_plain(mode) for mode in s.modes],
+        "controllable_states": s.controllable, "observable_states": s.observable,
+        "discretization": {"method": "zero-order hold", "step": result.step},
+        "verified": {name: one.off for name, one in result.differences.items()} if result.differences else None,
+        "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
+        "notes": list(result.notes),
+    }
+
+
+def _plain(mode: Mode) -> dict:
+    constant = mode.time_constant
+    return {"eigenvalue": [mode.eigenvalue.real, mode.eigenvalue.imag], "count": mode.count, "stability": mode.stability,
+            "chains": list(mode.chains), "growth_power": mode.growth,
+            "frequency_hz": mode.frequency, "damping_ratio": mode.damping,
+            "time_constant": constant if math.isfinite(constant) else None,
+            "participation": _rounded(mode.participation), "fastest": _rounded(mode.fastest)}
+
+
+def _rounded(shares: dict[str, float]) -> dict[str, float]:
+    return {name: round(share, 6) for name, share in shares.items() if share >= 5e-7}
+
+
+def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
+    return [(name, share) for name, share in shares.items() if share >= 0.05]
+
+
+def _listed(texts: list[str], most: int) -> str:
+    return ", ".join([*texts[:most], *["…"] * (len(texts) > most)])
+
+
+def _place(result: Linearization) -> str:
+    """The configuration; what is left of zero by rounding is zero."""
+    m = result.model
+    return _listed([f"{name} {round(x, 9) + 0.0:.5g} {unit}".rstrip()
+                    for name, x, unit in zip(m.q_names, result.here.q.tolist(), m.q_units, strict=True)], _PLACES)
+
+
+def text(result: Linearization, most: int = 24) -> str:
+    """For people: the least stable modes and what they move, ranks, and how well it agrees with differences."""
+    s, n = result.system, len(result.system.states)
+    where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+    units = scales_of(result.model)
+    moving = np.abs([result.here.v * units.time, result.here.a * units.time**2]) > _MOVING * units.of_all(result.model.v_units)
+    frozen = " (frozen-time, not an equilibrium)" if moving.any() else ""
+    lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
+             f"{verdict(s)}{frozen}"]
+    if s.modes:
+        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  {'stability':<9}  "
+                  "participation"]
+        lines += [f"  {_line(mode)}" for mode in s.modes[:most]]
+    if len(s.modes) > most:
+        lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]
+    lines += [f"  {_value(mode)}: {chains_in_words(mode)}; {growth_in_words(mode.growth)}: "
+              + _listed([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
+    fixed = int((~s.moving).sum())
+    if fixed:
+        lines += [f"  {fixed} more states belong to prescribed coordinates, which forces do not affect"]
+    if result.offset is not None:
+        lines += [f"equilibrium at {_place(result)}"]
+    if result.offset:
+        lines += ["held by " + ", ".join(f"{name} {value:.6g}" for name, value in result.offset.items())]
+    lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
+    if result.differences:
+        lines += ["largest relative difference from extrapolated finite differences: "
+                  + ", ".join(f"{name} {one}" for name, one in result.differences.items())]
+    return "\n".join(lines)
+
+
+def _value(mode: Mode) -> str:
+    shown = f"{0.0 if mode.chains else mode.eigenvalue.real:.5g}"
+    return shown + (f" ± {mode.eigenvalue.imag:.5g}i" if mode.eigenvalue.imag else "")
+
+
+def _line(mode: Mode) -> str:
+    pair = 2 if mode.eigenvalue.imag else 1
+    shown = _value(mode) + (f"  ({mode.count // pair}x)" if mode.count > pair else "")
+    parts = _listed([f"{name} {100 * share:.0f}%" for name, share in _largest(mode.participation)], _SHOWN)
+    damping = 0.0 if mode.chains else mode.damping
+    frequency, damped = (f"{mode.frequency:.4g}", f"{damping:.3g}") if mode.eigenvalue.imag else ("", "")
+    constant = "" if mode.chains else f"{mode.time_constant:.4g}"
+    return f"{shown:>24}  {frequency:>8}  {damped:>8}  {constant:>15}  {mode.stability:<9}  {parts}"
+
+
+def check(result: Linearization) -> None:
+    """CheckFailed where the comparison with differences is beyond its bound."""
+    bad = {name: one for name, one in (result.differences or {}).items() if not one.sound}
+    if bad:
+        shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
+        raise CheckFailed(f"the linearization differs from extrapolated finite differences by {shown} (relative), more than "
+                          f"{BOUND:g}: a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
+
+
+def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([name, *map(cell, columns)])
+        writer.writerows([cell(row), *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
+
+
+def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> Written:
+    from liedyn.report.plots.save_plots import save_sheets
+
+    where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+    return save_sheets({"modes": lambda: draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)
+
+
+# A linear system for people: its modes as a table and as a picture ------------------------------------------------------
+
+_COLOURS = {"unstable": style.VERMILLION, "drifting": style.PURPLE, "neutral": style.ORANGE, "stable": style.BLUE}
+_DECADES = 4                             # of the complex plane about zero
+_MOST_ROWS, _NAMED = 30, 6               # coordinates of the map; eigenvalues with a name
+_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.8        # inches
+
+
+def draw_modes(system: LinearSystem, title: str = "") -> Figure:
+    """Eigenvalues of the moving states in the complex plane, and which coordinates take part in each mode."""
+    modes = system.modes
+    names = _rows(system)
+    right = 0.35 + max(2.0, 0.22 * len(modes))
+    height = _TOP + max(_SIDE, 0.16 * len(names) + _WORDS) + 0.6
+    figure = style.new_figure(_LEFT + _SIDE + _GAP + right, height, "Modes", title)
+    for k, (word, colour) in enumerate(_COLOURS.items()):
+        count = sum(mode.count for mode in modes if mode.stability == word)
+        figure.text((_LEFT + 1.1 * k) / figure.get_figwidth(), 1 - 0.75 / height, f"{count} {word}", size=style.NAME,
+                    color=colour if count else style.FAINT, weight="bold" if count else "normal", va="top")
+    bottom = height - _TOP - _SIDE
+    _draw_plane(style.plain_axes(figure, _LEFT, bottom, _SIDE, _SIDE), modes)
+    if names:
+        tall = min(height - _TOP - 0.5 - _WORDS, max(1.0, 0.26 * len(names)))
+        wide = min(right - 0.35, 0.5 * len(modes))
+        _draw_shares(style.plain_axes(figure, _LEFT + _SIDE + _GAP, height - _TOP - tall, wide, tall), modes, names)
+    return figure
+
+
+def _rows(system: LinearSystem) -> list[str]:
+    """Coordinates in the robot's order; where there are many, those that take part most."""
+    if not system.modes:
+        return []
+    order = [name for name in dict.fromkeys(state.partition(".")[2] for state in system.states)
+             if name in system.modes[0].participation]
+    kept = sorted(order, key=lambda name: -max(mode.participation[name] for mode in system.modes))[:_MOST_ROWS]
+    return [name for name in order if name in kept]
+
+
+class _Plane:
+    """Both axes logarithmic either way from a linear middle, so that slow and fast modes are told apart."""
+
+    def __init__(self, values: np.ndarray):
+        parts = np.abs(np.concatenate([values.real, values.imag]))
+        largest = parts.max(initial=0.0) or 1.0                    # modes at zero are exactly zero
+        seen = parts[parts > largest * 10.0**-_DECADES]
+        self.top = math.ceil(math.log10(largest * 1.2))
+        least = math.floor(math.log10(seen.min() if len(seen) else largest))
+        self.unit = 10.0 ** max(min(least, self.top - 2), self.top - _DECADES)
+        self.end = self(10.0**self.top)
+
+    def __call__(self, x):
+        return np.sign(x) * np.log10(1.0 + np.abs(x) / self.unit)
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        first = round(math.log10(self.unit))
+        sizes = [10.0**k for k in range(first, self.top + 1)]
+        values = [-x for x in reversed(sizes)] + [0.0] + sizes
+        crowded = self.top - first > 2                     # about zero
+        return [float(self(x)) for x in values], ["" if crowded and abs(x) == sizes[0] else f"{x:g}" for x in values]
+
+
+def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
+    values = np.array([mode.eigenvalue for mode in modes] or [0j])
+    plane = _Plane(values)
+    end = 1.06 * plane.end
+    left, right = (max(float(plane(x)) + 0.1 * end, 0.2 * end) for x in (-values.real.min(), values.real.max()))
+    axes.set_xlim(-left, right)
+    axes.set_ylim(-end, end)
+    axes.axvspan(0, right, color="#FBEFE8", zorder=-2, linewidth=0)
+    at, labels = plane.ticks()
+    across = {x: label for x, label in zip(at, labels, strict=True) if -left <= x <= right}
+    style.rulers(axes, list(across), at, "real part", x_labels=list(across.values()), y_labels=labels)
+    axes.axvline(0, color=style.FAINT, linewidth=1.0, zorder=1)
+    named: list[tuple[float, float]] = []
+    for number, mode in enumerate(modes, 1):
+        x, y = plane(mode.eigenvalue.real), plane(mode.eigenvalue.imag)
+        for side in (1, -1) if mode.eigenvalue.imag else (1,):
+            axes.plot([x], [side * y], marker="x", markersize=7, markeredgewidth=1.6, color=_COLOURS[mode.stability],
+                      linestyle="none", label=f"mode {number}" if side == 1 else "_")
+        if number <= _NAMED and all(math.hypot(x - a, y - b) > 0.06 * end for a, b in named):
+            named.append((float(x), float(y)))
+            style.words(axes, str(number), named[-1], (5, 4), "left", "baseline", color=style.INK)
+    style.heading(axes, "Eigenvalues", "1/s; unstable to the right of the line, or in chains on it")
+    style.words(axes, "imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", rotation=90, color=style.INK)
+
+
+def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
+    shares = np.array([[mode.participation[name] for mode in modes] for name in names])
+    axes.pcolormesh(shares, cmap=LinearSegmentedColormap.from_list("shares", ["#FFFFFF", style.BLUE]), vmin=0, vmax=1,
+                    edgecolors=style.GRID, linewidth=0.5)
+    axes.set_xlim(0, len(modes))
+    axes.set_ylim(len(names), 0)
+    for k, name in enumerate(names):
+        style.words(axes, style.shortened(name, 22), (0, k + 0.5), (-4, 0), "right", color=style.INK, annotation_clip=False)
+    every = -(-len(modes) // 40)
+    for k in range(0, len(modes), every):
+        for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
+            style.words(axes, text, (k + 0.5, len(names)), (0, -down), va="top", rotation=turn,
+                        color=_COLOURS[modes[k].stability], annotation_clip=False)
+    style.heading(axes, "", "", ("Participation of joints in each mode", style.INK, "bold"))
+
+
+def _words(mode: Mode) -> str:
+    """What a person asks of a mode first: how fast it swings and how well that is damped, or how fast it dies away."""
+    if mode.growth:
+        swings = f"{mode.frequency:.3g} Hz, " if mode.eigenvalue.imag else ""
+        return f"{swings}chain of {mode.chains[0]}, {growth_in_words(mode.growth)}"
+    if mode.eigenvalue.imag:
+        damping = 0.0 if mode.chains else mode.damping
+        return f"{mode.frequency:.3g} Hz, damping {damping:.2g}"
+    if mode.chains:
+        return "stays"
+    return f"{'decays' if mode.time_constant > 0 else 'grows'} in {abs(mode.time_constant):.3g} s"

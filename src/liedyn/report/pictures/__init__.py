@@ -1,1 +1,0 @@
-"""Pictures: what they are drawn from, and how each is drawn."""

@@ -1,0 +1,278 @@
+"""Many runs at once: outputs against what varied, their distributions, what they depend on, envelopes of trajectories."""
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from liedyn.batch.result_store import TRAJECTORIES, Store
+from liedyn.errors import LiedynError, UsageError
+from liedyn.io.atomic_output import told
+from liedyn.report.plots import style
+from liedyn.report.plots.save_plots import Written, drawn_into, save_sheets
+
+_LEFT, _GAP = 0.85, 0.6  # before columns, between rows [inches]
+_POINTS = 3000           # that are drawn in a panel
+_SLICES = 20             # of a curve of medians
+_BANDS = ("#CFE3F1", "#8FBFE0")             # of nine tenths and of half of the runs
+
+
+# numbers of the runs that are complete, by name; outputs may be NaN, where an event did not happen
+Columns = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Swing:
+    """Of an output: its value at the medians of what varied, and by how much it changes by a standard deviation of each, to first
+    order (varied,), NaN where that is not known. way: how derivatives were found."""
+
+    name: str
+    base: float
+    changes: np.ndarray
+    way: str
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Quantiles of a column of the trajectories over time: (5, R) at 5, 25, 50, 75 and 95 %."""
+
+    name: str
+    unit: str
+    t: np.ndarray
+    quantiles: np.ndarray
+
+
+def draw_scatter(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
+    """A row for each output, a column for what varied; the line follows the median."""
+    width = 2.6 if len(varied) > 2 else 3.6
+    figure, places = style.panels(len(outputs) * len(varied), len(varied), width, 1.7, "Outputs and what varied",
+                                  f"{subtitle}; line: median", left=_LEFT, gap=_GAP)
+    for k, (axes, (output, name)) in enumerate(zip(places, product(outputs, varied), strict=True)):
+        x, y = _with_value(varied[name], outputs[output])
+        axes.set(xlim=style.with_air(x), ylim=style.with_air(y))
+        style.rulers(axes, 4, 4, style.shortened(name, int(13 * width)))
+        some = np.arange(len(x)) if len(x) <= _POINTS else np.linspace(0, len(x) - 1, _POINTS).astype(int)
+        axes.plot(x[some], y[some], ".", color=style.BLUE, alpha=0.5, markeredgewidth=0,
+                  markersize=2.5 if len(some) > 1000 else 5)
+        _medians(axes, x, y)
+        style.heading(axes, output if k % len(varied) == 0 else "")
+    return figure
+
+
+def draw_histograms(outputs: Columns, subtitle: str) -> Figure:
+    """With the median and the middle nine tenths."""
+    columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
+    figure, places = style.panels(len(outputs), columns, 3.6, 1.7, "Outputs", f"{subtitle}; median, and where 90 % of them are",
+                                  left=_LEFT, gap=_GAP)
+    for axes, (name, values) in zip(places, outputs.items(), strict=True):
+        x = values[np.isfinite(values)]
+        bins = int(np.clip(math.sqrt(len(x)), 5, 60))
+        counts, edges = np.histogram(x, bins, range=style.with_air(x))
+        most = 1.08 * max(counts.max(), 1)
+        axes.set(xlim=(edges[0], edges[-1]), ylim=(0, most))
+        style.rulers(axes, 5, [y for y in style.ticks(0, most, most=3) if y == int(y)])
+        axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=style.SKY, linewidth=0)
+        low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
+        for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
+            axes.plot([at, at], axes.get_ylim(), color=style.INK, linewidth=0.9, linestyle=line)
+        style.heading(axes, name, f"{middle:.4g}, 90 % in {low:.4g} … {high:.4g}")
+    return figure
+
+
+def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
+    """Bars: the share of each output's variance that a quantity alone accounts for, see `first_order`. The rest is interactions,
+    and the error of the estimate: with few runs the slices are wide."""
+    charts = []
+    for name, y in outputs.items():
+        shares = np.array([first_order(*_with_value(x, y)) for x in varied.values()])
+        charts.append((name, f"rest {100 * max(1.0 - shares.sum(), 0.0):.0f} %", shares))
+    return _draw_bars(list(varied), charts, "What outputs depend on", f"{subtitle}; first-order Sobol indices",
+                      "share of the variance", (0.0, 1.0))
+
+
+def draw_tornado(names: Sequence[str], swings: Sequence[Swing], subtitle: str) -> Figure:
+    """A bar from one standard deviation less to one more of each varied quantity; the darker half is that of more."""
+    return _draw_bars(names, [(one.name, f"{one.base:.4g}, {one.way}", one.changes) for one in swings],
+                      "Changes of outputs by one standard deviation",
+                      f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller")
+
+
+def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
+    """Medians over time, within the bands of half and of nine tenths of the runs."""
+    columns = 1 if len(envelopes) < 3 else 2 if len(envelopes) < 9 else 3
+    figure, places = style.panels(len(envelopes), columns, 4.2, 1.5, "Envelopes", f"{subtitle}; median, bands of 50 and 90 %",
+                                  left=_LEFT)
+    for k, (axes, one) in enumerate(zip(places, envelopes, strict=True)):
+        axes.set(xlim=style.time_span(one.t), ylim=style.with_air(one.quantiles))
+        style.rulers(axes, 6, 4, "t [s]" if k + columns >= len(envelopes) else None)
+        for outer, colour in enumerate(_BANDS):
+            axes.fill_between(one.t, one.quantiles[outer], one.quantiles[-1 - outer], color=colour, linewidth=0)
+        axes.plot(one.t, one.quantiles[2], color=style.BLUE, linewidth=1.4)
+        style.heading(axes, one.name, style.unit_text(one.unit))
+    return figure
+
+
+def _draw_bars(names: Sequence[str], charts: Sequence[tuple[str, str, np.ndarray]], title: str, subtitle: str, x_name: str = "",
+               span: tuple[float, float] | None = None) -> Figure:
+    """Charts (name, remark, length of the bar by each of `names`), the longest bar on top. Without a span, paler bars of the same
+    length stand on the other side of zero."""
+    names = [style.shortened(name, 34) for name in names]
+    left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches of a letter
+    columns = min(len(charts), 2)
+    figure, places = style.panels(len(charts), columns, 3.0, 0.24 * len(names) + 0.1, title, subtitle, left=left, gap=_GAP)
+    for n, (axes, (name, remark, lengths)) in enumerate(zip(places, charts, strict=True)):
+        sizes = np.nan_to_num(np.abs(lengths), nan=-1.0)
+        order = np.argsort(sizes, kind="stable")
+        most = 1.08 * max(float(sizes.max()), 0.0) or 1.0
+        axes.set(xlim=span or (-most, most), ylim=(-0.6, len(names) - 0.4))
+        style.rulers(axes, 4, range(len(names)), x_name if n + columns >= len(charts) else "", y_labels=[names[k] for k in order])
+        if span is None:
+            axes.barh(range(len(names)), -lengths[order], 0.6, color=style.SKY, linewidth=0)
+        axes.barh(range(len(names)), lengths[order], 0.6, color=style.BLUE, linewidth=0)
+        for row in np.flatnonzero(np.isnan(lengths[order])):
+            style.words(axes, "not known", (0, row), (0, 0))
+        style.heading(axes, name, remark)
+    return figure
+
+
+def first_order(x: np.ndarray, y: np.ndarray) -> float:
+    """Sobol's first-order index of y by x from given data: the share of the variance of y that is between slices of x with
+    equally many runs, less what chance puts there (Plischke, Borgonovo and Smith, 2013). Values must be drawn independently."""
+    n, distinct = len(y), np.unique(x)
+    slices = min(len(distinct), max(2, int(math.sqrt(n) / 2)), 50)
+    if slices < 2 or n <= slices or not np.ptp(y) > 0.0:
+        return 0.0
+    if slices == len(distinct):
+        which = np.searchsorted(distinct, x)
+    else:
+        which = np.empty(n, dtype=int)
+        which[np.argsort(x, kind="stable")] = np.arange(n) * slices // n
+    counts = np.bincount(which, minlength=slices)
+    means = np.bincount(which, y, slices) / np.maximum(counts, 1)
+    within = ((y - means[which])**2).sum() / (n - slices)
+    total = ((y - y.mean())**2).sum()
+    return float(np.clip(1.0 - within * (n - 1) / total, 0.0, 1.0))
+
+
+def _with_value(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the runs that have this output."""
+    there = np.isfinite(y)
+    return x[there], y[there]
+
+
+def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
+    """Of slices of x with equally many runs, where there are enough."""
+    distinct = np.unique(x)
+    if len(x) < 5 * _SLICES and len(distinct) > _SLICES:
+        return
+    parts = [np.flatnonzero(x == value) for value in distinct] if len(distinct) <= _SLICES else \
+        np.array_split(np.argsort(x, kind="stable"), _SLICES)
+    middles = ([np.median(values[part]) for part in parts] for values in (x, y))
+    axes.plot(*middles, color=style.VERMILLION, linewidth=1.4)
+
+
+# Pictures of a batch: from its table and its trajectories ---------------------------------------------------------------
+
+_RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
+_ENOUGH = 50             # runs for shares of a variance
+_LONGEST = 120.0         # s of runs for a tornado
+
+
+def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[Written, tuple[str, ...]]:
+    """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
+    source, about = Path(source), Store(source).about() or {}
+    runs, notes = _complete_runs(source, about)
+    count = len(runs["number"])
+    varied = {one["name"]: runs[one["name"]] for one in about.get("vary", [])}
+    varied = {name: x for name, x in varied.items() if x.dtype.kind == "f" and len(np.unique(x)) > 1}
+    outputs = {name: runs[name].astype(float) for name in about.get("outputs", {})}
+    outputs = {name: x for name, x in outputs.items() if np.isfinite(x).any()}
+    subtitle, sheets = f"{source.name}: {count} runs", {}
+    shown, scattered = ({name: columns[name] for name in list(columns)[:_PANELS]} for columns in (outputs, varied))
+    if varied and outputs:
+        sheets["scatter"] = lambda: draw_scatter(scattered, shown, subtitle)
+        if about.get("combine") == "sample" and count >= _ENOUGH:
+            sheets["indices"] = lambda: draw_indices(varied, shown, subtitle)
+    if outputs:
+        sheets["histograms"] = lambda: draw_histograms(shown, subtitle)
+    if varied and outputs:
+        swings, more = _swings(about, runs, varied, list(shown))
+        notes += more
+        if swings:
+            sheets["tornado"] = lambda: draw_tornado(list(varied), swings, subtitle)
+    envelopes = _envelopes(source)
+    if envelopes:
+        sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
+    if not sheets:
+        raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
+    with told(folder):
+        return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
+
+
+def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
+    """The table of the batch without the runs that are not complete, and notes about these and about outputs without a value."""
+    table = Store(source).read()
+    complete = np.array(table["status"].to_pylist()) == "complete"
+    runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
+    count = np.count_nonzero(complete)
+    notes = [f"{len(complete) - count} of {len(complete)} runs are not complete and not drawn"] if count < len(complete) else []
+    empty = {name: np.count_nonzero(~np.isfinite(runs[name].astype(float))) for name in about.get("outputs", {})}
+    return runs, (*notes, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
+
+
+def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:
+    """For a tornado, from derivatives that are computed now; and a note where that cannot be."""
+    from liedyn.batch.run_batch import Batch
+    from liedyn.batch.sensitivities import RUNS as EACH
+    from liedyn.batch.sensitivities import sensitivities
+    from liedyn.io.sweep_file import read_sweep
+    seconds = (EACH * len(varied) + 1) * float(np.mean(runs["seconds"]))
+    if seconds > _LONGEST:
+        return [], (f"no tornado: the runs beside the medians would take {seconds:.0f} s",)
+    try:
+        if not about.get("source"):
+            raise UsageError("the batch was not made of a file")
+        batch = Batch(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
+        if batch.identity != about["identity"]:
+            raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
+        number = int(runs["number"][0])
+        centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.vary))
+        for k, one in enumerate(batch.sweep.vary):
+            if one.name in varied:
+                centre[k], spreads[k] = float(np.median(varied[one.name])), float(np.std(varied[one.name]))
+        found = sensitivities(batch.bench, centre, spreads)
+    except LiedynError as error:
+        return [], (f"no tornado: {error}",)
+    which, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
+    return [Swing(name, float(found.base[k]), found.slopes[k, which] * spreads[which], found.ways[k])
+            for k, name in enumerate(names) if name in outputs], ()
+
+
+def _envelopes(source: Path) -> list[Envelope]:
+    """Of each column, over at most _RUNS runs; column by column, so that the memory stays small."""
+    from pyarrow import parquet
+    files = sorted((source / TRAJECTORIES).glob("*.parquet"))
+    if not files:
+        return []
+    stamps = [parquet.read_table(file, columns=["number", "t[s]"]) for file in files]
+    number, t = (np.concatenate([table[name].to_numpy() for table in stamps]) for name in ("number", "t[s]"))
+    runs = np.unique(number)
+    starts = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
+    ends = np.r_[starts[1:], len(number)]
+    some = np.linspace(0, len(runs) - 1, min(len(runs), _RUNS)).astype(int)
+    grid, found = np.linspace(float(t.min()), float(t.max()), _TIMES), []
+    titles = [name for name in parquet.read_schema(files[0]).names if name not in ("number", "t[s]")]
+    for title in titles[:_ENVELOPES]:
+        x = np.concatenate([parquet.read_table(file, columns=[title])[title].to_numpy() for file in files])
+        curves = np.array([np.interp(grid, t[a:b], x[a:b], right=np.nan) for a, b in zip(starts[some], ends[some], strict=True)])
+        name, unit = re.fullmatch(r"(.*?)(?:\[(.*)\])?", title).groups()
+        found.append(Envelope(name, unit or "", grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
+    return found

@@ -1,0 +1,214 @@
+"""Curves by joint: a grid of small panels over one time axis, one panel a joint and unit.
+
+Small panels stay legible from 1 to 60 joints, and each scales by itself: a wrist torque is seen beside a shoulder's.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from liedyn.report.plots import style
+from liedyn.report.plots.plot_data import Energy, Followed, Group, Series
+
+PANELS_A_PAGE = 40
+# the most panels of a page that have so many columns, width and height of each [inches]
+_SIZES = ((2, 1, 7.5, 2.1), (8, 2, 4.4, 1.5), (15, 3, 3.3, 1.4), (24, 4, 2.7, 1.25), (PANELS_A_PAGE, 5, 2.3, 1.1))
+_FLAT = 1e-6              # of the largest value with the same unit: what varies less is drawn flat
+_LEVEL = 1e-3             # of its own mean: the same
+_AT_LIMIT = 1e-9          # of a limit: what passes it by less is at it
+_KEY = (("— prescribed motion", style.VERMILLION), ("— motion computed from forces", style.BLUE))
+
+
+def draw_group(group: Group, t: np.ndarray, subtitle: str = "") -> list[Figure]:
+    """The figure of a group, or the pages of it, with nearly the same number of panels each."""
+    by_joint: dict[tuple[str, str], list[Series]] = {}
+    for s in group.series:
+        by_joint.setdefault((s.joint, s.unit), []).append(s)
+    smallest = {unit: _FLAT * max(float(np.abs(s.values).max()) for s in group.series if s.unit == unit)
+                for unit in {s.unit for s in group.series}}
+    panels, count = list(by_joint.values()), math.ceil(len(by_joint) / PANELS_A_PAGE)
+    size = math.ceil(len(panels) / count)
+    subtitle = "   ".join(filter(None, (subtitle, group.axes)))
+    titles = [f"{group.title}  ({k} of {count})" for k in range(1, count + 1)] if count > 1 else [group.title]
+    return [_draw_page(panels[k * size:(k + 1) * size], t, title, subtitle, smallest) for k, title in enumerate(titles)]
+
+
+def _draw_page(page: list[list[Series]], t: np.ndarray, title: str, subtitle: str, smallest: dict[str, float]) -> Figure:
+    columns, width, height = next(sizes for most, *sizes in _SIZES if len(page) <= most)
+    told_apart = any(s.prescribed for panel in page for s in panel)
+    figure, places = style.panels(len(page), columns, width, height, title, subtitle, _KEY if told_apart else ())
+    for k, (axes, panel) in enumerate(zip(places, page, strict=True)):
+        axes.set_xlim(*style.time_span(t))
+        _draw_panel(axes, panel, t, _colours(panel, told_apart), smallest[panel[0].unit], k + columns >= len(page))
+    return figure
+
+
+def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[str], smallest: float, last: bool) -> None:
+    limits = sorted({x for s in panel for x in _near_limits(s, smallest)})
+    axes.set_ylim(*_value_range(panel, limits, smallest))
+    style.rulers(axes, 6 if style.wide(axes) > 3 else 4, 3, "t [s]" if last else None)
+    beyond = any(_passes(s.lower, -s.values.min()) or _passes(-s.upper, s.values.max()) for s in panel)
+    for limit in limits:
+        axes.axhline(limit, color=style.VERMILLION if beyond else style.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
+    for k, (s, colour) in enumerate(zip(panel, colours, strict=True)):
+        width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves show beside each other
+        style.curve(axes, t, s.values, color=colour, linewidth=width, solid_joinstyle="round", label=s.label or s.joint)
+    style.heading(axes, panel[0].joint, style.unit_text(panel[0].unit),
+                  *((s.label, colour, "bold") for s, colour in zip(panel, colours, strict=True)),
+                  ("over limit" if beyond else "", style.VERMILLION, "normal"))
+
+
+def _colours(panel: list[Series], told_apart: bool) -> list[str]:
+    """Warm and cool colours where prescribed and other curves are `told_apart`."""
+    palettes = [style.CURVES if not told_apart else style.WARM if s.prescribed else style.COOL for s in panel]
+    return [palette[k % len(palette)] for k, palette in enumerate(palettes)]
+
+
+def _value_range(panel: list[Series], limits: list[float], smallest: float) -> tuple[float, float]:
+    """The values and the limits shown, with some air. What does not vary is drawn flat: no panel full of rounding errors."""
+    values = [*limits, *(float(f(s.values)) for s in panel for f in (np.min, np.max))]
+    lower, upper = min(values), max(values)
+    middle, half = 0.5 * (lower + upper), 0.54 * (upper - lower)
+    if half <= max(smallest, _LEVEL * abs(middle)):
+        half = 0.05 * abs(middle) if abs(middle) > smallest else 1.2
+    return middle - half, middle + half
+
+
+def _passes(limit: float, value: float) -> bool:
+    """Whether value + limit > 0 by more than rounding: a joint at a stop does not."""
+    return value + limit > _AT_LIMIT * abs(limit) if np.isfinite(limit) else False
+
+
+def _near_limits(s: Series, smallest: float) -> list[float]:
+    """Limits that the values reach, or nearly: farther ones would only flatten the curve."""
+    low, high = float(s.values.min()), float(s.values.max())
+    reach = 0.35 * max(high - low, smallest)
+    return [x for x in (s.lower, s.upper) if low - reach <= x <= high + reach]
+
+
+# Energy over time, what its balance leaves over, and what the constraints do --------------------------------------------
+
+_WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
+_FLOOR = 1e-18                            # of the largest value of a residual: zero is drawn here
+_ROUNDING = 1e-9                          # of the largest energy: axes show no less
+_DECADES = 8                              # of the residual; the start, where it is nothing, falls out below
+
+
+def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.ndarray | None = None) -> Figure:
+    """Kinetic, potential (zero at the start) and total energy; below, on log axes, the balance residual and the largest residual
+    of the constraints, where there are some."""
+    small = [(x, *words) for x, *words in (
+        (energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"),
+        (drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m")) if x is not None]
+    height = 3.9 + 1.7 * len(small)
+    figure = style.new_figure(_WIDTH, height, "Energy", subtitle)
+    span = style.time_span(t)
+    axes = style.plain_axes(figure, _LEFT, height - 3.3, _WIDTH - _LEFT - _RIGHT, 2.35, xlim=span)
+    _draw_balance(axes, energy, t, None if small else "t [s]")
+    for k, (x, *words) in enumerate(small, 1):
+        axes = style.plain_axes(figure, _LEFT, height - 3.25 - 1.7 * k, _WIDTH - _LEFT - _RIGHT, 1.2, xlim=span)
+        _draw_residual(axes, np.abs(x), t, *words, "t [s]" if k == len(small) else None)
+    return figure
+
+
+def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_name: str | None) -> None:
+    potential = energy.potential - energy.potential[0]
+    curves = [("kinetic", energy.kinetic, style.ORANGE, "-"), ("potential\n(0 at the start)", potential, style.BLUE, "-"),
+              ("total", energy.kinetic + potential, style.INK, "-")]
+    if energy.work is not None:
+        curves.append(("start + work\nsupplied", energy.kinetic[0] + energy.work, style.GREEN, (0, (4, 3))))
+    largest = max(float(np.abs(x).max()) for x in (energy.kinetic, energy.potential))
+    axes.set_ylim(*style.with_air([x for _, x, _, _ in curves], _ROUNDING * largest))
+    style.rulers(axes, 8, 5, x_name)
+    for name, x, colour, line in curves:
+        style.curve(axes, t, x, color=colour, linestyle=line, linewidth=1.5, label=name.replace("\n", " "))
+    _name_curves(axes, [(name, float(x[-1]), colour) for name, x, colour, _ in curves])
+    style.heading(axes, "Energy", "J")
+
+
+def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str, label: str, text: str, unit: str,
+                   x_name: str | None) -> None:
+    exponents = np.log10(np.maximum(residual, _FLOOR * (residual.max() or 1.0)))
+    upper = int(np.ceil(exponents.max()))
+    lower = min(max(int(np.floor(exponents.min())), upper - _DECADES), upper - 2)
+    axes.set_ylim(lower - 0.2, upper + 0.2)
+    decades = range(lower, upper + 1, max(1, -(-(upper - lower) // 4)))
+    style.rulers(axes, 8, decades, x_name, y_labels=style.powers(decades))
+    style.curve(axes, t, exponents, color=colour, linewidth=1.2, label=label)
+    style.heading(axes, text, unit)
+
+
+def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
+    """Names at the right ends of the curves, moved apart where they would lie on each other or above the axes."""
+    lower, upper = axes.get_ylim()
+    lines = [name.count("\n") + 1 for name, _, _ in ends]
+    line = 0.068 * (upper - lower)
+    order = sorted(range(len(ends)), key=lambda k: ends[k][1])
+    at = {}
+    free = lower
+    for k in order:                       # from below: each no lower than the one before allows
+        at[k] = max(ends[k][1] - 0.5 * line * lines[k], free)
+        free = at[k] + line * lines[k]
+    for k in reversed(order):             # from above: back down where they left the axes
+        at[k] = min(at[k], upper - line * lines[k])
+        upper = at[k]
+    for k, (name, _, colour) in enumerate(ends):
+        style.words(axes, name, (1, at[k]), (6, 0), "left", "bottom", xycoords=axes.get_yaxis_transform(), size=style.NAME,
+                    color=colour, linespacing=1.0)
+
+
+# How links follow their references: by joint the motion beside the error, whose decades tell laws apart -----------------
+
+_MOTIONS = (1.3, 2.1, 2.9, 3.7)          # widths of lines that often lie upon each other
+_SEEN = 0.02                             # the smallest errors, passing zero, are left out of the range
+
+
+def draw_tracking(runs: Sequence[Followed], subtitle: str = "") -> Figure:
+    """One row a joint; runs of the same joints, each in its colour."""
+    joints = list(runs[0].joints)
+    key = [(f"— {run.label.replace('_', ' ')}", _colour(k)) for k, run in enumerate(runs) if run.label]
+    key.append(("- - reference", style.INK))
+    figure, places = style.panels(2 * len(joints), 2, 4.2, 1.5, "Tracking", subtitle, key, top=0.95)
+    span = style.time_span(np.sort([end for run in runs for end in (run.t[0], run.t[-1])]))
+    for k, axes in enumerate(places):
+        axes.set_xlim(*span)
+        draw = _draw_error if k % 2 else _draw_motion
+        draw(axes, runs, joints[k // 2], "t [s]" if k // 2 == len(joints) - 1 else None)
+    return figure
+
+
+def _draw_motion(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str | None) -> None:
+    unit, _, reference = runs[0].joints[joint]
+    largest = max(float(np.abs(x).max()) for run in runs for other, *both in run.joints.values() if other == unit for x in both)
+    axes.set_ylim(*style.with_air(np.concatenate([x for run in runs for x in run.joints[joint][1:]]), _FLAT * largest))
+    style.rulers(axes, 6, 3, x_name)
+    for k in range(len(runs) - 1, -1, -1):
+        style.curve(axes, runs[k].t, runs[k].joints[joint][1], color=_colour(k),
+                    linewidth=_MOTIONS[min(k, len(_MOTIONS) - 1)], solid_joinstyle="round")
+    style.curve(axes, runs[0].t, reference, color=style.INK, linewidth=0.9, linestyle=(0, (4, 4)))
+    style.heading(axes, joint, style.unit_text(unit))
+
+
+def _draw_error(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str | None) -> None:
+    """Decades of |link - reference|; zero, which has none, is left out."""
+    curves = []
+    for run in runs:
+        unit, link, reference = run.joints[joint]
+        size = np.abs(link - reference)
+        curves.append((run.t[size > 0], np.log10(size[size > 0])))
+    seen = [np.quantile(x, (_SEEN, 1.0)) for _, x in curves if len(x)] or [np.array([-17.0, -16.0])]
+    low, high = math.floor(min(x[0] for x in seen)), math.ceil(max(x[1] for x in seen) + 0.05)
+    axes.set_ylim(low, max(high, low + 1))
+    decades = range(high, low - 1, -max(1, math.ceil((high - low) / 5)))
+    style.rulers(axes, 6, decades, x_name, y_labels=style.powers(decades))
+    for k, (t, x) in enumerate(curves):
+        style.curve(axes, t, x, color=_colour(k), linewidth=1.3, solid_joinstyle="round")
+    style.heading(axes, "|error|", style.unit_text(unit))
+
+
+def _colour(k: int) -> str:
+    return (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.ORANGE, style.SKY)[k % 6]

@@ -1,0 +1,356 @@
+"""What the pictures are drawn from: plain arrays with names and units, no robot and no dynamics."""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.scales import scales_of
+from liedyn.io.trajectory_csv import Trajectory, cell, name_in_cell
+from liedyn.model.description import WORLD
+from liedyn.model.model import Model
+from liedyn.model.spatial import rotation_of_z
+
+FORMATS = ("png", "svg")                # of pictures, where nothing else is asked for
+
+# the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
+_LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
+                     *"123456", "w", "angle", "slide"])
+
+# prefix of the columns, file name of the figure, its title
+_GROUPS = (("q", "positions", "Joint positions"),
+           ("v", "velocities", "Joint velocities"),
+           ("a", "accelerations", "Joint accelerations"),
+           ("tau", "torques", "Joint forces"),
+           ("stop", "stops", "Forces of stops at joint limits (part of the joint forces)"),
+           ("motor", "motors", "Motors: torque and speed before the gear"),
+           ("reaction", "reactions", "Reactions of loops (on link b, at frame b) and couplings"),
+           ("wrench", "joint_wrenches", "Wrenches of joints on their child links"),
+           ("fext", "external_forces", "External forces (link axes, at the link's origin)"),
+           ("pose", "link_poses", "Poses of links"),
+           ("twist", "link_twists", "Twists of links"),
+           ("speed", "link_speeds", "Speeds of points of links"),
+           ("acceleration", "link_accelerations", "Accelerations of links"),
+           ("manipulability", "manipulability", "Manipulability"),
+           ("com", "centre_of_mass", "Centre of mass: position, velocity, acceleration"),
+           ("momentum", "momentum", "Momentum (angular about the centre of mass)"),
+           ("zmp", "zero_moment_point", "Zero-moment point on the plane z = 0, and the vertical force"))
+
+# comment of the file that names the axes of what has the prefix
+_COMMENTS = {"reaction": "reaction", "wrench": "wrench", "twist": "frame", "acceleration": "frame"}
+_AXES = re.compile(r"\b(?:world axes|axes of )[^;]*")
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One curve. Series of the same `joint` and `unit` share a panel and are told apart by `label`."""
+
+    joint: str
+    label: str
+    unit: str
+    values: np.ndarray                  # (N,)
+    lower: float = -math.inf
+    upper: float = math.inf
+    prescribed: bool = False            # its motion is given, its force is computed
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Curves of one kind: one figure, or several pages of it. `name` is its file name; axes: of vectors, in words."""
+
+    name: str
+    title: str
+    series: tuple[Series, ...]
+    axes: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """(N,) arrays [J]. `residual` is what the balance of energy and supplied work leaves over."""
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+    work: np.ndarray | None = None      # supplied to the robot since t[0]
+    residual: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BasePath:
+    """Pose of a floating base, or of a link, in the world: (N, 3) position [m], (N, 4) unit quaternion x y z w.
+
+    of: what moves, as in the title; name: of the figure's file."""
+
+    position: np.ndarray
+    quaternion: np.ndarray
+    of: str = "the base"
+    name: str = "base_path"
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """The robot as points and the lines between them, over time.
+
+    t       (F,) times of the frames [s]; many frames make smooth trails, ten of them are shown as poses
+    points  (F, P, 3) positions in the world [m]
+    edges   pairs of points (parent, child)
+    masses  (P,) what the dots' areas are proportional to; None: no dots
+    rims    points around what rolls, each rim closed
+    """
+
+    t: np.ndarray
+    points: np.ndarray
+    edges: tuple[tuple[int, int], ...]
+    masses: np.ndarray | None = None
+    rims: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """How the links of a run followed their references: {joint: (unit, (N,) link, (N,) reference)} at the times t (N,)."""
+
+    label: str
+    t: np.ndarray
+    joints: dict[str, tuple[str, np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy; tracking: this run, then those to compare with."""
+
+    title: str
+    t: np.ndarray
+    groups: tuple[Group, ...]
+    energy: Energy | None = None
+    base: BasePath | None = None
+    skeleton: Skeleton | None = None
+    drift: np.ndarray | None = None     # (N,) the largest residual of constraints
+    tracking: tuple[Followed, ...] = ()
+
+
+def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
+                      limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
+                      prescribed: Collection[str] = (), comments: Mapping[str, str] | None = None) -> tuple[Group, ...]:
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `motor.`,
+    `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
+
+    Accelerations are left out where there are positions. Other columns are passed over.
+
+    Parameters
+    ----------
+    columns : {name: (N,) array}, units : {name: unit}
+    limits : {column name: (lower, upper)}, optional
+    joints : names of the joints, where known: a name in it is not split at its dots
+    prescribed : names of velocity coordinates (`elbow`, `ball.wx`) or joints whose motion is given
+    comments : of the file, which name the axes of twists and wrenches
+    """
+    present = {prefix: [name for name in columns if name.startswith(prefix + ".")] for prefix, _, _ in _GROUPS}
+    if present["q"]:
+        present["a"] = []
+    limits = limits or {}
+
+    def series(column: str) -> Series:
+        name = column.partition(".")[2]
+        joint, label = _joint_and_label(name, joints)
+        lower, upper = limits.get(column, (-math.inf, math.inf))
+        return Series(joint, label, units.get(column, ""), np.asarray(columns[column], dtype=float), lower, upper,
+                      name in prescribed or joint in prescribed)
+
+    def axes(prefix: str) -> str:
+        found = _AXES.search((comments or {}).get(_COMMENTS.get(prefix, ""), ""))
+        return found[0] if found else ""
+
+    return tuple(Group(name, title, tuple(map(series, present[prefix])), axes(prefix)) for prefix, name, title in _GROUPS
+                 if present[prefix])
+
+
+def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
+    """The path of the free joint `base`, else of the first link with columns `pose.<link>`, where the columns have one."""
+    link = next((name[5:-3] for name in columns if name.startswith("pose.") and name.endswith(".px")), None)
+    for kind, *what in (("q.base", "the base", "base_path"), (f"pose.{link}", f"{link}", "link_path")):
+        try:
+            return BasePath(np.column_stack([columns[f"{kind}.{x}"] for x in ("px", "py", "pz")]),
+                            np.column_stack([columns[f"{kind}.{x}"] for x in ("qx", "qy", "qz", "qw")]), *what)
+        except KeyError:
+            continue
+    return None
+
+
+def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
+    """The energy and its balance, where the columns have them: `energy.kinetic`, `energy.potential`, `energy.work`."""
+    try:
+        kinetic, potential, work = (columns[f"energy.{name}"] for name in ("kinetic", "potential", "work"))
+    except KeyError:
+        return None
+    total = kinetic + potential
+    return Energy(kinetic, potential, work, total - total[0] - work)
+
+
+def followed_of(motion: Trajectory) -> tuple[Followed, ...]:
+    """One run's, where it has the columns `reference.<joint>` and `link.<joint>`; else nothing."""
+    columns = motion.columns
+    names = [name.partition(".")[2] for name in columns if name.startswith("reference.")]
+    joints = {name: (motion.units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
+              for name in names if f"link.{name}" in columns}
+    return (Followed(motion.header.get("control", ""), motion.t, joints),) if joints else ()
+
+
+def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
+    """(edges,) shares of the points of a skeleton that hang on each line: lines are thick where it is much, as limbs are."""
+    above, weights = {b: a for a, b in edges}, np.ones(count)
+    for point in range(count):
+        while point in above:
+            point = above[point]
+            weights[point] += 1
+    return weights[[b for _, b in edges]] / weights.max() if edges else np.zeros(0)
+
+
+def prescribed_comment(names: Collection[str]) -> dict[str, str]:
+    """The comment of a trajectory file that tells which velocity coordinates were prescribed."""
+    return {"prescribed": ", ".join(cell(name).replace(",", r"\x2c") for name in names)} if names else {}
+
+
+def prescribed_of_comments(header: Mapping[str, str]) -> list[str]:
+    """The names in `prescribed_comment`."""
+    return [name_in_cell(name.strip()) for name in header.get("prescribed", "").split(",") if name.strip()]
+
+
+def _joint_and_label(name: str, joints: Collection[str]) -> tuple[str, str]:
+    joint, _, label = name.rpartition(".")
+    if name in joints or not joint or label not in _LABELS:
+        return name, ""
+    return joint, label
+
+
+# The recording of a robot's motion: columns, with the robot's limits, energy and skeleton -------------------------------
+
+FRAMES = 4000                           # of the skeleton: smooth trails, little work
+RIM = 48                                # points
+_POINT = 1e-6                           # of the characteristic length: what is shorter is a point
+
+
+def record(motion: Trajectory, model: Model | None, title: str) -> Recording:
+    """What the pictures of a motion are drawn from: its columns (`q.elbow`, …) and, where the robot is known, more.
+
+    Energy is drawn with its balance where the columns have it, else computed where q and v are complete; the motion is drawn
+    where q is. Comments tell what was prescribed, the axes of vectors, and the law that was followed.
+    """
+    columns, header = motion.columns, motion.header
+    energy, limits, joints, lines = energy_of_columns(columns), {}, (), None
+    if model is not None:
+        q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
+        if energy is None and q is not None and v is not None:
+            from liedyn.dynamics.kinematics import energy as energy_at
+            energy = Energy(*energy_at(model, q, v, passive=motion.passive))
+        limits, joints, lines = column_limits(model), model.joint_names, None if q is None else skeleton(model, motion.t, q)
+    groups = groups_of_columns(columns, motion.units, limits=limits, joints=joints, prescribed=prescribed_of_comments(header),
+                               comments=header)
+    return Recording(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
+                     followed_of(motion))
+
+
+def column_limits(model: Model) -> dict[str, tuple[float, float]]:
+    """{column: (lower, upper)} of positions, velocities and forces."""
+    limits = {}
+    for k, name in enumerate(model.v_names):
+        limits[f"q.{name}"] = (float(model.lower[k]), float(model.upper[k]))
+        speed, force = abs(float(model.velocity_limit[k])), abs(float(model.effort_limit[k]))
+        limits |= {f"v.{name}": (-speed, speed), f"tau.{name}": (-force, force)}
+    return limits
+
+
+def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
+    """The robot as lines: joints between link origins, links to where closures hold them, rods, rims of what rolls, the other
+    ends of the tree down to their centres of mass, thrusters.
+
+    `q` is (N, nq); at most FRAMES of the N states are taken. None where there is no line, or nothing but a point.
+    """
+    keep = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
+    points, edges, masses = stick_figure(model)
+    rims = rolling_rims(model, points)
+    if not edges and not rims:
+        return None
+    from liedyn.dynamics.kinematics import link_poses
+
+    T = link_poses(model, q[keep])[:, [model.link_index(link) for link, _ in points]]
+    placed = np.einsum("fpij,pj->fpi", T[..., :3, :3], np.array([at for _, at in points])) + T[..., :3, 3]
+    if np.ptp(placed.reshape(-1, 3), axis=0).max() <= _POINT * scales_of(model).length:
+        return None
+    dots = np.array(masses + [0.0] * (len(points) - len(masses))) if any(masses) else None
+    return Skeleton(t[keep], placed, tuple(edges), dots, rims)
+
+
+def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int, int]], list[float]]:
+    """Points (link, place in it), lines between them, and masses of the points."""
+    links = {link.name: link for link in model.description.links}
+    parents = dict(zip(model.link_names, model.link_parents, strict=True))
+    shown = _shown_links(model, parents)
+    points = [(name, (0.0, 0.0, 0.0)) for name in shown]
+    edges = [(shown.index(parents[name]), k) for k, name in enumerate(shown) if parents[name] in shown]
+    masses = [0.0] * len(points)
+    _add_closures(model, shown, points, edges)
+    masses += [0.0] * (len(points) - len(masses))
+    ends = [k for k in range(len(shown)) if k not in {a for a, _ in edges}]
+    dots = len(ends) <= 3               # more would hide the lines
+    for k in ends:
+        link = links[shown[k]]
+        if link.mass > 0 and math.hypot(*link.com) > _POINT * scales_of(model).length:
+            edges.append((k, len(points)))
+            points.append((link.name, link.com))
+            masses.append(link.mass if dots else 0.0)
+    for actuator in model.description.actuators:
+        edges.append((shown.index(actuator.link), len(points)))
+        points.append((actuator.link, actuator.position))
+        masses.append(0.0)
+    return points, edges, masses
+
+
+def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]], edges: list[tuple[int, int]]) -> None:
+    """A line from a link's origin to each of its closures, and the rods between links."""
+    for loop in model.description.loops:
+        ends = []
+        for link, pose in ((loop.a, loop.pose_a), (loop.b, loop.pose_b)):
+            if link in shown:
+                ends.append(shown.index(link))
+                if math.hypot(*pose.translation) > _POINT * scales_of(model).length:
+                    edges.append((ends[-1], len(points)))
+                    ends[-1] = len(points)
+                    points.append((link, pose.translation))
+        if loop.type == "distance" and len(ends) == 2:
+            edges.append((ends[0], len(points)))                 # to a point of its own: lines make a tree
+            points.append(points[ends[1]])
+
+
+def rolling_rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[int, ...], ...]:
+    """The rim of each disc that rolls, three great circles of each sphere; their points are added."""
+    angle, rims = 2 * np.pi * np.arange(RIM) / RIM, []
+    circle = np.array([np.cos(angle), np.sin(angle), 0 * angle])
+    for loop in model.description.loops:
+        if loop.type == "rolling" and loop.b != WORLD:
+            turn = np.reshape(loop.pose_b.rotation, (3, 3)) @ rotation_of_z(loop.axes[0] if loop.axes else (0.0, 0.0, 1.0))
+            for order in ((0, 1, 2),) if loop.shape == "disc" else ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+                around = np.array(loop.pose_b.translation) + loop.radius * (turn @ circle[list(order)]).T
+                rims.append(tuple(range(len(points), len(points) + RIM)))
+                points += [(loop.b, tuple(at)) for at in around]
+    return tuple(rims)
+
+
+def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
+    """All links but massless frames that end the tree beside others: sensors, markers."""
+    links = {link.name: link for link in model.description.links}
+    moving = {joint.child for joint in model.joints} | {actuator.link for actuator in model.description.actuators}
+    siblings: dict[str | None, int] = {}
+    for parent in parents.values():
+        siblings[parent] = siblings.get(parent, 0) + 1
+    return [name for name in model.link_names
+            if name in moving or name in siblings or links[name].mass > 0 or siblings[parents[name]] == 1]
+
+
+def _stacked(columns: Mapping[str, np.ndarray], prefix: str, names: tuple[str, ...]) -> np.ndarray | None:
+    """(N, n) array of the columns, None where one is missing."""
+    wanted = [prefix + name for name in names]
+    if not wanted or any(name not in columns for name in wanted):
+        return None
+    return np.column_stack([columns[name] for name in wanted])

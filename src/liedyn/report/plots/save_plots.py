@@ -1,0 +1,178 @@
+"""All pictures of a recording."""
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from liedyn.errors import shown
+from liedyn.io.atomic_output import open_output, scratch_folder
+from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
+from liedyn.report.plots.plot_data import FORMATS, Group, Recording, Series
+from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
+
+# Pictures beside data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
+
+@dataclass(frozen=True)
+class Written:
+    """Files that were written, and why pictures were not drawn, by their names: {picture: reason}."""
+
+    paths: list[Path] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def __add__(self, other: Written) -> Written:
+        return Written(self.paths + other.paths, self.failures | other.failures)
+
+
+def reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def draw_beside(data: Path, draw: Callable[[Path], Written]) -> Written:
+    """Pictures that `draw` makes, in the folder `plots` beside the data."""
+    return _beside(data, "pictures", "the pictures are not drawn", lambda: drawn_into(data / "plots", draw))
+
+
+def page_beside(page: Path, text: Callable[[], str]) -> Written:
+    """A page of the text that is made, beside the data."""
+    def write() -> Written:
+        with open_output(page) as file:
+            file.write(text())
+        return Written([page])
+
+    return _beside(page.parent, page.name, f"{page.name} is not written", write)
+
+
+def _beside(data: Path, name: str, missing: str, write: Callable[[], Written]) -> Written:
+    """No failure is raised but an interrupt, which tells what stands."""
+    try:
+        return write()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the data are in {data}, {missing}") from None
+    except Exception as error:              # whatever it is: the data stand
+        return Written(failures={name: reason(error)})
+
+
+def drawn_into(folder: Path, draw: Callable[[Path], Written]) -> Written:
+    """Pictures that `draw` makes in a folder of its own, moved into `folder` when all are drawn."""
+    with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
+        drawn = draw(part)
+        if drawn.paths:
+            folder.mkdir(parents=True, exist_ok=True)
+        for path in drawn.paths:
+            os.replace(path, folder / path.name)
+    return Written([folder / path.name for path in drawn.paths], drawn.failures)
+
+
+# all pictures -----------------------------------------------------------------------------------------------------------
+
+_DPI = 120
+Draw = Callable[[], Figure | list[Figure]]              # makes a figure, or the pages of one
+
+
+def figures(recording: Recording) -> dict[str, Figure]:
+    """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
+    the recording has what they show."""
+    with words_only():
+        return {file: figure for name, draw in _sheets(recording).items() for file, figure in _pages(name, draw)}
+
+
+def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
+    """Draw the recording into `folder`, which is made where it is missing; returns the files, in order, and what could not be
+    drawn.
+
+    Files of the same name are replaced. The same recording gives the same bytes.
+    """
+    return save_sheets(_sheets(recording), folder, formats)
+
+
+def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int) -> list[Written]:
+    """Draw every other kind of figure, from `first` on; returns what was written of each kind."""
+    return [save_sheets({name: draw}, folder, formats) for name, draw in list(_sheets(recording).items())[first::2]]
+
+
+def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequence[str]) -> Written:
+    """Draw figures and save them under their names. Whatever fails is returned, so that it costs no other picture."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return sum((_save_sheet(name, draw, Path(folder), formats) for name, draw in sheets.items()), Written())
+
+
+def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> Written:
+    paths: list[Path] = []
+    path = None
+    try:
+        with words_only():
+            for file, figure in _pages(name, draw):
+                for ending in formats:
+                    path = folder / f"{file}.{ending}"
+                    save_figure(figure, path, ending)
+                    paths.append(path)
+    except Exception as error:
+        if path is not None and path not in paths:          # half a picture
+            with suppress(OSError):
+                path.unlink()
+        return Written(paths, {name: reason(error)})
+    return Written(paths)
+
+
+def warm_up() -> None:
+    """Load fonts and writers, which Matplotlib leaves to the first picture (0.15 s)."""
+    t = np.linspace(0.0, 1.0, 2)
+    small = Recording("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
+    for figure in figures(small).values():
+        for ending in FORMATS:
+            save_figure(figure, io.BytesIO(), ending)
+
+
+def _sheets(recording: Recording) -> dict[str, Draw]:
+    """What draws each kind of figure, in the order of `figures`."""
+    t, title = recording.t, recording.title
+    sheets: dict[str, Draw] = {}
+    if recording.skeleton is not None:
+        sheets["replay"] = lambda: draw_replay(recording.skeleton, title)
+    sheets |= {group.name: partial(draw_group, group, t, title) for group in recording.groups}
+    if recording.tracking:
+        sheets["tracking"] = lambda: draw_tracking(recording.tracking, title)
+    if recording.energy is not None:
+        sheets["energy"] = lambda: draw_energy(recording.energy, t, title, recording.drift)
+    if recording.base is not None:
+        sheets[recording.base.name] = lambda: draw_base_path(recording.base, t, title)
+    return sheets
+
+
+def _pages(name: str, draw: Draw) -> list[tuple[str, Figure]]:
+    """Figures by file name: `name`, or `name-1`, `name-2`, … of several pages."""
+    drawn = draw()
+    pages = drawn if isinstance(drawn, list) else [drawn]
+    return [(f"{name}-{k}" if len(pages) > 1 else name, figure) for k, figure in enumerate(pages, 1)]
+
+
+@contextmanager
+def words_only() -> Iterator[None]:
+    """While figures are made and saved: names are words, whatever signs they hold ($ starts no formula), and a letter that the
+    font lacks is a box without a warning."""
+    with rc_context({"text.parse_math": False, "text.usetex": False}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
+    # no control character of a name reaches a picture; `findobj` would make the ticks that `plain_axes` spares
+    for text in chain(figure.texts, *(axes.texts for axes in figure.axes)):
+        if not text.get_text().isprintable():
+            text.set_text("\n".join(map(shown, text.get_text().split("\n"))))
+    if ending == "png":
+        figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
+        return
+    with rc_context({"svg.hashsalt": "liedyn"}):            # else identifiers are random
+        figure.savefig(file, format=ending, metadata={"Date": None} if ending == "svg" else None)

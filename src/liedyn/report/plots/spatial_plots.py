@@ -1,0 +1,320 @@
+"""Parallel projection of the world onto paper, the ground, and colours of time."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+
+from liedyn.report.plots import style
+from liedyn.report.plots.plot_data import BasePath, Skeleton, carried
+
+UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Unit vectors of the paper in the world. Paper coordinates are metres: nothing is foreshortened along these."""
+
+    right: np.ndarray
+    up: np.ndarray
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """(..., 3) world to (..., 2) paper."""
+        return np.asarray(points) @ np.column_stack([self.right, self.up])
+
+    @property
+    def flat(self) -> bool:
+        """Whether the ground is seen from its edge."""
+        return abs(self.up @ UP) > 1 - 1e-9
+
+
+def view_from(azimuth: float, elevation: float) -> View:
+    """Seen from a direction, in degrees: azimuth about z from the x axis, elevation above the ground."""
+    a, e = math.radians(azimuth), math.radians(elevation)
+    right = np.array([-math.sin(a), math.cos(a), 0.0])
+    toward = np.array([math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)])
+    return View(right, np.cross(toward, right))
+
+
+def best_view(points: np.ndarray) -> View:
+    """A view of (F, P, 3) points that shows their motion.
+
+    Square on to the plane of a plane motion that stands upright; else from a little above, from the side where the
+    points move most, and from that where this leaves a choice.
+    """
+    cloud = points.reshape(-1, 3) - points.reshape(-1, 3).mean(axis=0)
+    _, extents, axes = np.linalg.svd(np.pad(cloud, ((0, 3), (0, 0))), full_matrices=False)      # three directions of any points
+    normal = axes[2]
+    if extents[2] < 0.02 * extents[0] and extents[1] > 0.02 * extents[0] and abs(normal[2]) < 0.05:
+        right = np.cross(UP, normal)
+        right *= np.sign(right[np.argmax(np.abs(right))]) / np.linalg.norm(right)
+        return View(right, UP)
+    moving = points - points.mean(axis=0)
+    spread = np.einsum("fpi,fpj->ij", moving, moving)[:2, :2] + 0.2 * (cloud.T @ cloud)[:2, :2]
+    azimuths = np.arange(-75.0, 105.0, 15.0)                # half a turn: the other half shows the same from behind
+    rights = np.array([view_from(a, 0).right[:2] for a in azimuths])
+    shown = np.einsum("ai,ij,aj->a", rights, spread, rights)
+    preferred = np.cos(np.radians(azimuths + 60.0))         # seen from the right of the front, where it does not matter
+    return view_from(azimuths[int(np.argmax(shown * (1 + 0.1 * preferred)))], 20.0)
+
+
+def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at a place in inches, with equal scales, that hold all (N, 3) points; the ground, a scale bar and the directions
+    of the world's axes are drawn."""
+    axes = style.plain_axes(figure, left, bottom, width, height)
+    size = float(np.ptp(points, axis=0).max()) or 1.0
+    floor = _floor_height(points)
+    corners = points
+    if floor is not None:
+        lines = _floor_lines(points, floor, size)
+        axes.add_collection(LineCollection(view(lines), colors=style.GRID, linewidths=0.8, zorder=0), autolim=False)
+        corners = np.concatenate([points, lines.reshape(-1, 3)])
+    paper = view(corners)
+    lower, upper = paper.min(axis=0), paper.max(axis=0)
+    middle, half = 0.5 * (lower + upper), 0.53 * np.maximum(upper - lower, 0.05 * size)
+    scale = max(half[0] / width, half[1] / height)
+    axes.set_xlim(middle[0] - scale * width, middle[0] + scale * width)
+    axes.set_ylim(middle[1] - scale * height, middle[1] + scale * height)
+    _scale_bar(axes, 2 * scale * width)
+    _world_axes(axes, view, 2 * scale)
+    return axes
+
+
+def shadow(axes: Axes, view: View, points: np.ndarray, segments: np.ndarray, **options) -> None:
+    """(n, 2, 3) segments, dropped onto the ground that `scene` drew for `points`."""
+    floor = _floor_height(points)
+    if floor is None or view.flat:
+        return
+    dropped = np.array(segments, dtype=float)
+    dropped[..., 2] = floor
+    axes.add_collection(LineCollection(view(dropped), **{"colors": "#000000", "alpha": 0.08, "linewidths": 2.5,
+                                                         "capstyle": "round", "zorder": 0.5} | options), autolim=False)
+
+
+def time_colours(times: np.ndarray, span: tuple[float, float]) -> np.ndarray:
+    """(n, 4) colours from pale (early) to dark (late), told apart in grey too."""
+    share = (np.asarray(times) - span[0]) / ((span[1] - span[0]) or 1.0)
+    return colormaps["viridis_r"](0.12 + 0.83 * share)
+
+
+def time_strip(figure: Figure, times: np.ndarray, span: tuple[float, float], left: float, bottom: float) -> None:
+    """The key of the colours: a row of squares with the first and the last time, at a place in inches."""
+    step = 0.2
+    axes = style.plain_axes(figure, left, bottom, step * len(times), step, xlim=(0, len(times)), ylim=(0, 1))
+    axes.bar(np.arange(len(times)) + 0.5, 0.7, 0.82, 0.15, color=time_colours(times, span))
+    for text, place, offset, side in ((f"t = {times[0]:.3g} s", (0, 0.5), (-5, 0), "right"),
+                                      (f"{times[-1]:.3g} s", (1, 0.5), (5, 0), "left")):
+        style.words(axes, text, place, offset, side, xycoords="axes fraction", size=style.NAME, color=style.INK)
+
+
+def _floor_height(points: np.ndarray) -> float | None:
+    """z of the ground: 0 where the points come near it from above, else just below them; None high in the air."""
+    size, lowest = float(np.ptp(points, axis=0).max()) or 1.0, float(points[:, 2].min())
+    if lowest >= -0.02 * size:
+        return 0.0 if lowest < 1.5 * size else None
+    return lowest - 0.03 * size
+
+
+def _floor_lines(points: np.ndarray, z: float, size: float) -> np.ndarray:
+    """(n, 2, 3) lines of a square grid under the points."""
+    step = _round_length(0.25 * size)
+    lower = np.floor((points[:, :2].min(axis=0) - 0.3 * step) / step) * step
+    upper = np.ceil((points[:, :2].max(axis=0) + 0.3 * step) / step) * step
+    xs, ys = (np.arange(lower[k], upper[k] + 0.5 * step, step) for k in (0, 1))
+    along_y = [((x, lower[1], z), (x, upper[1], z)) for x in xs]
+    along_x = [((lower[0], y, z), (upper[0], y, z)) for y in ys]
+    return np.array(along_y + along_x)
+
+
+def _scale_bar(axes: Axes, width: float) -> None:
+    """A bar of a round length in the lower left corner; `width` of the axes in metres."""
+    length = _round_length(0.15 * width)
+    (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
+    x, y = x0 + 0.01 * (x1 - x0), y0 + 0.02 * (y1 - y0)
+    axes.plot([x, x + length], [y, y], color=style.INK, linewidth=2, solid_capstyle="butt")
+    style.words(axes, f"{length:g} m", (x + length, y), (5, 0), "left", size=style.NAME, color=style.INK)
+
+
+def _world_axes(axes: Axes, view: View, inch: float) -> None:
+    """The directions x, y, z of the world, above the scale bar; without one that points at the viewer. `inch` in metres."""
+    seen = {letter: view(axis) for letter, axis in zip("xyz", np.eye(3), strict=True)}
+    seen = {letter: along for letter, along in seen.items() if np.linalg.norm(along) > 0.1}
+    origin = np.array([axes.get_xlim()[0], axes.get_ylim()[0]]) + inch * np.array([0.45, 0.65])
+    tips = {letter: origin + 0.32 * inch * along for letter, along in seen.items()}
+    axes.add_collection(LineCollection([(origin, tip) for tip in tips.values()], colors=style.FAINT, linewidths=1.0,
+                                       capstyle="round", zorder=1), autolim=False)
+    for letter, tip in tips.items():
+        style.words(axes, letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]), size=style.NAME, color=style.INK)
+
+
+def _round_length(x: float) -> float:
+    """1, 2 or 5 times a power of ten, near x."""
+    power = 10.0 ** math.floor(math.log10(x))
+    return power * min((1, 2, 5, 10), key=lambda k: abs(math.log(k * power / x)))
+
+
+# The path of a floating base or of a link: in space, and its position and orientation over time -------------------------
+
+_PATH_WIDTH, _PATH_HEIGHT = 11.0, 5.2
+_TRIADS = 9
+
+
+def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
+    """Left: the path with the base's axes at some times, its shadow, start and end. Right: x y z, and the
+    angles turned about the world's axes."""
+    figure = style.new_figure(_PATH_WIDTH, _PATH_HEIGHT, f"Path of {base.of}", subtitle)
+    _draw_space(figure, base, t)
+    left, width, height = 7.2, 3.4, 1.75
+    for name, unit, values, bottom, x_name in (
+            ("position", "m", base.position, 0.65 + height + 0.45, None),
+            ("rotation since the start, about", "rad", turned(base.quaternion), 0.65, "t [s]")):
+        axes = style.plain_axes(figure, left, bottom, width, height, xlim=style.time_span(t), ylim=style.with_air(values, 1e-6))
+        style.rulers(axes, 5, 4, x_name)
+        style.heading(axes, name, unit, *((label, colour, "bold") for label, colour in zip("xyz", style.CURVES, strict=False)))
+        for label, x, colour in zip("xyz", values.T, style.CURVES, strict=False):
+            style.curve(axes, t, x, color=colour, linewidth=1.4, label=label)
+    return figure
+
+
+def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
+    from scipy.spatial.transform import Rotation
+
+    keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), 1500)).astype(int))
+    path, times, span = base.position[keep], t[keep], (float(t[0]), float(t[-1]))
+    shown = np.unique(np.searchsorted(t, np.linspace(*span, _TRIADS)).clip(0, len(t) - 1))
+    length = 0.07 * max(float(np.ptp(path, axis=0).max()), 0.1)
+    axes_of_base = Rotation.from_quat(base.quaternion[shown]).as_matrix().swapaxes(1, 2)
+    tips = base.position[shown, None] + length * axes_of_base                              # (n, 3 axes, 3)
+    everything = np.concatenate([path, tips.reshape(-1, 3)])
+    view = best_view(path[:, None])
+    axes = scene(figure, view, everything, 0.3, 0.3, 6.0, _PATH_HEIGHT - 1.1)
+    segments = np.stack([path[:-1], path[1:]], axis=1)
+    shadow(axes, view, everything, segments, alpha=0.15, linewidths=1.2)
+    axes.add_collection(LineCollection(view(segments), colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round",
+                                       zorder=2), autolim=False)
+    _draw_triads(axes, view, base.position[shown], tips)
+    _mark_ends(axes, view, path[0], path[-1], length)
+    time_strip(figure, t[shown], span, 6.0 - 0.2 * len(shown), _PATH_HEIGHT - 0.45)
+
+
+def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, length: float) -> None:
+    """Named dots at start and end; one name for both where they are near, as after a round trip."""
+    together = np.linalg.norm(end - start) < 2 * length
+    for point, marker, label, name in ((start, "o", "start", "" if together else "start"),
+                                       (end, "s", "end", "start, end" if together else "end")):
+        at = view(point)
+        axes.plot(*at, marker=marker, color=style.INK, markersize=6, markeredgecolor="white", zorder=5, label=label)
+        style.words(axes, name, at, (7, -3), "left", "top", size=style.NAME, weight="bold", color=style.INK, zorder=6,
+                    path_effects=[withStroke(linewidth=3, foreground="white")])
+
+
+def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) -> None:
+    for k, colour in enumerate((style.VERMILLION, style.GREEN, style.BLUE)):             # x, y, z
+        axes.add_collection(LineCollection(view(np.stack([origins, tips[:, k]], axis=1)), colors=colour, linewidths=1.4,
+                                           zorder=4), autolim=False)
+    for letter, tip, colour in zip("xyz", tips[0], (style.VERMILLION, style.GREEN, style.BLUE), strict=True):
+        style.words(axes, letter, view(tip), (2, 2), "left", "baseline", color=colour, zorder=6)
+
+
+def turned(quaternion: np.ndarray) -> np.ndarray:
+    """(n, 3) integral of the angular velocity in world axes, from (n, 4) quaternions: counts full turns, and has no
+    singular poses as roll, pitch and yaw have."""
+    from scipy.spatial.transform import Rotation
+
+    if len(quaternion) < 2:                                    # SciPy 1.11 has no product of no rotations
+        return np.zeros((len(quaternion), 3))
+    turn = Rotation.from_quat(quaternion)
+    steps = (turn[1:] * turn[:-1].inv()).as_rotvec()
+    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+
+
+# The motion as a stroboscope shows it: the robot's skeleton at several times on one sheet -------------------------------
+
+FLASHES = 10
+TRAIL_COLOURS = 80
+CURVE_PARTS = 3                         # of a trail between two frames: fast swings stay round
+_REPLAY_WIDTH, _REPLAY_HEIGHT = 10.0, 6.6
+_RIM = 2.0                              # points wide
+
+
+def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
+    """Skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
+    t, points = skeleton.t, skeleton.points
+    view = best_view(points)
+    flashes = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], FLASHES)).clip(0, len(t) - 1))
+    span = (float(t[0]), float(t[-1]))
+    figure = style.new_figure(_REPLAY_WIDTH, _REPLAY_HEIGHT, "Motion", subtitle)
+    everything = points.reshape(-1, 3)
+    axes = scene(figure, view, everything, 0.3, 0.3, _REPLAY_WIDTH - 0.6, _REPLAY_HEIGHT - 1.1)
+    lines = _lines(skeleton)
+    for k, _ in lines:
+        shadow(axes, view, everything, points[flashes[-1]][k])
+    _draw_trails(axes, view, skeleton, span)
+    for rank, k in enumerate(flashes):
+        _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), lines, last=rank == len(flashes) - 1)
+    time_strip(figure, t[flashes], span, _REPLAY_WIDTH - 0.9 - 0.2 * len(flashes), _REPLAY_HEIGHT - 0.45)
+    return figure
+
+
+def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, lines: list, last: bool) -> None:
+    paper = view(skeleton.points[k])
+    zorder = 10 if last else 3
+    alpha = 1.0 if last else 0.75
+    for points, width in lines:
+        if last:                          # a white edge lifts the last pose off the others
+            axes.add_collection(LineCollection(paper[points], colors="white", linewidths=width + 2.5, capstyle="round",
+                                               zorder=zorder), autolim=False)
+        axes.add_collection(LineCollection(paper[points], colors=[colour], linewidths=width, alpha=alpha, capstyle="round",
+                                           zorder=zorder + 1), autolim=False)
+    heavy = np.flatnonzero(skeleton.masses) if skeleton.masses is not None else np.array([], dtype=int)
+    joints = sorted({k for edge in skeleton.edges for k in edge} - set(heavy.tolist()))
+    axes.scatter(*paper[joints].T, s=7 if last else 3, color="white" if last else [colour], zorder=zorder + 2, linewidths=0)
+    if heavy.size:
+        axes.scatter(*paper[heavy].T, s=90 * skeleton.masses[heavy] / skeleton.masses.max(), color=[colour], alpha=alpha,
+                     edgecolors="white", linewidths=0.6, zorder=zorder + 2)
+
+
+def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
+    """Points (n, 2) that edges join, and (n, points) along closed rims, each with the widths of the lines."""
+    rims = np.array([(*rim, rim[0]) for rim in skeleton.rims])
+    both = (np.array(skeleton.edges), _widths(skeleton)), (rims, _RIM)
+    return [(points, width) for points, width in both if len(points)]
+
+
+def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:
+    """Paths of the points that have no child, through all frames; finer and paler where they fill the sheet."""
+    parents = {a for a, _ in skeleton.edges}
+    ends = sorted({b for _, b in skeleton.edges} - parents)
+    last = len(skeleton.t) - 1
+    starts = np.unique(np.linspace(0, last, TRAIL_COLOURS, endpoint=False).astype(int))
+    colours = time_colours(skeleton.t[starts], span)
+    size = float(np.ptp(skeleton.points.reshape(-1, 3), axis=0).max())             # positive: see `skeleton`
+    for end in ends:
+        path = view(skeleton.points[:, end])
+        turns = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum()) / size
+        fine = smoothed(path, CURVE_PARTS)
+        pieces = [fine[CURVE_PARTS * a:CURVE_PARTS * b + 1] for a, b in zip(starts, [*starts[1:], last], strict=True)]
+        axes.add_collection(LineCollection(pieces, colors=colours, linewidths=0.8, alpha=0.55 if turns < 40 else 0.3, zorder=2),
+                            autolim=False)
+
+
+def smoothed(path: np.ndarray, parts: int) -> np.ndarray:
+    """(parts (n - 1) + 1, d) points of the Catmull-Rom curve through the (n, d) points of a path."""
+    if len(path) < 2:
+        return path
+    slope = np.gradient(path, axis=0)
+    s = (np.arange(parts) / parts)[None, :, None]
+    a, b, da, db = path[:-1, None], path[1:, None], slope[:-1, None], slope[1:, None]
+    curve = a + s * da + s**2 * (3 * (b - a) - 2 * da - db) + s**3 * (2 * (a - b) + da + db)
+    return np.concatenate([curve.reshape(-1, path.shape[1]), path[-1:]])
+
+
+def _widths(skeleton: Skeleton) -> np.ndarray:
+    """(edges,) line widths [points]."""
+    return 1.6 + 3.4 * np.sqrt(carried(skeleton.edges, skeleton.points.shape[1]))

@@ -1,0 +1,173 @@
+"""Mesh files as a few thousand triangles of one colour each: read by trimesh, thinned out by fast-simplification."""
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.errors import ComputationError
+
+# Series of numbers as short text: whole multiples of a step, their differences, deflated, in base64 ---------------------
+
+# A series of n numbers becomes k[i] = round(x[i] / step), d[i] = k[i] - 2 k[i-1] + k[i-2] (k is 0 before the first) in 32 bits
+# that wrap around; of meshes, first differences or k itself. The bytes are stored by their weight, lowest first, each for all
+# series one after the other: smooth motions have small differences, whose upper bytes are all alike. A humanoid of 37 coordinates
+# takes 10 kB a second at 60 frames a second.
+
+_LARGEST = 1e9          # multiples of a step: sums of three stay within 32 bits
+
+
+def packed(x: np.ndarray, step: float | np.ndarray, order: int = 2) -> dict:
+    """{rows, steps, order, data} of x (n, m) with columns rounded to multiples of `step`; 32 bits may need a coarser one.
+    order: of the differences, 2 where it is not said."""
+    x = np.asarray(x, dtype=float).reshape(len(x), -1)
+    steps = np.maximum(step, np.abs(x).max(axis=0, initial=0.0) / _LARGEST) * np.ones(x.shape[1])
+    steps = np.array([float(f"{s:.9g}") for s in steps])         # as they are written
+    whole = np.rint(x / steps).astype(np.int64).T
+    differences = np.diff(whole, n=order, prepend=np.zeros((len(whole), order), np.int64))
+    planes = np.ascontiguousarray(differences.astype("<i4")).view(np.uint8).reshape(*whole.shape, 4).transpose(2, 0, 1)
+    text = base64.b64encode(zlib.compress(planes.tobytes(), 6)).decode("ascii")
+    return {"rows": len(x), "steps": steps.tolist(), "data": text} | ({"order": order} if order != 2 else {})
+
+
+def unpacked(pack: dict) -> np.ndarray:
+    """(n, m) numbers of `packed`; the scripts of the page do the same."""
+    n, steps = pack["rows"], np.array(pack["steps"])
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(pack["data"])), np.uint8).reshape(4, len(steps), n)
+    differences = np.ascontiguousarray(planes.transpose(1, 2, 0)).view("<i4")[..., 0]
+    whole = differences.astype(np.int64)
+    for _ in range(pack.get("order", 2)):
+        whole = whole.cumsum(axis=1)
+    return (whole.astype(np.int32) * steps[:, None]).T
+
+
+# mesh files -------------------------------------------------------------------------------------------------------------
+
+MOST_TRIANGLES = 30_000         # of all files of a robot: 200 kB of the page
+_SAME = 1e-6                    # of the longest side of a part: closer points are one
+_FEWEST = 150                   # of a part that has more
+_LEVELS = 4096                  # places along the longest side of a file's box: 0.1 mm of 0.4 m
+_MODULES = {"trimesh": "trimesh", "collada": "pycollada", "fast_simplification": "fast-simplification"}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Of a mesh: points (n, 3) [m], triangles (m, 3) by their rows; colour: red, green, blue from 0 to 1, None without."""
+
+    points: np.ndarray
+    triangles: np.ndarray
+    colour: tuple[float, float, float] | None
+
+
+def missing_readers() -> list[str]:
+    """Packages that meshes are read with and that are not installed."""
+    return [package for module, package in _MODULES.items() if find_spec(module) is None]
+
+
+def read_mesh(file: Path) -> list[Part]:
+    """The parts of an STL, OBJ, DAE, PLY or glTF file, one a colour. Raises ComputationError where it cannot be read."""
+    import trimesh
+    from trimesh.units import unit_conversion
+    try:
+        scene = trimesh.load(str(file), force="scene", process=False)
+        metres = unit_conversion(scene.units, "meters") if file.suffix.lower() == ".dae" and scene.units else 1.0
+        parts: dict[tuple | None, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for node in scene.graph.nodes_geometry:
+            pose, name = scene.graph[node]
+            mesh = scene.geometry[name]
+            if len(getattr(mesh, "faces", ())):
+                points = metres * (np.asarray(mesh.vertices) @ pose[:3, :3].T + pose[:3, 3])
+                parts.setdefault(_colour(mesh), []).append((points, np.asarray(mesh.faces)))
+    except Exception as problem:                               # of many readers; their texts may quote the file, which may be any
+        raise ComputationError(f"{file} cannot be read as a mesh: {type(problem).__name__}; expected an STL, OBJ, DAE, PLY or "
+                               "glTF file") from None
+    found = [_joined(group, colour) for colour, group in parts.items()]
+    if not found or not all(np.isfinite(part.points).all() for part in found):
+        what = "numbers that are not finite" if found else "no triangles"
+        raise ComputationError(f"{file} cannot be read as a mesh: it has {what}")
+    return found
+
+
+def _colour(mesh) -> tuple[float, float, float] | None:
+    """None also for the grey that trimesh gives to what has none."""
+    from trimesh.visual.color import DEFAULT_COLOR
+    coloured = mesh.visual if mesh.visual.kind in ("vertex", "face") else getattr(mesh.visual, "material", None)
+    rgb = getattr(coloured, "main_color", None)
+    if rgb is None or np.array_equal(rgb[:3], DEFAULT_COLOR[:3]):
+        return None
+    return tuple((np.asarray(rgb[:3]) / 255).round(3).tolist())
+
+
+def _joined(group, colour) -> Part:
+    """Points at the same place are one: files repeat them for each triangle, or each normal."""
+    counts = np.cumsum([0, *(len(points) for points, _ in group)])
+    points = np.concatenate([points for points, _ in group])
+    triangles = np.concatenate([faces + first for (_, faces), first in zip(group, counts[:-1], strict=True)])
+    return _merged(Part(points, triangles, colour), _SAME * (float(np.ptp(points, axis=0).max()) or 1.0))
+
+
+def _merged(part: Part, step: float) -> Part:
+    """With points on a grid, and without triangles that have no area there."""
+    whole = np.rint(part.points / step).astype(np.int64)
+    low = whole.min(axis=0)
+    x, y, z = (whole - low).T                                   # less than 2^21 each: one number sorts faster than three
+    _, first, row = np.unique(x << 42 | y << 21 | z, return_index=True, return_inverse=True)
+    a, b, c = row.ravel()[part.triangles].T
+    return Part(whole[first] * step, np.column_stack([a, b, c])[(a != b) & (b != c) & (c != a)], part.colour)
+
+
+def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> dict[Path, list[Part]]:
+    """With at most about `most` triangles in all; larger files keep more."""
+    sizes = {file: float(np.linalg.norm(np.ptp(np.concatenate([part.points for part in parts]), axis=0)))
+             for file, parts in meshes.items()}
+    counts = {file: sum(len(part.triangles) for part in parts) for file, parts in meshes.items()}
+    low, high = 0.0, most / (min(sizes.values(), default=1.0) or 1.0)
+    for _ in range(50):                                         # triangles for a metre
+        middle = (low + high) / 2
+        enough = sum(min(counts[file], middle * sizes[file]) for file in meshes) <= most
+        low, high = (middle, high) if enough else (low, middle)
+    return {file: [_thin(part, low * sizes[file] * len(part.triangles) / counts[file]) for part in parts]
+            for file, parts in meshes.items()}
+
+
+def _thin(part: Part, most: float) -> Part:
+    """Many loose pieces cannot be thinned out one by one: then points that are close become one."""
+    from fast_simplification import simplify
+    most, longest = max(int(most), _FEWEST), float(np.ptp(part.points, axis=0).max())
+    for levels in (0, 512, 256, 128, 64):
+        if len(part.triangles) <= (1.2 if levels else 1.0) * most:
+            break
+        if levels:
+            part = _merged(part, longest / levels)
+        if len(part.triangles) > most:
+            points, triangles = simplify(part.points.astype(np.float32), part.triangles.astype(np.int32), target_count=most)
+            part = Part(np.asarray(points, dtype=float), np.asarray(triangles), part.colour)
+    return part
+
+
+def packed_mesh(parts: list[Part]) -> list[dict]:
+    """Plain values of a mesh for the page, a part after the other: low, points, corners, colour.
+
+    Points are differences from `low` [m], in the order of their first use; a corner is how far it is behind the first point that
+    no corner before it has used.
+    """
+    everything = np.concatenate([part.points for part in parts])
+    low, step = everything.min(axis=0), (float(np.ptp(everything, axis=0).max()) or 1.0) / _LEVELS
+    found = []
+    for part in parts:
+        merged = _merged(Part(part.points - low, part.triangles, part.colour), step)
+        corners = merged.triangles.ravel()
+        used, first = np.unique(corners, return_index=True)
+        order = used[np.argsort(first)]
+        row = np.zeros(len(merged.points), dtype=np.int64)
+        row[order] = np.arange(len(order))
+        new = np.maximum.accumulate(np.concatenate([[-1], row[corners]]))[:-1] + 1
+        if len(corners):
+            found.append({"low": np.round(low, 7).tolist(), "points": packed(merged.points[order], step, order=1),
+                          "corners": packed((new - row[corners])[:, None], 1.0, order=0), "colour": part.colour})
+    return found

@@ -1,0 +1,165 @@
+"""The page of results in memory, and how notebooks show one."""
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from liedyn.errors import UsageError
+from liedyn.io.atomic_output import STDIO, check_output, open_output
+from liedyn.report.replay.mcap import check_mcap, write_mcap
+from liedyn.report.replay.page import PAGE, Look, data_of, replay_page
+from liedyn.report.replay.scene import hint_of_meshes, visuals_of
+from liedyn.report.replay.sources import Shown, is_batch, shown_batch, shown_file, shown_result
+from liedyn.report.replay.video import check_video, write_video
+from liedyn.simulation.run import Result
+
+_MOST = 4_000_000       # characters that are shown inline: a notebook keeps them
+_HEIGHT = 560           # pixels
+
+
+def replay_of(result: Result, *, against: Sequence[Result] = (), beside: bool = False, traces: Sequence[str] = (),
+              follow: str = "", speed: float = 1.0, meshes: bool = False, package_roots: Sequence[str] = (),
+              inline: bool = False) -> str:
+    """HTML page that shows a simulated motion in 3D, as `liedyn replay` writes it: offline, in any browser.
+
+    Parameters
+    ----------
+    result : Result
+    against : sequence of Result
+        Other results, drawn as ghosts.
+    beside : bool
+        Whether the others are drawn beside the first one instead.
+    traces : sequence of str
+        Links of the first one whose paths are drawn.
+    follow : str
+        Link of the first one that the camera follows.
+    speed : float
+        Playback speed: seconds of motion per second.
+    meshes : bool
+        Whether the meshes of the URDF are drawn.
+    package_roots : sequence of paths
+        Further folders in which to look for ``package://`` meshes.
+    inline : bool
+        Whether the page is made a frame of another page, as in notebooks; if it has more than 4 MB, the frame says instead how to
+        write it to a file.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    NameLookupError
+        For an unknown link.
+    UsageError
+        If there are no meshes, or nothing to read them with.
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> page = ld.replay_of(run, traces=["tip"])
+    >>> Path("replay.html").write_text(page, encoding="utf-8") > 10_000
+    True
+    """
+    results = [result, *against]
+    runs = [shown_result(one, f"{one.model.name} {k}" if against else one.model.name) for k, one in enumerate(results, start=1)]
+    visuals, _ = visuals_of([one.model for one in results], package_roots) if meshes else (None, ())
+    page = replay_page(runs, Look(result.model.name, tuple(traces), follow, beside, speed), visuals)
+    return _in_a_frame(page, result) if inline else page
+
+
+def _in_a_frame(page: str, result: Result) -> str:
+    if len(page) > _MOST:
+        return (f"<pre>{html.escape(repr(result))}</pre><p>Its replay takes {len(page) / 1e6:.0f} MB and is not shown here: "
+                "<code>run.replay(\"replay.html\")</code> writes it.</p>")
+    title = html.escape(repr(result), quote=True)
+    return (f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}" sandbox="allow-scripts allow-downloads" '
+            f'width="100%" height="{_HEIGHT}" style="border: 1px solid #8885"></iframe>')
+
+
+# Runs to watch, written as a page, a video or a recording for other viewers ---------------------------------------------
+
+@dataclass(frozen=True)
+class Source:
+    """What is shown. trajectory: a file, a run folder, `-`, or the folder of a batch, of which `runs` are shown; against: more of
+    them; robot: its file, None: the one that the trajectory names; meshes: whether those of the robot file are drawn, with
+    `package://` looked for in the folders `roots`."""
+
+    trajectory: str
+    runs: Sequence[str] = ()
+    robot: str | None = None
+    against: Sequence[str] = ()
+    meshes: bool = False
+    roots: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is written; None for what is not. size: pixels of the video, rate: its frames a second."""
+
+    page: str | None
+    video: str | None = None
+    mcap: str | None = None
+    size: tuple[int, int] = (1280, 720)
+    rate: float = 30.0
+
+
+def page_output(trajectory: str) -> str:
+    """replay.html in a run folder, NAME_replay.html beside a CSV."""
+    path = Path(trajectory)
+    if trajectory == STDIO:
+        return PAGE
+    return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
+
+
+def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Shown], list[str]]:
+    """What is shown, and notes for the user."""
+    if is_batch(source.trajectory):
+        if source.robot or source.against:
+            raise UsageError("--robot and --against cannot be used with a batch")
+        return shown_batch(source.trajectory, source.runs, progress), []
+    if source.runs:
+        raise UsageError(f"--runs needs the folder of a batch; {source.trajectory} is not one")
+    runs, notes = [], []
+    for path in (source.trajectory, *source.against):
+        run, more = shown_file(path, source.robot)
+        runs.append(run)
+        notes += more
+    return runs, notes
+
+
+def write_replay(source: Source, look: Look, files: Files, *, force: bool = False,
+                 progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[str, ...]]:
+    """Write what is wanted; returns a report of it, and notes for the user. progress: called with the share of a video so far.
+
+    Raises UsageError before any work is done where something cannot be written.
+    """
+    if files.page is not None:
+        check_output(files.page, force=force)
+    if files.video is not None:
+        check_video(files.video, force=force)
+    if files.mcap is not None:
+        check_mcap(files.mcap, force=force)
+    runs, notes = _runs(source, progress)
+    if source.meshes:
+        visuals, more = visuals_of([run.model for run in runs], source.roots)
+    else:
+        visuals, more = None, hint_of_meshes(runs[0].model)
+    notes += more
+    if is_batch(source.trajectory):
+        look = replace(look, title=Path(source.trajectory).absolute().name)
+    text = replay_page(runs, look, visuals)
+    report = {"robot": runs[0].model.name, "frames": data_of(text)["runs"][0]["t"]["rows"]}
+    if files.page is not None:
+        with open_output(files.page, force=force) as file:
+            file.write(text)
+        report |= {"file": os.fspath(files.page), "bytes": len(text.encode())}
+    if files.mcap is not None:
+        report |= {"mcap": os.fspath(files.mcap), "messages": write_mcap(runs, files.mcap, visuals, force=force)}
+    if files.video is not None:
+        count = write_video(text, files.video, size=files.size, rate=files.rate, speed=look.speed, force=force, progress=progress)
+        report |= {"video": os.fspath(files.video), "video_frames": count}
+    return report, tuple(notes)

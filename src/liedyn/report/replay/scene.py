@@ -1,0 +1,259 @@
+"""What of a robot does not change while it moves: its bodies, and what is drawn on them, as plain values."""
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.errors import ComputationError, LiedynError, UsageError
+from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape, link_meshes
+from liedyn.model.description import FREE, WORLD, Link
+from liedyn.model.model import Model
+from liedyn.model.spatial import flat, full, pose, screw_frame
+from liedyn.report.plots.plot_data import carried, rolling_rims, stick_figure
+from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
+from liedyn.robot_files import link_shapes
+
+GROUND = -1                             # the body of what does not move
+_THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
+_JOINT, _DOT = [0.32, 0.34, 0.38], [0.36, 0.54, 0.74]                     # colours
+_HALF = {"box": (0.5, 0.5, 0.5), "sphere": (1, 1, 1), "cylinder": (1, 1, 0.5)}      # lengths of solids of size 1
+_POSES = 500                            # that a box around the motion is taken from, at most
+_FLATTEST = 0.02                        # of an ellipsoid, in sizes of the robot: what has no thickness is drawn with some
+
+
+class Placed(NamedTuple):
+    """A mesh of a link: its number in the page, and the corners (2, 3) of its box, not scaled [m]."""
+
+    number: int
+    mesh: LinkMesh
+    box: np.ndarray
+
+
+def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]]]:
+    """The link whose frame stands for each moving body, and (body, pose in it (4, 4)) of each link."""
+    first: dict[int, int] = {}
+    for k, body in enumerate(model.link_body.tolist()):
+        if body > 0:
+            first.setdefault(body, k)
+    number = {body: b for b, body in enumerate(first)}
+    place = {}
+    for k, (name, body) in enumerate(zip(model.link_names, model.link_body.tolist(), strict=True)):
+        at = np.linalg.solve(model.link_pose[first[body]], model.link_pose[k]) if body > 0 else model.link_pose[k]
+        place[name] = number.get(body, GROUND), at
+    return list(first.values()), place
+
+
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:
+    """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size; meshes: by
+    link. `at` is a pose in the body: rotation by rows and translation; covered: 1 of what meshes show better.
+
+    links      name, body, at
+    visuals    link, body, mesh: its number, at, scale, colour: where it has none
+    solids     link, body, at, kind: box of edges 1, sphere and cylinder of radius 1 (bead and drum: small ones), sizes: what they
+               are scaled by, colour: null for one of the page's, covered: shapes of the file, masses and joints without one
+    points     body, x, y, z in it;  edges: two points, a radius, covered;  rims: points around what rolls
+    ellipsoids link, body, at, sizes: semi-axes, covered; solid: where nothing else shows the link
+    size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around all of the motion
+    plain      whether ellipsoids may give the robot its volume: it has no shapes, and its inertias are those of real bodies
+    """
+    _, place = bodies_of(model)
+    place[WORLD] = (GROUND, np.eye(4))
+    meshes = meshes or {}
+    shapes = _shapes(model, meshes)
+    points, edges, masses = stick_figure(model)
+    rims = rolling_rims(model, points)
+    corners = _corners(points, shapes, meshes)
+    low, high = _bounds(model, T[:1], corners)
+    size = float(np.linalg.norm(high - low)) or 1.0
+    low, high = _bounds(model, T[::-(-len(T) // _POSES)], corners)
+    edges = [(a, b) for a, b in edges if not _within(points, a, b, len(masses), shapes)]
+    radii = size * (_THIN + (_THICK - _THIN) * np.sqrt(carried(edges, len(points))))
+
+    def put(link: str, at: np.ndarray, **more) -> dict:
+        body, own = place[link]
+        return {"link": link, "body": body, "at": _twelve(own @ at), **more}
+
+    def mark(link: str, kind: str, at: np.ndarray, sizes, colour) -> dict:
+        return put(link, at, kind=kind, sizes=_rounded(sizes), colour=colour, covered=int(link in meshes))
+
+    solids = [put(link, at, kind=kind, sizes=list(sizes), colour=colour, covered=0)
+              for link, group in shapes.items() for kind, at, sizes, colour in group]
+    solids += [mark(link, "sphere", _shift(xyz), 3 * [1.6 * size * _THICK * (mass / max(masses)) ** (1 / 3)], _DOT)
+               for (link, xyz), mass in zip(points, masses, strict=False) if mass > 0 and link not in shapes]
+    solids += [mark(joint.child, kind, at, 2.4 * size * _THIN * np.array(sizes), _JOINT)
+               for joint in model.joints if joint.kind != FREE for kind, at, sizes in [_joint_mark(joint)]]
+    drawn = {points[k][0] for edge in edges for k in edge} | shapes.keys()
+    ellipsoids = [put(link.name, at, sizes=_rounded(sizes), solid=link.name not in drawn, covered=int(link.name in meshes))
+                  for link in model.description.links if link.mass > 0 and link.name in place
+                  for at, sizes in [_ellipsoid(link, 0.5 * _FLATTEST * size)]]
+    return {
+        "links": [{"name": name, "body": body, "at": _twelve(at)} for name, (body, at) in place.items() if name != WORLD],
+        "visuals": [put(link, pose(mesh.pose), mesh=number, scale=list(mesh.scale), colour=mesh.colour)
+                    for link, group in meshes.items() for number, mesh, _ in group],
+        "solids": solids, "ellipsoids": ellipsoids,
+        "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
+        "edges": [[a, b, _rounded(radius), int(_within(points, a, b, len(masses), meshes))]
+                  for (a, b), radius in zip(edges, radii, strict=True)],
+        "rims": [list(rim) for rim in rims],
+        "bounds": [_rounded(low), _rounded(high)], "size": _rounded(size), "radius": _rounded(_THIN * size),
+        "plain": not shapes and not meshes and all(max(one["sizes"]) < 0.5 * size for one in ellipsoids)}
+
+
+def _shapes(model: Model, meshes: Container[str]) -> dict[str, list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]]:
+    """Solids (kind, pose in the link, sizes, colour) by link, of the file that the robot came from, where it is still there."""
+    try:
+        found = link_shapes(model.source, visible=meshes) if model.source is not None else {}
+    except (LiedynError, OSError, ValueError):
+        return {}
+    return {link: [solid for shape in shapes for solid in _solids_of(shape)] for link, shapes in found.items()
+            if link in model.link_names}
+
+
+def _solids_of(shape: LinkShape) -> list[tuple[str, np.ndarray, Sequence[float], Sequence | None]]:
+    """A capsule is a cylinder and two spheres."""
+    at, colour = pose(shape.pose), shape.colour
+    if shape.kind == "box":
+        return [("box", at, shape.sizes, colour)]
+    r, length = (*shape.sizes, 0.0)[:2]
+    ends = {"sphere": [0.0], "capsule": [-length / 2, length / 2]}.get(shape.kind, [])
+    return [("cylinder", at, (r, r, length), colour)] * (shape.kind != "sphere") \
+        + [("sphere", at @ _shift((0.0, 0.0, z)), (r, r, r), colour) for z in ends]
+
+
+def _corners(points, shapes, meshes) -> dict[str, np.ndarray]:
+    """(n, 3) corners of boxes around what is drawn of each link, in the link."""
+    found: dict[str, list] = {}
+    for link, xyz in points:
+        found.setdefault(link, []).append(np.array([xyz]))
+    for link, group in shapes.items():
+        found.setdefault(link, []).extend(_box(at, np.outer(np.multiply(sizes, _HALF[kind]), [-1, 1]))
+                                          for kind, at, sizes, _ in group)
+    for link, group in meshes.items():
+        found.setdefault(link, []).extend(_box(pose(mesh.pose), (box * mesh.scale).T) for _, mesh, box in group)
+    return {link: np.concatenate(parts) for link, parts in found.items()}
+
+
+def _box(at: np.ndarray, ends) -> np.ndarray:
+    """(8, 3) corners of a box at a pose; ends: (3, 2) along each of its axes."""
+    return np.array(np.meshgrid(*ends)).reshape(3, -1).T @ at[:3, :3].T + at[:3, 3]
+
+
+def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and highest corner of a box around all links in all poses [m]."""
+    cloud = [T[..., :3, 3].reshape(-1, 3)]
+    for link, xyz in corners.items():
+        at = T[:, model.link_index(link)]
+        cloud.append((np.einsum("fij,nj->fni", at[:, :3, :3], xyz) + at[:, None, :3, 3]).reshape(-1, 3))
+    every = np.concatenate(cloud)
+    return every.min(axis=0), every.max(axis=0)
+
+
+def _within(points, a: int, b: int, links: int, shown: Container[str]) -> bool:
+    """Whether a stick lies on one of the links that are shown otherwise, which is better. Rods to a third body stay."""
+    return points[a][0] in shown and (points[a][0] == points[b][0] or b < links)
+
+
+def _joint_mark(joint) -> tuple[str, np.ndarray, Sequence[float]]:
+    """How a joint is drawn: kind, pose in the child, sizes. A drum about an axis, a box along a slide, else a ball."""
+    if joint.screws is None or len(joint.screws) != 1:
+        return "bead", np.eye(4), (1.2, 1.2, 1.2)
+    at, (turn, _) = screw_frame(joint.screws[0])
+    return ("drum", at, (1, 1, 3)) if turn else ("box", at, (2, 2, 3))
+
+
+def _ellipsoid(link: Link, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """The uniform ellipsoid of a link's inertia: its pose, and semi-axes a^2 = 5 (I_b + I_c - I_a) / 2 m, about the principal
+    axes."""
+    moments, R = np.linalg.eigh(full(link.inertia))
+    squares = 5 * (moments.sum() - 2 * moments) / (2 * link.mass)
+    at = _shift(link.com)
+    at[:3, :3] = R * np.sign(np.linalg.det(R))
+    return at, np.sqrt(np.maximum(squares, least**2))
+
+
+def _shift(xyz) -> np.ndarray:
+    T = np.eye(4)
+    T[:3, 3] = xyz
+    return T
+
+
+def _twelve(T: np.ndarray) -> list[float]:
+    return _rounded(flat(T))
+
+
+def _rounded(x):
+    """Nine digits behind the point: lengths and directions stay well within what poses are written with."""
+    return np.round(np.asarray(x, dtype=float), 9).tolist()
+
+
+# The meshes of robots in a page: each file once, whatever links and runs show it ----------------------------------------
+
+_INSTALL = "pip install 'liedyn[meshes]'"
+
+
+@dataclass(frozen=True, eq=False)
+class Visuals:
+    """numbers: of the files in `meshes`, which are plain values for the page; boxes: (2, 3) their lowest and highest corners [m];
+    links: the found meshes by robot file and link."""
+
+    numbers: Mapping[Path, int] = field(default_factory=dict)
+    meshes: Sequence[list[dict]] = ()
+    boxes: Sequence[np.ndarray] = ()
+    links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
+
+    def of(self, model: Model) -> dict[str, list[Placed]]:
+        """By link, those that are in the page."""
+        found = {link: [Placed(k, mesh, self.boxes[k]) for mesh in group if (k := self.numbers.get(mesh.file)) is not None]
+                 for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
+        return {link: group for link, group in found.items() if group}
+
+
+def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, tuple[str, ...]]:
+    """The meshes of robot files, read and made small; notes for the user about those that are not there or not readable.
+
+    roots: folders in which `package://` is looked for. Raises UsageError where there is nothing to draw or to read it with.
+    """
+    sources = dict.fromkeys(str(model.source) for model in models if model.source)
+    links = {source: link_meshes(source, roots) for source in sources}
+    named = [mesh for of_file in links.values() for group in of_file.values() for mesh in group]
+    if not named:
+        raise UsageError(f"{', '.join(links) or 'the robot'} names no meshes: a URDF does in <visual>")
+    missing = missing_readers()
+    if missing:
+        raise UsageError(f"meshes need {', '.join(missing)}: {_INSTALL}")
+    lost = list(dict.fromkeys(mesh.name for mesh in named if mesh.file is None))
+    notes = [_not_found(lost)] if lost else []
+    read = {}
+    for file in dict.fromkeys(mesh.file for mesh in named if mesh.file is not None):
+        try:
+            read[file] = read_mesh(file)
+        except ComputationError as problem:
+            notes.append(f"not drawn: {problem}")
+    if not read:
+        raise UsageError(notes[0])
+    boxes = [np.array([points.min(axis=0), points.max(axis=0)])
+             for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
+    packs = [packed_mesh(parts) for parts in thinned(read).values()]
+    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(notes)
+
+
+def hint_of_meshes(model: Model) -> tuple[str, ...]:
+    """What to say where meshes of a robot could be drawn and are not."""
+    try:
+        found = link_meshes(model.source) if model.source else {}
+    except (LiedynError, OSError, ValueError):                  # changed since it was loaded
+        return ()
+    count = sum(mesh.file is not None for group in found.values() for mesh in group)
+    how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
+    return (f"the robot file has {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
+
+
+def _not_found(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    of_package = names[0].startswith(("package://", "model://"))
+    mend = f": --package-root names the folder that has {names[0].split('/')[2]}" if of_package else ""
+    return f"no file for the mesh {names[0]}{more}{mend}"

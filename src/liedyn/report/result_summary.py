@@ -1,0 +1,268 @@
+"""Base parameters and their estimates, as text for people, as plain data and as CSV."""
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.analysis.configurations import AssembledState
+from liedyn.analysis.identification import RELIABLE, UNRELIABLE, Identification
+from liedyn.dynamics.inertial_parameters import BaseParameters
+from liedyn.io.atomic_output import STDIO, open_output
+from liedyn.io.sweep_file import SIMULATE
+from liedyn.io.trajectory_csv import cell, write_trajectory
+from liedyn.io.yaml_values import to_yaml
+from liedyn.model.model import Model
+from liedyn.report.robot_summary import counted, table
+from liedyn.simulation.trajectory_columns import columns_of, header_of
+
+_TERMS, _NAMES = 3, 12                   # on a line for people
+_WIDEST = 100_000                        # characters of a cell: all in one line, as programs that read it expect
+
+
+def parameter_text(model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
+    """A table: name, value, unit, what is regrouped; with a fit also estimate and standard deviation.
+
+    whole: however long its lines become."""
+    lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
+    of_fit = ["estimate", "deviation", "relative", "scale error", "verdict"] if fit else []
+    head = ["parameter", "robot file", *of_fit, "unit", "stands for"]
+    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
+            for k, figures in enumerate(_figures(base, fit))]
+    lines += table([head, *rows], (0, len(head) - 2, len(head) - 1), _WIDEST)
+    if base.unidentifiable:
+        lines.append(f"without effect on the joint forces: {_listed(base.unidentifiable, whole)}")
+    if fit:
+        lines += _fit_text(model, fit, whole)
+    return "\n".join(lines)
+
+
+def weak_notes(base: BaseParameters) -> list[str]:
+    """What the angles of the robot file let act that its makers did not mean to."""
+    if not base.weak:
+        return []
+    return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of others, "
+            "perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
+
+
+def plain_parameters(model, base: BaseParameters, fit: Identification | None) -> dict:
+    """For JSON: numbers at full precision, null for a deviation that is infinite."""
+    listed = []
+    for k, name in enumerate(base.names):
+        row = base.matrix[k]
+        one = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
+               "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
+        if fit:
+            one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]),
+                    "relative_deviation": _finite(fit.relative[k]), "scale_error": _finite(fit.scale_errors[k]),
+                    "verdict": fit.verdicts[k], "misfit": fit.misfits[k]}
+        listed.append(one)
+    out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
+           "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
+    if fit:
+        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "verdict": fit.verdict, "premise": fit.premise,
+                      "joints": [{name: _finite(x) if isinstance(x, float) else x for name, x in vars(joint).items()}
+                                 for joint in fit.joints],
+                      "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
+                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "notes": list(fit.notes)}
+    return out
+
+
+def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
+    """CSV with the columns name, unit, value, (estimate, deviation, relative_deviation, scale_error, verdict,) stands_for; `-` is
+    standard output. The deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    with open_output(path, force=force) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        of_fit = ["estimate", "deviation", "relative_deviation", "scale_error", "verdict"] if fit else []
+        writer.writerow(["name", "unit", "value", *of_fit, "stands_for"])
+        for k, name in enumerate(base.names):
+            found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), _cell(fit.relative[k]),
+                     _cell(fit.scale_errors[k]), fit.verdicts[k]] if fit else []
+            writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
+
+
+def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
+    if fit is None:
+        return [[f"{x:.6g}"] for x in base.values]
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "",
+             f"{100 * ratio:.2g} %" if math.isfinite(ratio) else "",
+             f"{scale:.2g}" if math.isfinite(scale) else "",
+             verdict if verdict == RELIABLE else f"{verdict.upper()} (misfit at {misfit})" if misfit else verdict.upper()]
+            for x, y, s, ratio, scale, verdict, misfit in zip(base.values, fit.values, fit.deviations, fit.relative,
+                                                              fit.scale_errors, fit.verdicts, fit.misfits, strict=True)]
+
+
+def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
+    lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
+             else f"fitted to {fit.rows} rows, which do not excite all parameters"]
+    rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else "", f"{joint.noise:.2g}", f"{1 / joint.inflation:.2g}",
+             f"{100 * joint.scale:.2g} %" if joint.scale < 1.0 else "no", "" if joint.explained else joint.candidate or "unknown"]
+            for name, r, f, joint in zip(model.v_names, fit.residual, fit.force, fit.joints, strict=True)]
+    head = ["joint", "residual force", "of its force", "noise", "independent", "scale tested to", "missing"]
+    lines += table([head, *rows], (0, 6), _WIDEST)
+    lines += [fit.verdict, fit.premise]
+    doubtful = [name for name, verdict in zip(fit.names, fit.verdicts, strict=True) if verdict == UNRELIABLE]
+    if doubtful:
+        lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
+    return lines
+
+
+def _beginning(regrouping: str) -> str:
+    """Its first terms, and how many more there are."""
+    terms = re.split(r" (?=[+-] )", regrouping)
+    if len(terms) <= _TERMS + 1:
+        return regrouping
+    return f"{' '.join(terms[:_TERMS])} … {len(terms) - _TERMS} more"
+
+
+def _listed(names: Sequence[str], whole: bool) -> str:
+    if whole or len(names) <= _NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES])} … and {len(names) - _NAMES} more"
+
+
+def _cell(x: float) -> str:
+    return repr(float(x)) if math.isfinite(x) else ""
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None
+
+
+# What a run would do, in a few lines ------------------------------------------------------------------------------------
+
+def plan_text(plan: dict) -> str:
+    """Of `Prepared.report`."""
+    robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
+    closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
+    modes = {"prescribed": "prescribed", "given_force": "with a given force", "free": "without force"}
+    counts = [f"{len(joints[mode])} {told}" for mode, told in modes.items() if joints[mode]]
+    counts += [f"law {joints['law']}"] if joints["law"] else []
+    integrator = dict(plan["integrator"])
+    method = integrator.pop("method")
+    options = ", ".join(f"{key} {value:g}" for key, value in integrator.items())
+    rows = [("robot", f"{robot['name']} from {robot['file']}: nq {robot['nq']}, nv {robot['nv']}, {robot['base']} base{closed}"),
+            ("joints", ", ".join(counts) or "none"),
+            ("motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps_text(plan['steps'])}"),
+            ("integrator", f"{method}: {options}; {plan['why']}"),
+            ("size", f"about {_size(size['memory'])} of memory, {_size(size['disk'])} of disk")]
+    if plan["events"]:
+        rows.insert(2, ("events", ", ".join(plan["events"])))
+    if plan["folder"] is not None:
+        rows.append(("folder", f"{plan['folder']} would be written"))
+    return "\n".join(f"{name:12}{text}" for name, text in rows)
+
+
+def steps_text(steps: int | None) -> str:
+    """steps: None for an adaptive method."""
+    return "as many steps as the tolerances ask for" if steps is None else f"{steps} steps"
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
+
+
+# What a batch would do, for people --------------------------------------------------------------------------------------
+
+def batch_text(report: dict) -> str:
+    """The report of `Batch.report` as text."""
+    kept = f"; trajectories of {report['rows']} rows each" if report["trajectories"] else ""
+    chunks = "1 chunk" if report["chunks"] == 1 else f"{report['chunks']} chunks of {report['runs_in_a_chunk']} runs"
+    length = f"{report['rows']} rows"
+    if report["job"] == SIMULATE:
+        length = f"{steps_text(report['steps'])}, {length}"
+    lines = [f"{report['runs']} runs of {report['robot']} ({report['scenario']})",
+             f"  varied     {', '.join(f'{name} ({key})' if name != key else name for name, key in report['vary'].items())}",
+             f"  outputs    {', '.join(report['outputs']) or 'none'}{kept}",
+             f"  way        {report['way']}, {chunks}",
+             f"  first run  {length}",
+             f"  disk       about {report['bytes'] / 1e6:.3g} MB in {report['folder']}"]
+    return "\n".join(lines)
+
+
+# A closed configuration: words for people, values by joint for a scenario's `initial`, columns for a CSV ----------------
+
+_SHOWN = 8                                  # names of rows in a line for people
+
+
+def assembly_text(state: AssembledState) -> str:
+    """What was found, in a few lines."""
+    model, found = state.model, state.assembly
+    lines = [f"{model.name}: closed to {found.residual:.2g} in {found.iterations} steps; the guess was open by "
+             f"{found.open_before:.3g}",
+             _mobility(model, found.mobility)]
+    if found.at_limits:
+        lines.append(f"at a limit: {', '.join(found.at_limits)}")
+    return "\n".join(lines)
+
+
+def assembly_notes(state: AssembledState) -> list[str]:
+    """What a person should know before using the configuration."""
+    found, mobility, notes = state.assembly, state.assembly.mobility, []
+    if found.restarts:
+        notes.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
+                     "that this is the branch that you want")
+    if mobility.degrees == 0:
+        driven = any(one.driven for one in state.model.constraints)
+        notes.append("the driven loops determine all motion" if driven else
+                     "the mechanism is immobile: the constraints leave no degree of freedom")
+    elif mobility.rigid:
+        notes.append("singular: the mechanism is rigid, but movable to first order")
+    elif mobility.singular:
+        notes.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
+                     f"degrees of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
+    if state.still:
+        notes.append(f"driven loops ({', '.join(state.still)}) are at their positions in the file; --drive moves them")
+    return notes
+
+
+def plain_assembly(state: AssembledState) -> dict:
+    """The same as data."""
+    model, found, mobility = state.model, state.assembly, state.assembly.mobility
+    return {"robot": model.source, "q": _by_joint(model, found.q, "q"),
+            "v": None if state.v is None else _by_joint(model, state.v, "v"),
+            "residual": found.residual, "open_before": found.open_before, "moved": found.moved,
+            "degrees_of_freedom": mobility.degrees, "rank": mobility.rank, "generic_rank": mobility.generic_rank,
+            "redundant": list(mobility.redundant), "singular": mobility.singular, "rigid": mobility.rigid,
+            "gap": list(mobility.gap), "iterations": found.iterations, "restarts": found.restarts,
+            "at_limits": list(found.at_limits)}
+
+
+def write_assembly(state: AssembledState, path: str, *, force: bool = False) -> None:
+    """YAML with `q` (and `v`) by joint, as a scenario's `initial` takes them; a trajectory of one row for a name that ends in
+    .csv; `-` is standard output."""
+    model = state.model
+    if Path(path).suffix.lower() == ".csv":
+        v = None if state.v is None else state.v[None]
+        columns = columns_of(model, q=state.assembly.q[None], v=v)
+        write_trajectory(path, header_of(model, folder=Path(path).absolute().parent), [0.0], columns, force=force)
+        return
+    with open_output(STDIO if path == STDIO else path, force=force) as file:
+        file.write(f"# a closed configuration of {model.name}: `initial` of a scenario\n")
+        for kind, x in (("q", state.assembly.q), ("v", state.v)):
+            if x is not None:
+                file.write(f"{kind}:\n")
+                for name, value in _by_joint(model, x, kind).items():
+                    file.write(f"  {to_yaml(name, flow=True)}: {json.dumps(value)}\n")
+
+
+def _by_joint(model: Model, x: np.ndarray, kind: str) -> dict[str, float | list[float]]:
+    index = model.q_index if kind == "q" else model.v_index
+    values = {name: (x[index(name)] + 0.0).tolist() for name in model.joint_names}
+    return {name: value[0] if len(value) == 1 else value for name, value in values.items()}
+
+
+def _mobility(model: Model, mobility) -> str:
+    count = len(mobility.redundant)
+    names = ", ".join(mobility.redundant[:_SHOWN]) + (", …" if count > _SHOWN else "")
+    return f"{counted(mobility.degrees, 'degree')} of freedom: " \
+           f"{model.nv} coordinates, {model.nc} rows" + (f", of which {count} redundant: {names}" if count else "")

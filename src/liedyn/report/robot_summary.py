@@ -1,0 +1,285 @@
+"""What a robot file holds, as text for people and as plain data for programs."""
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from textwrap import wrap
+
+from liedyn.errors import CheckFailed, InputError, ModelError, shown
+from liedyn.model.description import Coordinate, Coupling, Finding, Joint, Loop
+from liedyn.model.model import Model
+from liedyn.model.validate import mimic_couplings
+
+# Tables of text, and numbers of things ----------------------------------------------------------------------------------
+
+def table(rows: list[list[str]], left: Collection[int], widest: int = 72) -> list[str]:
+    """Aligned columns: those of the numbers `left` to the left, the others to the right. Cells of more than `widest` characters
+    take several lines."""
+    columns = len(rows[0])
+    cells = [[wrap(cell, widest, break_on_hyphens=False) or [""] for cell in row] for row in rows]
+    rows = [line for row in cells for line in zip_longest(*row, fillvalue="")]
+    rows = [[*row, *[""] * (columns - len(row))] for row in rows]
+    widths = [max(len(row[k]) for row in rows) for k in range(columns)]
+    return ["  ".join(cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
+            .rstrip() for row in rows]
+
+
+def counted(number: int, noun: str) -> str:
+    """Such as "1 loop", "2 loops"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+# Closures and couplings, as text for people and as plain data for programs ----------------------------------------------
+
+def constraint_summary(model: Model) -> list[dict]:
+    """A dict for each constraint: its rows, and the figures of a closure or the terms of a coupling."""
+    return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop], "row_names": list(one.row_names),
+             "units": list(one.units)} | (_plain_loop(given) if isinstance(given, Loop) else _plain_coupling(given))
+            for one, given in zip(model.constraints, _described(model), strict=True)]
+
+
+def constraint_table(model: Model) -> list[str]:
+    """A row a constraint: what it joins, or its equation."""
+    rows = [["constraint", "type", "joins", "locks", "rows"]]
+    for one, given in zip(model.constraints, _described(model), strict=True):
+        joins = _joins(given) if isinstance(given, Loop) else equation(given)
+        rows.append([one.name, one.type, joins, " ".join(one.labels), str(one.rows.stop - one.rows.start)])
+    return table(rows, left=range(4)) if len(rows) > 1 else []
+
+
+def constraint_count(model: Model) -> str:
+    """Such as "2 loops and 1 coupling, 11 rows"; empty where there are none."""
+    if not model.constraints:
+        return ""
+    kinds = Counter("coupling" if one.type == "coupling" else "loop" for one in model.constraints)
+    return " and ".join(counted(n, kind) for kind, n in kinds.items()) + f", {counted(model.nc, 'row')}"
+
+
+def equation(coupling: Coupling) -> str:
+    """The coupling, solved for its first coordinate where that one's coefficient is 1: `finger2 = 1.2 finger1 + 0.1`."""
+    (first, *others), offset = coupling.terms, coupling.offset
+    if first[2] == 1.0:
+        shown = _sum([(name, label, -c) for name, label, c in others], offset)
+        return f"{_name(first)} = {shown or '0'}"
+    return f"{_sum(coupling.terms, 0.0)} = {offset:g}"
+
+
+def _sum(terms, offset: float) -> str:
+    parts = [(c, f"{abs(c):g} {_name(term)}" if abs(c) != 1 else _name(term)) for term in terms for c in [term[2]]]
+    parts += [(offset, f"{abs(offset):g}")] if offset else []
+    text = " ".join(f"{'-' if c < 0 else '+'} {shown}" for c, shown in parts)
+    return text.removeprefix("+ ") if not text.startswith("- ") else f"-{text[2:]}"
+
+
+def _name(term) -> str:
+    return f"{term[0]}.{term[1]}" if term[1] else term[0]
+
+
+def _described(model: Model) -> tuple[Loop | Coupling, ...]:
+    robot = model.description
+    return *robot.loops, *robot.couplings, *mimic_couplings(robot)
+
+
+def _joins(loop: Loop) -> str:
+    figure = {"distance": f", {loop.length:g} m", "rolling": f", {loop.shape} of {loop.radius:g} m"}.get(loop.type, "")
+    return f"{loop.a} - {loop.b}{figure}{', driven' if loop.driven else ''}"
+
+
+def _plain_loop(loop: Loop) -> dict:
+    plain = {"a": _plain_frame(loop.a, loop.pose_a), "b": _plain_frame(loop.b, loop.pose_b),
+             "axes": [list(axis) for axis in loop.axes], "driven": loop.driven}
+    if loop.type == "distance":
+        plain["length"] = loop.length
+    if loop.type == "rolling":
+        plain |= {"radius": loop.radius, "shape": loop.shape}
+    return plain
+
+
+def _plain_frame(link: str, pose) -> dict:
+    R = pose.rotation
+    return {"link": link, "xyz": list(pose.translation), "rotation": [list(R[k:k + 3]) for k in (0, 3, 6)]}
+
+
+def _plain_coupling(coupling: Coupling) -> dict:
+    return {"terms": {_name(term): term[2] for term in coupling.terms}, "offset": coupling.offset}
+
+
+# robot text -------------------------------------------------------------------------------------------------------------
+
+_PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
+_LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def robot_summary(model: Model) -> dict:
+    """The model as dicts, lists, numbers and None (no limit): what `liedyn info --json` prints."""
+    robot = model.description
+    described = {joint.name: joint for joint in robot.joints}
+    return {
+        "name": model.name, "source": model.source, "base": model.base, "gravity": [float(x) for x in model.gravity],
+        "nq": model.nq, "nv": model.nv, "mass": _total_mass(model),
+        "q_names": list(model.q_names), "q_units": list(model.q_units),
+        "v_names": list(model.v_names), "v_units": list(model.v_units),
+        "joints": [{"name": joint.name, "type": joint.type, "parent": joint.parent, "child": joint.child,
+                    "q": [joint.q.start, joint.q.stop], "v": [joint.v.start, joint.v.stop],
+                    "coordinates": [_plain_coordinate(c, model.v_names[joint.v.start + k], model.v_units[joint.v.start + k])
+                                    for k, c in enumerate(_coordinates(described.get(joint.name), joint))],
+                    "mimic": _plain_mimic(described.get(joint.name))}
+                   for joint in model.joints],
+        "fixed_joints": [{"name": joint.name, "parent": joint.parent, "child": joint.child}
+                         for joint in robot.joints if joint.type == "fixed"],
+        "links": [{"name": link.name, "parent": parent, "mass": link.mass, "com": list(link.com), "inertia": list(link.inertia)}
+                  for link, parent in zip(robot.links, model.link_parents, strict=True)],
+        "constraints": constraint_summary(model),
+        "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
+                       "torque_ratio": a.torque_ratio} for a in robot.actuators],
+        "findings": len(model.findings),
+    }
+
+
+def robot_text(model: Model) -> str:
+    """Head, tree, table of the coordinates, actuators."""
+    gravity = " ".join(f"{x:g}" for x in model.gravity)
+    joints, links = counted(len(model.joints), "moving joint"), counted(len(model.link_names), "link")
+    head = [f"{model.name}: {joints}, {links}, {model.base} base",
+            f"nq {model.nq}, nv {model.nv}, mass {_total_mass(model):.6g} kg, gravity {gravity} m/s^2"]
+    if model.constraints:
+        head.append(f"constraints: {constraint_count(model)}")
+    parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), constraint_table(model),
+             _actuator_table(model)]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _total_mass(model: Model) -> float:
+    return math.fsum(link.mass for link in model.description.links)
+
+
+def _coordinates(described: Joint | None, joint) -> tuple[Coordinate, ...]:
+    """Figures of each velocity coordinate; the joint of a floating base is not in the description and has none."""
+    given = described.coordinates if described else ()
+    return given or (Coordinate(),) * (joint.v.stop - joint.v.start)
+
+
+def _plain_coordinate(coordinate: Coordinate, name: str, unit: str) -> dict:
+    limits = {key: getattr(coordinate, key) for key in _LIMITS}
+    return {"name": name, "unit": unit} | {key: x if math.isfinite(x) else None for key, x in limits.items()} \
+        | {key: getattr(coordinate, key) for key in _PASSIVE}
+
+
+def _plain_mimic(joint: Joint | None) -> dict | None:
+    if joint is None or joint.mimic is None:
+        return None
+    return {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset}
+
+
+# --- tree ------------------------------------------------------------------------------------------------------------
+
+def _tree(model: Model) -> list[str]:
+    """A line a link. Only branches are set in: a line without a branch mark hangs on the one above it."""
+    robot = model.description
+    links = {link.name: link for link in robot.links}
+    moved = {joint.child for joint in robot.joints}
+    free = {joint.child: joint for joint in model.joints if joint.child not in moved}           # of a floating base
+    children: dict[str | None, list[tuple[str, Joint | None]]] = {None: [(name, free.get(name)) for name in links
+                                                                         if name not in moved]}
+    for joint in robot.joints:                              # None: the world, which a link may have the name of
+        children.setdefault(joint.parent if joint.parent in links else None, []).append((joint.child, joint))
+    lines, stack = ["world"], _branches(children[None], "", always=True)
+    while stack:
+        name, joint, first, rest = stack.pop()
+        mass = links[name].mass
+        lines.append(first + (f"{joint.name} ({joint.type}) -> " if joint else "") + name + (f"  {mass:.4g} kg" if mass else ""))
+        stack += _branches(children.get(name, []), rest)
+    return lines
+
+
+def _branches(children: list[tuple], indent: str, always: bool = False) -> list[tuple]:
+    """Stack entries (link, joint, what stands before it, what stands before those below it), last one first."""
+    if len(children) == 1 and not always:
+        return [(*children[0], indent, indent)]
+    last = len(children) - 1
+    return [(*child, indent + ("└─ " if k == last else "├─ "), indent + ("   " if k == last else "│  "))
+            for k, child in reversed([*enumerate(children)])]
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+def _coordinate_table(model: Model) -> list[str]:
+    """A row a coordinate; ball and free joints in one row with their ranges in q and v."""
+    described = {joint.name: joint for joint in model.description.joints}
+    used = [key for key in _PASSIVE if any(getattr(c, key) for j in model.joints
+                                           for c in _coordinates(described.get(j.name), j))]
+    rows = [["coordinate", "type", "q", "v", "unit", "lower", "upper", "speed", "force", *used]]
+    for joint in model.joints:
+        coordinates = _coordinates(described.get(joint.name), joint)
+        if joint.screws is None:
+            rows.append([joint.name, joint.type, _range(joint.q), _range(joint.v)])
+            continue
+        for k, c in enumerate(coordinates):
+            v = joint.v.start + k
+            rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
+                         *(_number(getattr(c, key)) for key in _LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
+    return table(rows, left=range(2)) if len(rows) > 1 else ["No moving joints."]
+
+
+def _actuator_table(model: Model) -> list[str]:
+    rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]"]]
+    rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}"]
+             for a in model.description.actuators]
+    return table(rows, left=range(4)) if len(rows) > 1 else []
+
+
+def _range(part: slice) -> str:
+    return f"{part.start}..{part.stop - 1}"
+
+
+def _number(x: float) -> str:
+    return f"{x:.4g}" if math.isfinite(x) else "-"
+
+
+# What is wrong or doubtful in robot files: the words of `liedyn check` --------------------------------------------------
+
+@dataclass(frozen=True)
+class Examined:
+    """A robot file with what was found in it, or with the error for which it is refused."""
+
+    file: str
+    findings: tuple[Finding, ...] = ()
+    constraints: str = ""                    # how many there are, in words
+    error: InputError | None = None
+
+    def text(self) -> str:
+        if self.error is not None:
+            return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
+        count = counted(len(self.findings), "finding") if self.findings else "no findings"
+        bound = f" ({self.constraints})" if self.constraints else ""
+        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.findings)
+
+    def plain(self) -> dict:
+        return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
+                "findings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
+                              "line": f.place.line, "key": f.place.key} for f in self.findings]}
+
+
+def examine(file: str, base: str | None = None, loops: str | None = None) -> Examined:
+    """Load a robot file, with the closures and couplings of another where one is given, and keep what is said about it."""
+    from liedyn.robot_files import read_model
+
+    try:
+        model = read_model(file, base=base, loops=loops)
+        return Examined(file, model.findings, constraint_count(model))
+    except InputError as error:
+        return Examined(file, error=error)
+
+
+def verdict(examined: Sequence[Examined]) -> None:
+    """Raise if anything was found: ModelError where a file is refused, else CheckFailed."""
+    refused = [one.file for one in examined if one.error is not None]
+    doubtful = [one.file for one in examined if one.findings]
+    if refused:
+        raise ModelError(f"{counted(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
+    if doubtful:
+        count = sum(len(one.findings) for one in examined)
+        raise CheckFailed(f"{counted(count, 'finding')} in {counted(len(doubtful), 'robot')} of {len(examined)}")

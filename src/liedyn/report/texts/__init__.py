@@ -1,1 +1,0 @@
-"""Words for people and plain data for programs."""

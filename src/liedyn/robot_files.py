@@ -1,0 +1,353 @@
+"""From a file to a model: finds the format by the file's ending."""
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Container
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from liedyn.arrays import ArrayLike, Base
+from liedyn.errors import CheckFailed, ModelError, Place, UsageError, warn
+from liedyn.io.robots.visual_shapes import LinkShape, shapes_of_urdf, shapes_of_yaml, urdf_root
+from liedyn.io.robots.write_urdf import Loss, Subset, as_urdf
+from liedyn.model.description import Robot
+from liedyn.model.model import Model, build
+
+
+def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
+                     overrides: tuple[str, ...] = ()) -> Robot:
+    """Description of a robot file: what it says, before it is made computable.
+
+    Parameters
+    ----------
+    path : path
+        URDF, MJCF (ending .xml), or YAML (ending .yaml or .yml); or a loops file (ending loops.yaml), with the robot that it
+        names.
+    base, loops
+        As for `load`.
+    overrides : sequence of "key.path=value"
+        Replace values of a robot YAML.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        With file, line and element.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> robot.joints[1].name, robot.joints[1].axes
+    ('elbow', ((0.0, 1.0, 0.0),))
+    """
+    path = Path(path)
+    if path.name.endswith("loops.yaml") and loops is None:
+        from liedyn.io.robots.robot_yaml import robot_of_loops
+        return load_description(path.parent / robot_of_loops(path), base, path, overrides)
+    kind = path.suffix.lower()
+    if kind in (".yaml", ".yml"):
+        from liedyn.io.robots.robot_yaml import read_robot_yaml as read
+    elif kind == ".mjcf" or (kind == ".xml" and _is_mjcf(path)):
+        from liedyn.io.robots.mjcf import read_mjcf as read
+    elif kind in (".urdf", ".xml", ".xacro"):
+        from liedyn.io.robots.urdf import read_urdf as read
+    else:
+        raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
+                         expected=".urdf, .yaml, .yml or .xml")
+    if overrides and kind not in (".yaml", ".yml"):
+        raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
+                         hint="name a parameter instead, such as mass.link or damping.joint")
+    robot = _with_constraints(read(path, overrides) if overrides else read(path), path, loops)
+    if base not in (None, "fixed", "floating"):
+        raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
+    return dataclasses.replace(robot, base=base) if base else robot
+
+
+def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
+         loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
+    """Model of a robot file (URDF, YAML or MJCF).
+
+    Parameters
+    ----------
+    path : str or Path
+    base : "fixed" or "floating", optional
+        Whether the root link is welded to the ground or free; default: from the file (URDF: fixed).
+    gravity : three numbers, optional
+        Acceleration of gravity in the world [m/s^2]; default: from the file, else (0, 0, -9.81).
+    loops : str or Path, optional
+        YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml beside it,
+        else loops.yaml beside it if its key `robot` names arm.urdf.
+    strict : bool
+        Findings (see `model.findings`) become an error. By default, a robot that has some is loaded with one `LiedynWarning`.
+
+    Raises
+    ------
+    ModelError
+        For a robot that cannot be computed correctly, with file, line and element.
+    CheckFailed
+        With `strict`, for a robot that has findings.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml")
+    <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 3 links, 2 kg>
+    >>> ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -1.62]).gravity
+    array([ 0.  ,  0.  , -1.62])
+    """
+    model = read_model(path, base=base, gravity=gravity, loops=loops, strict=strict)
+    warn(findings_note(model))
+    return model
+
+
+def read_model(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
+               loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
+    """`load` without a warning: for callers that return or print what is doubtful."""
+    from liedyn.model.model import build
+    robot = load_description(path, base, loops)
+    if gravity is not None:
+        robot = dataclasses.replace(robot, gravity=tuple(float(x) for x in gravity))
+    model = build(robot)
+    if strict and model.findings:
+        first = model.findings[0]
+        raise CheckFailed(f"{len(model.findings)} finding(s) in {path}, the first: {first}")
+    return model
+
+
+def findings_note(model: Model) -> list[str]:
+    """A line about the findings of a robot; none without."""
+    if not model.findings:
+        return []
+    one = len(model.findings) == 1
+    return [f"{len(model.findings)} finding{'' if one else 's'} about the robot {model.name} (model.findings lists "
+            f"{'it' if one else 'them'}); the first: {model.findings[0]}"]
+
+
+def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
+    from liedyn.io.robots.robot_yaml import loops_beside, read_loops_file
+    findings = ()
+    if loops is not None:
+        found = read_loops_file(loops)
+    elif path.suffix.lower() in (".yaml", ".yml"):
+        return robot
+    else:
+        found, findings = loops_beside(path)
+    if found is None:
+        return dataclasses.replace(robot, findings=(*robot.findings, *findings)) if findings else robot
+    return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
+
+
+def _is_mjcf(path: Path) -> bool:
+    from liedyn.io.robots.xml_elements import root_tag
+    return root_tag(path) == "mujoco"
+
+
+# From a model to a file: finds the format by the file's ending ----------------------------------------------------------
+
+FORMATS = {".urdf": "urdf", ".yaml": "yaml", ".yml": "yaml"}
+_CALLED = {"urdf": "URDF", "yaml": "robot YAML"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A robot as text of a format.
+
+    text, loops  of the robot file, and of the loops file beside a URDF; None where none is needed
+    robot        what the text describes
+    rewritten    what was put otherwise and means the same
+    losses       what the format cannot say (`Loss`)
+    """
+
+    format: str
+    text: str
+    loops: str | None
+    robot: Robot
+    rewritten: tuple[str, ...]
+    losses: tuple[Loss, ...]
+
+    def check(self, *, lossy: bool = False, source: str | None = None) -> None:
+        """ModelError where the robot of the text would move otherwise, or, with `lossy`, could not be computed."""
+        lost = [loss for loss in self.losses if loss.dynamics]
+        if lost and not lossy:
+            more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
+            raise ModelError(f"a {_CALLED[self.format]} cannot describe the dynamics of this robot: "
+                             f"{'; '.join(map(str, lost[:3]))}{more}", place=Place(source),
+                             hint="--lossy or lossy=True writes what remains, and lists all that is lost")
+        if not lost:
+            return
+        try:
+            build(self.robot)
+        except ModelError as error:
+            raise ModelError(f"what a {_CALLED[self.format]} can describe of this robot cannot be computed: {error}") from None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.rewritten, *map(str, self.losses))
+
+
+def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = False, force: bool = False) -> tuple[str, ...]:
+    """Write a robot as URDF or robot YAML, by the ending of `path`.
+
+    Numbers are preserved exactly, rotations of placements up to rounding. What URDF cannot express is written in an equivalent
+    form where there is one: a universal joint, for example, becomes two revolute joints with a massless link between them. Loops
+    and couplings of a URDF are written to a loops file beside it, `arm.loops.yaml` beside `arm.urdf`, which `load` reads.
+
+    Parameters
+    ----------
+    model : Model, or Robot as `load_description` returns it
+    path : str or Path
+        With the ending .urdf, .yaml or .yml.
+    lossy : bool
+        Write even if the format cannot describe the dynamics, such as springs in a URDF; what it cannot describe is left out.
+    force : bool
+        Overwrite existing files.
+
+    Returns
+    -------
+    notes : tuple of str
+        What was written in another form and what was lost; empty where the format describes everything.
+
+    Raises
+    ------
+    ModelError
+        For a robot that is not valid, or whose dynamics the format cannot describe.
+    UsageError
+        Where a file exists and `force` is not given, or the ending is another.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.save(model, "pendulum.urdf", force=True)
+    ('the ground is a link "world"',)
+    >>> ld.load("pendulum.urdf")
+    <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 4 links, 2 kg>
+    """
+    path = Path(path)
+    converted = convert(model, format_of(path), path.name)
+    converted.check(lossy=lossy, source=model.source)
+    write(converted, path, force=force)
+    warn(converted.notes)
+    return converted.notes
+
+
+def format_of(path: Path) -> str:
+    """The format that the ending of a file to write names; UsageError for others."""
+    if path.name.endswith("loops.yaml"):
+        raise UsageError(f"{path} is the name of a loops file; expected another name for a robot")
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise UsageError(f"{path}: unknown file name extension; expected {', '.join(FORMATS)}")
+    return found
+
+
+def convert(model: Model | Robot, format: str, name: str | None = None) -> Conversion:
+    """The text of a robot in a format, "urdf" or "yaml", with what it cannot say; the robot is validated first.
+
+    name: of the file; None: the text stands alone, so that a URDF cannot have loops and couplings."""
+    robot = model if isinstance(model, Robot) else model.description
+    build(robot)
+    from liedyn.io.robots.write_robot_yaml import loops_yaml, robot_yaml
+    from liedyn.io.robots.write_urdf import urdf
+    shapes, lost = _shapes(robot.source, format)
+    if format == "yaml":
+        subset = _as_yaml(robot)
+        return Conversion(format, robot_yaml(subset.robot), None, subset.robot, (), (*subset.losses, *lost))
+    subset, loops = as_urdf(robot), None
+    if robot.loops or robot.couplings:
+        if name is None:
+            subset.losses += [Loss(one.name, "the constraint is left out: it needs a loops file beside the URDF")
+                              for one in (*robot.loops, *robot.couplings)]
+        else:
+            loops = loops_yaml(subset.robot, name)
+            subset.rewritten.append(f"loops and couplings are in {loops_path_of(Path(name))}, which other programs do not read")
+    text = urdf(subset.robot, shapes)
+    return Conversion(format, text, loops, subset.robot, tuple(subset.rewritten), (*subset.losses, *lost))
+
+
+def loops_path_of(path: Path) -> Path:
+    return path.with_suffix(".loops.yaml")
+
+
+def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Path, ...]:
+    """Write the text, and the loops file where there is one: both or none. UsageError where a file exists, or where a loops file
+    that stands beside would add its constraints to the robot."""
+    from liedyn.io.atomic_output import check_output, open_output
+    from liedyn.io.robots.robot_yaml import loops_beside as found_beside
+    texts = {path: converted.text}
+    if converted.loops is not None:
+        texts[loops_path_of(path)] = converted.loops
+    elif converted.format == "urdf" and (found := found_beside(path)[0]) is not None:
+        count = len(found.loops) + len(found.couplings)
+        raise UsageError(f"a loops file beside {path} would add {count} constraint(s) to the robot; move it, or use "
+                         "another name")
+    for file in texts:
+        check_output(file, force=force)
+    with ExitStack() as files:
+        for file, text in texts.items():
+            files.enter_context(open_output(file, force=force)).write(text)
+    return tuple(texts)
+
+
+def _shapes(source: str | None, format: str):
+    """Primitives for pictures by link, and what of the shapes is lost. A description has inertias only: they are in its file, if
+    that is still there."""
+    if source is None or not os.path.isfile(source):
+        return {}, ()
+    count, of_yaml = count_shaped(source), Path(source).suffix.lower() in (".yaml", ".yml")
+    if count and format == "yaml":
+        message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
+    elif count and not of_yaml:
+        message = "meshes and collision shapes are left out; primitives are written for pictures"
+    else:
+        return link_shapes(source), ()
+    return link_shapes(source), (Loss("shapes", message, dynamics=False),)
+
+
+def yaml_of(model: Model) -> str:
+    """The text of a robot YAML from which `load` builds the same model."""
+    from liedyn.io.robots.write_robot_yaml import robot_yaml
+    return robot_yaml(_as_yaml(model.description).robot)
+
+
+def _as_yaml(robot: Robot) -> Subset:
+    """A robot YAML says everything but a mimic of what does not exist or does not move."""
+    names, out = {joint.name for joint in robot.joints}, Subset(robot)
+    for joint in robot.joints:
+        if joint.mimic and (joint.type == "fixed" or joint.mimic.joint not in names):
+            message = f"its mimic of {joint.mimic.joint}, which has no effect, is left out"
+            out.losses.append(Loss(joint.name, message, dynamics=False))
+    lost = {loss.element for loss in out.losses}
+    out.robot = replace(robot, joints=tuple(replace(j, mimic=None) if j.name in lost else j for j in robot.joints))
+    return out
+
+
+# Shapes of a robot file of any format -----------------------------------------------------------------------------------
+
+def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
+    """Shapes by link, of a robot file that has been loaded without an error; none of links without one, and of meshes.
+
+    Of a URDF, the primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. Of
+    an MJCF file, its geoms.
+    """
+    if Path(path).suffix.lower() in (".yaml", ".yml"):
+        return shapes_of_yaml(path)
+    root = urdf_root(path)
+    if root is None:
+        from liedyn.io.robots.mjcf import mjcf_shapes
+        return mjcf_shapes(path)
+    return shapes_of_urdf(root, visible)
+
+
+def count_shaped(path: str | os.PathLike) -> int:
+    """How many links of a robot file that has been loaded without an error have shapes, meshes included."""
+    if Path(path).suffix.lower() in (".yaml", ".yml"):
+        return len(shapes_of_yaml(path))
+    root = urdf_root(path)
+    if root is None:
+        from liedyn.io.robots.mjcf import count_mjcf_shaped
+        return count_mjcf_shaped(path)
+    return sum(any(part.tag in ("visual", "collision") for part in link) for link in root.iterfind("link"))

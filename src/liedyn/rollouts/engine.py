@@ -1,0 +1,348 @@
+"""The runs of a rollout: side by side by one line, or one after the other by the compiled loop of a single run."""
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+
+from liedyn.codegen.batch_step import DEPENDENT_ROWS, WholeStep
+from liedyn.codegen.specialize import recent, wanted
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.constraints.constraints import constraint_jacobian
+from liedyn.dynamics.constraints.rank import scaled_equations, significant
+from liedyn.errors import ComputationError, ShapeError, UsageError
+from liedyn.integrators.batch_integrator import Grid, Outputs, Runs, SideBySide, line_of
+from liedyn.integrators.diagnosis import GAINS, LIMIT, fastest
+from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
+from liedyn.integrators.solve import solve_stretch
+from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
+from liedyn.model.model import Model
+from liedyn.rollouts.events import EventHandler, Events, without_held_switches
+from liedyn.rollouts.inputs import Given, imported
+from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_of, scaled_by_weight
+from liedyn.simulation.control.joint_control import no_laws
+from liedyn.simulation.limits import EXCEEDED, positions_beyond_limits
+from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.run_checks import CREEPS, LEAST_TIME, creep_of_runs, friction_levels, spaced
+from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+
+NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
+_TURNED = 0.5            # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
+STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
+
+
+def prepared(runs: Given, mask, passive: bool, method: str, places, events: Events | None) -> tuple[Problem, WholeStep | None]:
+    """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
+    model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
+    key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
+           method, places, rows, events and events.key, wanted())
+    def make():
+        problem = _problem(model, pattern, mask, passive, contacts and contacts.bound, events)
+        return problem, line_of(problem, method, places, rows)
+    return recent(model, key, make)
+
+
+def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> Problem:
+    """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
+    nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
+    table = SignalTable(model, np.inf, coordinates(model))
+    each = np.array([table.put(1.0, Use(f"torque of {name}"), own=True) for name in model.v_names], dtype=np.int64)
+    watch = no if events is None else events.put_readings(table)
+    schedule = Schedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+                        coordinates(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
+    signals = without_held_switches(table.arrays(none, none))
+    laws = None
+    if pattern is not None:
+        laws = no_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
+            acts=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
+            about_tau=np.zeros(nv))
+    ties = Ties(no) if model.nc else None
+    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive, ties=ties,
+                   joint_laws=laws, contacts=contacts, directions=events.directions if events else ())
+
+
+def clocks_of(steps: int, dt: float) -> np.ndarray:
+    """(S + 1, 4) for `WholeStep`."""
+    t = dt * np.arange(steps + 1)
+    return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
+
+
+def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray,
+                     handler: EventHandler | None = None) -> None:
+    """engines: of each stretch."""
+    steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
+    row[rows] = np.arange(len(rows))
+    clocks = clocks_of(steps, dt)
+    timed = handler.events.timed if handler else {}
+    # the last row of each run shows the state after the events of its time, and the forces of its last step
+    closes = handler is not None or bool(found.more.shape[2] and (runs.last < steps).any())
+    cuts, tau = sorted({*timed, *(runs.last.tolist() if closes else ())}), None
+    for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
+        # a policy is asked before each step
+        borders = range(first, until) if runs.policy else [first, *(s for s in cuts if first < s < until)]
+        for s, end in pairwise([*borders, until]):
+            if runs.policy and (s == 0 or s not in timed):
+                tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None]
+            driven = runs.driven(s, end, tau)
+            if handler and (s == 0 or s in timed):
+                before = moving.q.copy(), moving.v.copy()
+                handler.happen_at(s, engine, moving, clocks[s], values, driven)
+                changed = not all(map(np.array_equal, before, (moving.q, moving.v)))
+                if runs.policy and (s > 0 or changed):                 # it sees the states after the events
+                    tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None]
+                    driven = runs.driven(s, end, tau)
+                handler.take_sides(moving, values, driven)
+            grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
+            if end < steps or closes:
+                grid.row[-1] = -1                                      # it follows: with the next call, or as the last row
+            moving.last[:] = runs.last - s                             # of this call
+            if closes:
+                moving.last[runs.last == s] = -1
+            before = moving.ended.copy()
+            engine.advance(moving, grid, found, values, driven)
+            if handler:
+                handler.follow(engine, moving, grid, found, values, driven)
+            moving.ended[(moving.ended >= 0) & (before < 0)] += s
+            over = runs.last == end
+            if closes and over.any():
+                driven = runs.driven(end - 1, end, tau)
+                if handler:
+                    handler.finish(end, engine, moving, clocks[end], values, driven)
+                moving.last[:], before = np.where(over, 0, -1), moving.ended.copy()
+                engine.advance(moving, Grid(clocks[end:end + 1], row[end:end + 1]), found, values, driven)
+                moving.ended[(moving.ended >= 0) & (before < 0)] += end
+
+
+def robot_of(runs: Given, k: int):
+    """The robot of run k."""
+    return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
+
+
+def _with_robot(problem: Problem, runs: Given, k: int) -> Problem:
+    """With the robot of run k, and its contacts."""
+    contacts = problem.contacts and scaled_by_weight(problem.contacts, runs.weights[runs.robot[k]])
+    return replace(problem, model=robot_of(runs, k), contacts=contacts)
+
+
+def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
+    """Along the states (…, R, nq), (…, R, nv) of all runs."""
+    q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
+    ended = np.isnan(q).any(axis=2)
+    q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
+    names = runs.contacts.names
+    force, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(3))
+    found = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}
+    for robot in np.unique(runs.robot):
+        own = np.flatnonzero(runs.robot == robot)
+        states = (x[own].reshape(-1, x.shape[2]) for x in (q, v))
+        motion = contact_motion(_with_robot(problem, runs, int(own[0])), names, *states)
+        for name, x in found.items():
+            x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
+    for x in found.values():
+        x[ended] = np.nan
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
+
+
+def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: bool = False) -> bool:
+    """Whether the last rollout of this model was alike but for its states, and nothing about it was doubtful; `clean` says so of
+    this one. `stiff_notes` takes longer than a short rollout, of which a policy or a gradient descent asks for thousands."""
+    if runs.variants is not None or runs.contacts is not None or problem.directions:
+        return False
+    gains = b"" if runs.pattern is None else runs.pattern.tobytes() + np.ascontiguousarray(runs.gains[:1]).tobytes()
+    alike = (dt, method, problem.passive, runs.masks.tobytes(), gains)
+    if clean:
+        runs.model._cache["rollout without doubts"] = alike
+    return runs.model._cache.get("rollout without doubts") == alike
+
+
+def notes_of(of_events: tuple[str, ...], problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+    """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
+    first = np.unravel_index(0, runs.lead)
+    return (*of_events, *runs.notes, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
+            *singular_notes(problem, runs, t, q[first]), *state_notes(problem, runs, t, q))
+
+
+def state_notes(problem: Problem, runs: Given, t, q) -> list[str]:
+    """What is doubtful about the states of all runs, and takes little time to be seen."""
+    rows = spaced(t)
+    beyond = positions_beyond_limits(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
+    return [*creep_notes(problem, runs, t, q), *beyond]
+
+
+def of_states(note: str) -> bool:
+    """Whether a note is one of `state_notes`."""
+    return note.startswith((CREEPS, EXCEEDED[0]))
+
+
+def not_told(model: Model, notes) -> list[str]:
+    """The notes less those on limits, if some were returned before: in a training loop, each rollout may exceed them."""
+    beyond = [note for note in notes if note.startswith(EXCEEDED[0])]
+    told = model._cache.get("rollout beyond limits", False)
+    model._cache["rollout beyond limits"] = told or bool(beyond)
+    return [note for note in notes if not (told and note in beyond)]
+
+
+def creep_notes(problem: Problem, runs: Given, t, q) -> list[str]:
+    """A note where joints rest by smoothed friction."""
+    model = runs.model
+    if not problem.passive or t[-1] <= LEAST_TIME:             # a policy or a gradient descent asks for many short rollouts
+        return []
+    constants = [model.constants] if runs.variants is None else map(runs.variants.constants_of, range(len(runs.variants)))
+    friction = np.array([friction_levels(model, each) for each in constants])
+    if not friction.any():
+        return []
+    return creep_of_runs(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).notes()
+
+
+def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:
+    """A note where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some outputs
+    t (R,), q (R, nq) lie before it and some behind."""
+    passed = dict(runs.singular)
+    first = None if 0 in passed or not runs.rows else _singular_time(problem, runs, t, q)
+    if first is not None:
+        passed[0] = first
+    if not passed:
+        return ()
+    k = min(passed, key=lambda k: (passed[k], k))
+    others = f" (and those of {len(passed) - 1} more runs)" if len(passed) > 1 else ""
+    return (f"the mechanism of run {k} passed a singular configuration at t = {passed[k]:.6g} s{others}: constraints became "
+            "dependent there, where the motion may branch; it was continued straight through",)
+
+
+def _singular_time(problem: Problem, runs: Given, t, q) -> float | None:
+    """When the equations that the first run rests on became dependent: at an output, or between two, where their orientation
+    turns round: there the determinant of A(t1) A(t2)^T is negative, as it is not for small motions otherwise."""
+    model, whole = robot_of(runs, 0), np.isfinite(q).all(axis=1)
+    rows = np.array(next(iter(runs.rows.values()))[2], dtype=int)
+    if not len(rows) or not whole.any():
+        return None
+    A = np.where(problem.prescribed, 0.0, scaled_equations(model, constraint_jacobian(model, q[whole])))[:, rows]
+    singular, t = ~significant(np.linalg.svd(A, compute_uv=False)).all(axis=1), t[whole]
+    if singular.any():
+        return float(t[np.argmax(singular)])
+    size = np.linalg.det(A @ np.swapaxes(A, 1, 2))
+    turned = np.linalg.det(A[:-1] @ np.swapaxes(A[1:], 1, 2)) < -_TURNED * np.sqrt(size[:-1] * size[1:])
+    return float(0.5 * (t[:-1] + t[1:])[np.argmax(turned)]) if turned.any() else None
+
+
+def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+    """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
+    its outputs t (R,), q (R, nq), v (R, nv)."""
+    at = _with_robot(problem, runs, 0)
+    if runs.pattern is not None:
+        nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
+        gain[runs.pattern] = runs.gains[0]
+        kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:, :nv], gain[:, nv:]))
+        at = replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
+    whole = np.flatnonzero(np.isfinite(q).all(axis=1))
+    if not len(whole):
+        return ()
+    some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
+    found = max(fastest(at, float(t[k]), q[k], v[k], False) for k in some)
+    most = STABLE[method]
+    if found.rate * dt <= most:
+        return ()
+    acting = found.acting.replace(GAINS, "gains")
+    return (f"dt is too long: {acting} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
+            f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
+
+
+def asked_of(runs: Given, t: float, q, v) -> np.ndarray:
+    """Joint forces by the policy."""
+    nv = runs.model.nv
+    given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
+    given = as_array(imported(given), "what the policy returns", (nv,))
+    try:
+        return np.ascontiguousarray(np.broadcast_to(given, (*runs.lead, nv)).reshape(runs.count, nv))
+    except ValueError:
+        raise ShapeError(f"what the policy returns has the wrong shape; found {given.shape}, expected "
+                         f"{(*runs.lead, nv)}") from None
+
+
+class _Held:
+    """Joint forces of one run, as `HeldTorques` wants them: row k of a series from k dt on."""
+
+    def __init__(self, series: np.ndarray, dt: float, first: int = 0):
+        self.series, self.dt, self.k = series, dt, first
+        self.torque = series[0]
+
+    @property
+    def due(self) -> float:
+        return (self.k + 1) * self.dt if self.k + 1 < len(self.series) else np.inf
+
+    def act(self, problem, t, q0, y) -> None:
+        while self.due <= t * (1.0 + 1e-15):
+            self.k += 1
+        self.torque = self.series[min(self.k, len(self.series) - 1)]
+
+
+class _Rows(Keeper):
+    """Knows how many rows of a run are done, also where it fails."""
+
+    record, count = None, (0,)
+
+    def follow(self, record, count) -> None:
+        self.record, self.count = record, count
+
+
+def refuse_beyond(problem: Problem, runs: Given, method: str) -> None:
+    """UsageError for what the loop of a single run does not do."""
+    for asked, what in _beyond(problem, runs, method):
+        if asked:
+            mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
+            raise UsageError(f"{what} needs straight-line code, which {NO_LINE.format(method)}; use {mend} joint forces by array")
+
+
+def _beyond(problem: Problem, runs: Given, method: str) -> tuple:
+    return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
+            (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"),
+            (len(runs.stretches) > 1, "a mask that changes"), (problem.directions, "an event"))
+
+
+def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
+    """Once more, runs whose chosen rows became dependent: a single run chooses them at each step. Returns as
+    `run_one_by_one`."""
+    if any(asked for asked, _ in _beyond(problem, runs, method)):
+        return {}
+    runs.alone = np.flatnonzero((moving.codes == DEPENDENT_ROWS) & (moving.ended >= 0))
+    if not len(runs.alone):
+        return {}
+    moving.ended[runs.alone] = -1
+    return run_one_by_one(problem, runs, moving, found, dt, rows, runs.alone)
+
+
+def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
+    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
+    reasons, driving = {}, runs.driven(0, runs.steps).series
+    for k in map(int, which):
+        own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
+        times = np.unique(dt * np.append(rows[shown], runs.last[k]))
+        try:
+            stretch = solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(driving[k], dt),
+                                    keeper=kept)
+            loops = stretch.statistics.loops
+            if loops is not None and loops.singular:
+                runs.singular[k] = loops.singular_time
+        except ComputationError as error:
+            moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
+        record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
+        for x in (found.q, found.v, found.work, found.more):               # side by side, it may have gone on for longer
+            x[k] = np.nan
+        found.q[k, :count], found.v[k, :count], found.work[k, :count] = record.q[:count], record.v[:count], record.work[:count]
+        if found.more.shape[2]:
+            found.more[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
+    return reasons
+
+
+def _own(problem: Problem, runs: Given, k: int) -> Problem:
+    problem = _with_robot(problem, runs, k)
+    model, laws = problem.model, problem.joint_laws
+    if laws is not None:
+        nv, gain = model.nv, np.zeros(2 * model.nv**2)
+        gain[runs.pattern.reshape(-1)] = runs.gains[k]
+        q, v = runs.law[k, runs.gains.shape[1]:][:model.nq], runs.law[k, runs.gains.shape[1] + model.nq:][:nv]
+        laws = laws._replace(gain=gain, about_q=q, about_v=v)
+    signals = SimpleNamespace(signal=np.arange(model.nv))
+    return replace(problem, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)

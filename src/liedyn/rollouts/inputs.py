@@ -1,0 +1,315 @@
+"""The arguments of a rollout, as rows of runs."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from liedyn.arrays import ArrayLike
+from liedyn.dynamics.batching.arrays import as_array
+from liedyn.dynamics.constraints.assembly import singular_state_notes
+from liedyn.dynamics.constraints.constraints import (
+    constraint_jacobian,
+    constraint_residual,
+    constraint_velocity,
+    independent_rows,
+)
+from liedyn.dynamics.constraints.rank import rank_of, row_scale, size_of_rates
+from liedyn.dynamics.kinematics import integrate
+from liedyn.dynamics.variants import Variants
+from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
+from liedyn.immutable import Immutable
+from liedyn.integrators.batch_integrator import Driven
+from liedyn.io.scenarios.contact_schema import read_contacts
+from liedyn.io.yaml_nodes import Node
+from liedyn.io.yaml_values import tree_of
+from liedyn.kernels.simulation.contact import Contacts
+from liedyn.simulation.contact_setup import bind_contacts, material_scale, weight_of
+
+CLOSED = 1e-6          # rad or lengths of the loop; of velocities, relative to the largest: states off by more are refused
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback(Immutable):
+    """State feedback, computed at each stage of a step: tau += -gain [q (-) about_q; v - about_v].
+
+    gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
+    about_q   (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) about_q is a tangent deviation
+    about_v   (…, nv) or (…, S, nv); default: zero
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> law = ld.Feedback.pd([20.0, 5.0], [4.0, 1.0], target=[0.5, 0.0])
+    >>> ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100, feedback=law).q[-1].round(3)
+    array([ 0.307, -0.033])
+    """
+
+    gain: ArrayLike
+    about_q: ArrayLike
+    about_v: ArrayLike | None = None
+
+    @classmethod
+    def pd(cls, kp: ArrayLike, kd: ArrayLike, target: ArrayLike, target_v: ArrayLike | None = None) -> Feedback:
+        """tau += kp (target - q) + kd (target_v - v), with gains (…, nv) or numbers."""
+        kp, kd = np.asarray(kp, dtype=float), np.asarray(kd, dtype=float)
+        try:
+            kp, kd = np.broadcast_arrays(kp, kd)
+        except ValueError:
+            raise ShapeError(f"kp and kd do not match; found {kp.shape} and {kd.shape}, expected (…, nv)") from None
+        if kp.ndim == 0:
+            raise ShapeError("kp and kd are numbers; found no coordinate, expected (…, nv), for example np.full(model.nv, kp)")
+        eye = np.eye(kp.shape[-1])
+        return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
+
+
+class Touching(NamedTuple):
+    """`contacts` of a rollout."""
+
+    bound: Contacts
+    names: tuple[str, ...]
+    key: str               # what they were read from
+
+    @classmethod
+    def read(cls, given: Mapping | None, model) -> Touching | None:
+        node = scenario_key("contacts", given, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
+        return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
+
+
+def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
+    """An argument that is as a key of a scenario. UsageError for what is no mapping."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{key} is a mapping as in a scenario; found {type(given).__name__}, expected for example {example}")
+    return tree_of({key: given}, "rollout", ScenarioError).get(key)
+
+
+class Given:
+    """The arguments as rows of runs."""
+
+    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: Touching | None = None,
+                 a=None, prescribed=None):
+        self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
+        q0, v0 = as_array(imported(q0), "q0", (model.nq,)), as_array(imported(v0), "v0", (model.nv,))
+        self.policy = tau if callable(tau) else None
+        tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
+        tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
+        if a is not None and prescribed is None:
+            raise UsageError("a has the accelerations of prescribed coordinates; found no `prescribed`, a mask that names them")
+        self.masks = _masks(model, prescribed, steps)
+        a = np.zeros((1, model.nv)) if a is None else as_array(imported(a), "a", (model.nv,))
+        a = a.reshape(1, -1) if a.ndim == 1 else a
+        tau, a = np.where(self.masks.all(axis=0), 0.0, tau), np.where(self.masks.any(axis=0), a, 0.0)        # what is read
+        named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2), ("a", a, 2)]
+        if last is not None:
+            named.append(("last", np.asarray(last), 0))
+        about = [] if feedback is None else _feedback(model, feedback, steps)
+        named += about
+        robot = np.arange(len(variants)) if variants else np.zeros((), dtype=np.int64)
+        try:
+            lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), robot.shape)
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
+            also = f", {len(variants)} variants" if variants else ""
+            raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
+        for name, x, _ in about[1:]:
+            _refuse_either(name, x, lead, steps)
+        self.lead, self.count = lead, prod(lead)
+        self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
+        rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
+                for name, x, own in named}
+        _check_finite({name: x for name, x in rows.items() if name != "last"})
+        self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
+        if model.nq > model.nv:
+            integrate(model, self.q, np.zeros(model.nv))                # names a quaternion that is not of unit norm
+        self.notes: list[str] = []                                      # about the initial states
+        self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
+        self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
+        self.singular: dict[int, float] = {}                            # when those passed a singular configuration
+        for name, x in (("tau", self.tau), ("a", self.a)):
+            self._check_steps(name, x)
+        self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
+        self.pattern = self.about = None
+        if feedback is not None:
+            self._bind(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the policy, a function that may have no name to be found by; a rollout with one has no adjoint."""
+        return vars(self) | {"policy": None}
+
+    def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
+        """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the
+        constraints, UsageError for driven loops and where too much is prescribed."""
+        driven = next((one.name for one in model.constraints if one.driven), None)
+        if driven:
+            raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
+        if not self.count:
+            return
+        with self.each_robot() as robots:
+            open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
+            ranks = rank_of(model, constraint_jacobian(robots, self.q))
+        for name, x, size, relative, mend in (
+                ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
+                ("v0", open_v, size_of_rates(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
+            off = np.abs(x) * row_scale(model) / size
+            worst = off.max(axis=1, initial=0.0)
+            k = int(np.argmax(worst))
+            if worst[k] > CLOSED:
+                row = model.row_names[int(np.argmax(off[k]))]
+                raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
+                                         f"{CLOSED:g} {relative}; use ld.{mend}")
+        self.notes += singular_state_notes(model, self.q, ranks, what="run")
+        begins: dict[bytes, tuple] = {}
+        for first, _, mask in self.stretches:
+            begins.setdefault(mask.tobytes(), (first, mask))
+        for first, mask in begins.values():
+            _, free, driven = rows = independent_rows(model, self.q[0], mask)
+            if len(driven) < len(free):
+                names = ", ".join(name for name, given in zip(model.v_names, mask, strict=True) if given)
+                raise UsageError(f"the constraints bind the prescribed coordinates to each other; found {names} in step {first} "
+                                 "(prescribe fewer)")
+            yield mask, rows
+
+    def each_robot(self, which=slice(None)):
+        """Within it functions of the model that it gives compute state k with the robot of run k, or of run which[k]."""
+        if self.variants is None:
+            return nullcontext(self.model)
+        places, numbers = self.varying
+        return Variants.of_numbers(self.model, places, numbers[which]).in_place_of_the_model()
+
+    @cached_property
+    def stretches(self) -> list[tuple[int, int, np.ndarray]]:
+        """First step, the one after the last, and the mask (nv,) of what is prescribed."""
+        borders = [0, *(np.flatnonzero((self.masks[1:] != self.masks[:-1]).any(axis=1)) + 1), self.steps]
+        return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
+
+    def _bind(self, rows) -> None:
+        gain, q, v = rows["feedback.gain"], rows["feedback.about_q"], rows["feedback.about_v"]
+        self.pattern = (gain != 0.0).any(axis=0)
+        fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
+        integrate(self.model, fixed[0], np.zeros(self.model.nv))
+        self.gains = gain[:, self.pattern]
+        self.law = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
+        self.about = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
+        for name, x in zip(("feedback.about_q", "feedback.about_v"), self.about or (), strict=False):
+            self._check_steps(name, x)
+
+    def _check_steps(self, name: str, x) -> None:
+        if x.shape[1] not in (1, self.steps):
+            raise ShapeError(f"{name} has the wrong number of steps; found {x.shape[1]}, expected {self.steps} or 1")
+
+    def _lasts(self, last) -> np.ndarray:
+        if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
+            numbers = last.size and last.dtype.kind in "iuf"
+            found = f"{last.dtype} from {last.min()} to {last.max()}" if numbers else f"{last.dtype}"
+            raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
+        return last.astype(np.int64)
+
+    def driven(self, first: int, until: int, tau: np.ndarray | None = None) -> Driven:
+        """What changes in the steps first … until - 1 of one stretch: joint forces, which may be given as (N, 1, nv), or where
+        prescribed accelerations, and what moves of the feedback."""
+        nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
+        driving = _within(self.tau, first, until) if tau is None else tau
+        if mask.any():
+            driving = np.where(mask, *np.broadcast_arrays(_within(self.a, first, until), driving))
+        if self.about is None:
+            return Driven(np.arange(nv), np.require(driving, requirements="CW"))
+        at = self.first_gain + self.gains.shape[1]
+        places = np.r_[np.arange(nv), at + np.arange(self.model.nq + nv)]
+        about = [_within(x, first, until) for x in self.about]
+        length = max(x.shape[1] for x in (driving, *about))
+        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *about)]
+        return Driven(places, np.concatenate(series, axis=2))
+
+    @property
+    def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
+        """Places in the constants of a model at which the variants differ, and the numbers of each run there (N, places)."""
+        if self.variants is None:
+            return (), np.zeros((self.count, 0))
+        places, numbers = self.variants.varying
+        return places, numbers[self.robot]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Weights of the variants, relative to that of `model`."""
+        if self.variants is None:
+            return np.ones(1)
+        constants = (self.variants.constants_of(k) for k in range(len(self.variants)))
+        weights = np.array([weight_of(self.model, own) for own in constants])
+        return weights / (weights[0] or 1.0)               # without weight, no stiffness follows from it
+
+    @property
+    def first_gain(self) -> int:
+        """Place of the feedback's numbers in the values."""
+        return self.model.nv + (0 if self.contacts is None else self.contacts.bound.material.size)
+
+    def values(self) -> np.ndarray:
+        """(N, k) numbers of each run, to be written to: as in `WholeStep.numbers`."""
+        parts = [self.tau[:, 0]]
+        if self.contacts is not None:
+            bound = self.contacts.bound
+            parts.append(bound.material * material_scale(bound, self.weights[self.robot]))
+        # of one column each, they are joined by columns
+        return np.ascontiguousarray(np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1))
+
+
+def _within(x: np.ndarray, first: int, until: int) -> np.ndarray:
+    """Steps first … until - 1 of a series (N, 1 or S, n)."""
+    return x if x.shape[1] == 1 else x[:, first:until]
+
+
+def _masks(model, prescribed, steps: int) -> np.ndarray:
+    """(1 or S, nv) bool: what is prescribed in each step."""
+    if prescribed is None:
+        return np.zeros((1, model.nv), dtype=bool)
+    x = np.asarray(prescribed)
+    if x.dtype != bool:
+        raise UsageError(f"prescribed is not a mask; found {x.dtype}, expected booleans (nv,) or (steps, nv)")
+    if x.shape not in ((model.nv,), (steps, model.nv)):
+        raise ShapeError(f"prescribed has the wrong shape; found {x.shape}, expected ({model.nv},) or ({steps}, {model.nv})")
+    return x.reshape(-1, model.nv)
+
+
+def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
+    """Names and arrays of a feedback, and how many of their last axes are their own."""
+    if not isinstance(feedback, Feedback):
+        raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
+    gain = as_array(imported(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
+    about_q = as_array(imported(feedback.about_q), "feedback.about_q", (model.nq,))
+    about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
+        imported(feedback.about_v), "feedback.about_v", (model.nv,))
+    moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (about_q, about_v))
+    if moves:
+        about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
+    return [("feedback.gain", gain, 2), ("feedback.about_q", about_q, 1 + moves), ("feedback.about_v", about_v, 1 + moves)]
+
+
+def _refuse_either(name: str, x, lead: tuple[int, ...], steps: int) -> None:
+    """ShapeError for states of a feedback that may be one for each run or one for each step."""
+    if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
+        raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both; found {x.shape}: "
+                         f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
+
+
+def imported(x):
+    """What other libraries hold, as NumPy sees it."""
+    if isinstance(x, np.ndarray) or not hasattr(x, "__dlpack__"):
+        return x
+    try:
+        return np.from_dlpack(x)
+    except (RuntimeError, BufferError, TypeError):             # on another device, or with gradients: as its own conversion says
+        return np.asarray(x)
+
+
+def _check_finite(rows: dict[str, np.ndarray]) -> None:
+    for name, x in rows.items():
+        if not np.isfinite(x).all():
+            run, *place = bad = np.argwhere(~np.isfinite(x))[0]
+            raise ConfigurationError(f"{name}[{', '.join(map(str, place))}] of run {run} is not finite; found {x[tuple(bad)]}")

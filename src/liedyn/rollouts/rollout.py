@@ -1,0 +1,531 @@
+"""`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import prod
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from liedyn.arrays import Array, ArrayLike, Mask, Method
+from liedyn.codegen.batch_step import BAD_READING, DEPENDENT_ROWS, METHODS, adjoint_step
+from liedyn.codegen.specialize import width
+from liedyn.dynamics.batching.arrays import as_array, check_places, hand_over
+from liedyn.dynamics.batching.calls import scratch
+from liedyn.dynamics.batching.threads import on_threads
+from liedyn.dynamics.kinematics import numbers_of_tangent, tangent_of_numbers
+from liedyn.dynamics.model_parameters import rates_of
+from liedyn.dynamics.variants import Variants
+from liedyn.errors import ShapeError, UsageError, warn
+from liedyn.immutable import Immutable
+from liedyn.integrators.batch_integrator import Outputs, Runs, SideBySide, curves_at, shares
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.constraints.driver import LOOP_OPEN
+from liedyn.kernels.simulation.contact import MATERIAL, STIFFNESS
+from liedyn.kernels.simulation.rate_evaluation import REFUSED
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
+from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll_back
+from liedyn.model.model import Model
+from liedyn.model.spatial import minimal_inertias, unflat
+from liedyn.numba_tools.decorators import prepare
+from liedyn.rollouts.engine import (
+    NO_LINE,
+    clocks_of,
+    contacts_of,
+    looked_at,
+    not_told,
+    notes_of,
+    of_states,
+    prepared,
+    refuse_beyond,
+    run_alone,
+    run_one_by_one,
+    run_side_by_side,
+    state_notes,
+)
+from liedyn.rollouts.events import AGAIN, CONTRADICTED, STOPPED, EventHandler, Events, RolloutEvents
+from liedyn.rollouts.inputs import Feedback, Given, Touching
+from liedyn.simulation.contact_setup import ContactMotion, weight_gradient, weight_of
+from liedyn.simulation.run_checks import LEAST_TIME
+
+# Derivatives of a cost through the steps of a rollout: the adjoint of what was computed, step by step -------------------
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutAdjoint(Immutable):
+    """Derivatives of a cost, by run; NaN for runs that ended early, or passed a singular configuration of the constraints.
+
+    q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x
+    tau         (…, S, nv) by the joint forces of each step, zero where prescribed
+    a           (…, S, nv) by the accelerations of each step, zero where not prescribed; None where nothing is
+    gain        (…, nv, 2 nv) by the gains of the feedback, zero where a gain is zero; None without
+    parameters  (…, m) by the parameters that were asked for, in their order
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> runs = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100)
+    >>> d_q = np.zeros((101, 2))
+    >>> d_q[-1, 0] = 1.0              # the cost is the angle of the shoulder at the end
+    >>> runs.adjoint(d_q, parameters=["mass.lower"]).q0.round(3)
+    array([0.941, 0.058])
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+    a: Array | None
+    gain: Array | None
+    parameters: Array
+
+    def __repr__(self) -> str:
+        return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+
+
+def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
+               parameters: tuple[str, ...]) -> RolloutAdjoint:
+    """engines: a `SideBySide` of each stretch of the rollout; given: its arguments; out: its states, one for each step. See
+    `Rollout.adjoint`."""
+    model, count, steps = given.model, given.count, given.steps
+    if given.variants and parameters:
+        raise UsageError("derivatives by parameters are for runs of one model; found variants")
+    if given.variants:
+        places, numbers = given.varying
+        rates = np.zeros((0, len(places)))
+    else:
+        places, rates = _constants_of(model, parameters)
+        numbers = np.broadcast_to(model.constants[places], (count, len(places)))
+    lines = [_line_of(engine, given, mask, method, tuple(map(int, places)))
+             for engine, (_, _, mask) in zip(engines, given.stretches, strict=True)]
+    q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
+    tangent, d_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(v.shape)
+                    for name, x in (("d_q", d_q), ("d_v", d_v)))
+    ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
+    ended[given.alone] = True
+    last = np.where(ended, 0, given.last)
+    rest, safe = model.neutral(), q
+    if (last < steps).any():                                   # what comes after the end of a run does not count
+        after = (np.arange(steps + 1) > last[:, None])[..., None]
+        safe = np.where(after, rest, q)
+        tangent, d_v = (x if x is None else np.where(after, 0.0, x) for x in (tangent, d_v))
+    d_q = np.zeros(q.shape) if tangent is None else numbers_of_tangent(model, safe, tangent)
+    d_v = np.zeros(v.shape) if d_v is None else d_v
+    values = given.values()
+    k, l = values.shape[1], len(places)
+    by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
+    parts, numbers = [], np.require(numbers, requirements="CW")
+    prepare(roll_back)
+    for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
+        driven, own = given.driven(first, until), clocks[first:until + 1]
+        if until < steps:                                      # what began with the state at its end has counted it
+            d_q[:, until], d_v[:, until] = 0.0, 0.0
+        states = [np.require(x[:, first:until + 1], requirements="CW") for x in (q, v, d_q, d_v)]
+        by_series, curves = np.zeros((count, until - first, len(driven.places))), curves_at(
+            engine.problem.signals, engine.line.curves, own)
+
+        def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
+            room = scratch(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.scratch)
+            return roll_back(line.address, width(), own, curves, driven.places, driven.series, values, *states[:2], numbers,
+                             last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
+
+        on_threads(part, shares(count))
+        parts.append(by_series[..., :model.nv])
+    by_driving = np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0]
+    masks = np.broadcast_to(given.masks, (steps, model.nv))
+    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
+    if parameters and given.contacts is not None:
+        found[3] += _by_weight(given, by_values, places, rates, parameters)
+    if masks.any():
+        found[2] = np.where(masks, 0.0, by_driving)
+        found.append(np.where(masks, by_driving, 0.0))
+    if given.pattern is not None:
+        gain = np.zeros((count, model.nv, 2 * model.nv))
+        gain[:, given.pattern] = by_values[:, given.first_gain:given.first_gain + given.gains.shape[1]]
+        found.append(gain)
+    for x in found:
+        x[ended] = np.nan
+    q0, v0, tau, by_parameters, *more = (x.reshape(*given.lead, *x.shape[1:]) for x in found)
+    by_a = more.pop(0) if masks.any() else None
+    return RolloutAdjoint(q0, v0, tau, by_a, more[0] if more else None, by_parameters)
+
+
+def _by_weight(given, by_values, places, rates, parameters: tuple[str, ...]) -> np.ndarray:
+    """(N, m) derivatives of the cost with respect to parameters, through the stiffness of contacts with `sink`, which is
+    proportional to the weight. places, rates (m, places): as of `_constants_of`."""
+    bound, model = given.contacts.bound, given.model
+    if not bound.weighed.any():
+        return np.zeros((len(by_values), len(rates)))
+    by_gravity = rates[:, places < 6].any(axis=1)
+    if by_gravity.any() and not model.gravity.any():           # the weight is that of 9.81 m/s^2 there: discontinuous
+        raise UsageError(f"the adjoint has no derivative by {parameters[int(np.argmax(by_gravity))]!r}: without gravity, the "
+                         "stiffness of contacts that `sink` gives is discontinuous; give `stiffness`")
+    by_k = (by_values[:, model.nv:given.first_gain] * bound.material).reshape(len(by_values), -1, MATERIAL)[..., STIFFNESS]
+    return np.outer(by_k[:, bound.weighed].sum(axis=1) / weight_of(model, model.constants),
+                    rates @ weight_gradient(model)[places])
+
+
+def _line_of(engine, given, mask, method: str, places):
+    line = adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
+    if line is None:
+        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations")
+    return line
+
+
+def _cotangent(name: str, x, shape) -> np.ndarray:
+    """Derivatives of the cost by states (…, S + 1, nv), in memory of their own."""
+    x = as_array(x, name, shape[-1:])
+    try:
+        return np.array(np.broadcast_to(x, shape))
+    except ValueError:
+        raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {shape}: each step and the end") from None
+
+
+def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Places in the constants of a model that the parameters change, and by how much each (parameters, places)."""
+    n, nv = model.n_bodies, model.nv
+    tree, dense = tree_of.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
+    for row, name in enumerate(parameters):
+        found, rates = rates_of(model, name), tree_of.py_func(model.index, dense[row])
+        changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, of what moves joints, of inertias, of coordinates
+        here = found.at < changes.size
+        changes[found.at[here]] = found.values[here]
+        rates.dV0[:], rates.I[:] = changes[:6], changes[6 + 12 * n:6 + 22 * n]
+        rates.J[:] = minimal_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), unflat(tree.T0.reshape(n, 12)),
+                                      rates.I.reshape(n, 10)).ravel()
+        for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest)):
+            x[:] = changes[6 + 22 * n + k * nv:][:nv]
+        if not dense[row].any() and found.at.size:
+            raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint (masses, inertias, gravity, "
+                             "armature, damping, friction and springs are available)")
+    places = np.flatnonzero(dense.any(axis=0))
+    return places, dense[:, places]
+
+
+# rollout ----------------------------------------------------------------------------------------------------------------
+
+REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
+           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
+           LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
+           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
+           BAD_READING: "what an event reads is not finite",
+           AGAIN: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
+           CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
+_REASONS = 3             # that are printed
+Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rollout(Immutable):
+    """Motions of many runs.
+
+    t          (R,) [s] output times: every `every` steps, and the end
+    q, v       (…, R, nq), (…, R, nv); NaN after the end of a run
+    a, tau     (…, R, nv) at the output times, if `forces` was asked for, else None; in the last row of a run with the forces of
+               its last step
+    ended_at   (…,) [s] where a run ended early, NaN where it is complete
+    reasons    of those that ended early, by their index among the runs (flattened)
+    events     what has happened; None without `events`
+    stopped_at (…,) [s] where an event has stopped a run, else NaN
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> runs = ld.rollout(model, [[0.3, 0.0], [0.2, 0.0]], [0.0, 0.0], dt=1e-3, steps=100)
+    >>> runs.q.shape, runs.complete
+    ((2, 101, 2), array([ True,  True]))
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array | None
+    tau: Array | None
+    ended_at: Array
+    reasons: dict[int, str]
+    events: RolloutEvents | None
+    stopped_at: Array
+    _back: Callable[..., RolloutAdjoint] = field(compare=False)
+    _no_way_back: str = field(compare=False)
+    _touch: Callable[..., ContactMotion] | None = field(compare=False)
+    _doubts: Callable[..., tuple[str, ...]] = field(compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Contacts and notes are computed; the adjoint compiles its functions again where they are missing."""
+        found = {"contacts": self.contacts, "notes": self.notes}
+        return vars(self) | found | {"_touch": None, "_doubts": None} | ({"_back": None} if self._no_way_back else {})
+
+    def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
+                parameters: Sequence[str] = ()) -> RolloutAdjoint:
+        """Derivatives of a cost by initial states, joint forces, gains and parameters: exact for the steps that were computed.
+
+        Needs ``every=1``.
+
+        Parameters
+        ----------
+        d_q, d_v : (…, S + 1, nv), optional
+            Derivatives of the cost by each state alone, those by q tangent: by x of q (+) x. Default: zero.
+        parameters : sequence of str, optional
+            Names of `parameter_names`: masses, inertias, gravity, armature, damping, friction, springs.
+
+        Raises
+        ------
+        UsageError
+            If states in between were not kept, for a policy, and for robots without straight-line code.
+        """
+        if self._no_way_back:
+            raise UsageError(f"the adjoint {self._no_way_back}")
+        return self._back(self, d_q, d_v, tuple(parameters))
+
+    @cached_property
+    def contacts(self) -> ContactMotion | None:
+        """Normal forces, depths and slips (…, R, m) of m contacts, centre of pressure (…, R, 3); NaN after the end of a run.
+        Computed from the states when it is asked for. None without `contacts`."""
+        return self._touch and self._touch(self.q, self.v)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful, one line each: events after the end; initial states that are singular; a step too long for stiff
+        forces and singular configurations of mechanisms, by the first run; joints that creep because friction is zero at rest;
+        coordinates that leave their position limits, which do not act, at outputs 0.05 s apart. Computed when it is asked
+        for."""
+        return self._doubts(self.t, self.q, self.v) if self.ended_at.size else ()
+
+    @property
+    def complete(self) -> Mask:
+        """(…,) bool: that have not ended early."""
+        return np.isnan(self.ended_at)
+
+    def __repr__(self) -> str:
+        stopped, bad = np.count_nonzero(np.isfinite(self.stopped_at)), np.count_nonzero(~self.complete)
+        ended = _reasons_in_words(self.reasons)
+        return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, nv "
+                f"{self.v.shape[-1]}{f', {stopped} stopped' if stopped else ''}{f', {bad} ended early' if bad else ''}>"
+                + "".join(f"\n  {line}" for line in (*ended, *(f"note: {note}" for note in self.notes))))
+
+
+def _reasons_in_words(reasons: Mapping[int, str]) -> list[str]:
+    """A line for each reason, the most frequent first."""
+    counts = Counter(reasons.values()).most_common()
+    lines = [f"{count} run{'s' * (count > 1)} ended early: {reason}" for reason, count in counts[:_REASONS]]
+    rest = counts[_REASONS:]
+    more = f"{sum(count for _, count in rest)} runs ended early for {len(rest)} other reasons"
+    return [*lines, *([more] if rest else [])]
+
+
+def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
+            steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
+            last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
+            contacts: Mapping[str, Any] | None = None, events: Mapping[str, Any] | None = None, forces: bool = False,
+            out: tuple[Array, Array] | None = None) -> Rollout:
+    """Simulate many runs at once: as many states to a register as the processor has, on all cores.
+
+    Parameters
+    ----------
+    model : Model or Variants
+        With `Variants`, the last axis of runs is that of the robots.
+    q0, v0 : (…, nq), (…, nv)
+        Initial states; their leading axes, and those of the other arguments, are the runs.
+    tau : array or callable, optional
+        Joint forces [N m | N], held during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
+        Or a policy, called once a step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and returns
+        (…, nv). It sees the state after events of that time; if events change the state at t = 0, it is called twice there.
+        Runs that have ended early are at rest in the neutral configuration.
+    dt : float
+        Step [s].
+    steps : int
+    method : {"rk4", "semi_implicit"}
+        Of fourth order; or symplectic Euler, v' = v + dt a(q, v), q' = q (+) dt v', one evaluation a step.
+    every : int
+        Steps between two outputs.
+    feedback : Feedback, optional
+        Added to tau. Its law is computed at each stage, so that rk4 keeps its order.
+    passive : bool
+        Whether joint springs, damping and friction act.
+    last : (…,) int, optional
+        Steps of each run, at most `steps`; default: all of them.
+    prescribed : (nv,) or (S, nv) bool, optional
+        Hybrid dynamics: coordinates whose acceleration is given, in all steps or in each; their joint force is computed
+        (`forces`).
+    a : (…, S, nv) or (nv,), optional
+        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read; an error without
+        `prescribed`.
+    contacts : mapping, optional
+        Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
+        (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
+    events : mapping, optional
+        As the key `events` of a scenario: when an expression of the state passes a value, located within the step to rounding, or
+        at times that are multiples of dt. Actions: set, impact, record, stop. An expression that passes its value and returns
+        within one step is not seen. See `Rollout.events`.
+    forces : bool
+        Whether accelerations and joint forces at the outputs are returned, too.
+    out : (q, v), optional
+        Arrays (…, R, nq) and (…, R, nv) that take the result. `Rollout.adjoint` reads them again, so they must still hold it.
+
+    Returns
+    -------
+    Rollout
+        Runs that cannot go on end there, with time and reason; the others go on.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
+    UsageError
+        For driven loops; for prescribed coordinates that constraints bind to each other; for semi_implicit, policies, events and
+        feedback about a motion where the robot has no straight-line code; for events that change more than the state.
+    ScenarioError
+        For contacts and events that are not as in a scenario.
+
+    Notes
+    -----
+    Joint limits do not act. Coordinates beyond position limits are reported once per model as a warning, and in `Rollout.notes`;
+    velocity and effort limits are not compared. The accuracy is not checked: repeat the rollout with half the step.
+
+    Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.rollout(model, np.zeros((1000, 2)), np.ones((1000, 2)), dt=1e-3, steps=100, every=50)
+    <Rollout: 1000 runs of 0.1 s, 3 rows, nq 2, nv 2>
+    """
+    variants = model if isinstance(model, Variants) else None
+    model = variants.model if variants else model
+    _check_numbers(method, dt, steps, every)
+    touching = Touching.read(contacts, model)
+    runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
+    places, numbers = runs.varying
+    asked = Events.read(events, model, dt, steps)
+    ready = [prepared(runs, mask, passive, method, places, asked) for _, _, mask in runs.stretches]
+    engines = [SideBySide(problem, line, numbers) for problem, line in ready if line]
+    problem, together = ready[0][0], len(engines) == len(ready)
+    rows = np.unique([*range(0, steps + 1, every), steps])
+    check_places([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
+    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
+    moving = Runs.from_states(runs.q, runs.v, runs.last, len(problem.directions))
+    handler = EventHandler(asked, runs) if asked else None
+    reasons: dict[int, str] = {}
+    if together:
+        run_side_by_side(engines, runs, moving, found, dt, rows, handler)
+        alone = run_alone(problem, runs, moving, found, dt, rows, method)
+        moving.ended[moving.codes == STOPPED] = -1
+        reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
+    elif runs.count:
+        refuse_beyond(problem, runs, method)
+        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
+    ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
+    q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
+    q, v = hand_over((q, v), out)
+    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
+    back = partial(_adjoint, runs, passive, method, dt)
+    missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
+               "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
+               "knows no derivatives through events" if asked else
+               f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
+    touch = touching and partial(contacts_of, problem, runs)
+    doubts = partial(notes_of, (*asked.notes, *handler.notes(moving)) if asked else (), problem, runs, dt, method)
+    stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
+    result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
+                     missing, touch, doubts)
+    alike = looked_at(runs, problem, dt, method)
+    long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
+    notes = result.notes if not alike else (*runs.notes, *(state_notes(problem, runs, result.t, q) if long else ()))
+    warn(not_told(model, notes))
+    if not alike and all(map(of_states, notes)):
+        looked_at(runs, problem, dt, method, clean=True)
+    return result
+
+
+def _adjoint(runs: Given, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
+    """asked: the last arguments of `adjoint_of`. What it needs of the rollout is kept with the model, or made again."""
+    places, numbers = runs.varying
+    engines = [SideBySide(*prepared(runs, mask, passive, method, places, None), numbers) for _, _, mask in runs.stretches]
+    return adjoint_of(engines, runs, clocks_of(runs.steps, dt), method, *asked)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutDerivatives(Immutable):
+    """Derivatives of the final state of each run; its 2 nv rows are x of q (+) x, tangent, then v.
+
+    q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
+    tau      (…, 2 nv, S, nv) by the joint forces of each step, zero where prescribed
+    a        (…, 2 nv, S, nv) by the accelerations where prescribed; None without
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.rollout_derivatives(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100)
+    <RolloutDerivatives: 1 runs, 100 steps, nv 2>
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+    a: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+
+
+def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
+                        steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
+                        prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
+                        contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
+    """Exact derivatives of the final state of each run by its initial state and its joint forces, for the steps as they are
+    computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
+
+    Each of the 2 nv rows is an adjoint of its own.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.rollout_derivatives(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100).q0.round(3)
+    array([[ 0.941,  0.058],
+           [ 0.077,  0.787],
+           [-1.153,  1.101],
+           [ 1.468, -4.091]])
+    """
+    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive,
+                  prescribed=prescribed, a=a, contacts=contacts)
+    nv, lead = run.v.shape[-1], run.ended_at.shape
+    rows = []
+    for k in range(2 * nv):
+        unit = np.zeros((*lead, steps + 1, nv))
+        unit[..., -1, k % nv] = 1.0
+        rows.append(run.adjoint(unit, None) if k < nv else run.adjoint(None, unit))
+    names = ("q0", "v0", "tau", *(["a"] if rows[0].a is not None else []))
+    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in names))
+
+
+def _check_numbers(method, dt, steps, every) -> None:
+    if method not in METHODS:
+        raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
+    if not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):
+        raise UsageError(f"dt is not a step; found {dt!r}, expected a number of seconds above 0")
+    for name, x in (("steps", steps), ("every", every)):
+        if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
+            raise UsageError(f"{name} is not a number of steps; found {x!r}, expected an integer of at least 1")
+
+
+# A rollout as a map of arrays and its adjoint: what derivatives in other libraries are made of --------------------------
+
+class RolloutMap:
+    """(q0, v0, tau) -> (q, v) of NumPy arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv)."""
+
+    def __init__(self, model: Model, **options):
+        """options: of `liedyn.rollout`."""
+        self.model, self.steps, self.options = model, options["steps"], options
+
+    def run(self, q0, v0, tau) -> Rollout:
+        return rollout(self.model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **self.options)
+
+    def back(self, run: Rollout, q0, d_q, d_v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Derivatives of a cost by q0, v0, tau from those by q and v. Those by the numbers of quaternions have no part across the
+        unit sphere."""
+        found = run.adjoint(tangent_of_numbers(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
+        lead = run.ended_at.shape
+        q0 = np.broadcast_to(np.asarray(q0, dtype=float), (*lead, self.model.nq))
+        return numbers_of_tangent(self.model, q0, found.q0), found.v0, found.tau

@@ -1,0 +1,267 @@
+"""Constraints of a scenario: motions of driven loops, and an initial state that is closed."""
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from liedyn.codegen.trace import plain
+from liedyn.dynamics.constraints.assembly import FAR, Search
+from liedyn.dynamics.constraints.constraints import (
+    constraint_jacobian,
+    constraint_residual,
+    constraint_velocity,
+    nearest_velocity,
+    project_configuration,
+)
+from liedyn.dynamics.constraints.rank import column_scale, null_space, rank_of, row_scale, scaled_equations
+from liedyn.dynamics.kinematics import difference, integrate
+from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.integrators.problem import Problem, Ties
+from liedyn.io.scenarios.scenario import Motion, Scenario
+from liedyn.kernels.simulation.signals import POSITION, VELOCITY
+from liedyn.model.model import Model
+from liedyn.simulation.name_binding import bind
+from liedyn.simulation.prescribed_poses import motion_signals
+from liedyn.simulation.signals.signal_compiler import SignalTable
+
+# Initial states that satisfy couplings and mimic joints, before any loop is closed --------------------------------------
+
+# Couplings are linear. A mimic joint follows its driver: the driver keeps its value, and no other joint moves. A driver moves
+# only where its follower is given or prescribed. The other couplings move their own coordinates as little as possible.
+
+_CONTRADICTION = 1e-9       # of what remains of the couplings, relative to the largest coordinate and to one unit: rounding of a
+                            # few operations is 1e-15, and a contradiction of this size is left to the closing of loops
+
+
+def coupled_position(model: Model, q: np.ndarray, kept: tuple[np.ndarray, ...], drive) -> np.ndarray:
+    """The configuration (nq,) in which followers follow and couplings hold.
+
+    kept: masks (nv,) of coordinates that must not move. The first with which the couplings can hold is used; q is returned
+    where there is none.
+    """
+    rows = _coupling_rows(model)
+    if not rows:
+        return q
+    C = constraint_jacobian(model, q, drive=drive)[rows]
+    step = _step(model, C, constraint_residual(model, q, drive=drive)[rows], kept, np.abs(q).max(initial=1.0))
+    return q if step is None else integrate(model, q, step)
+
+
+def coupled_velocity(model: Model, q: np.ndarray, v: np.ndarray, kept: tuple[np.ndarray, ...], drive) -> np.ndarray:
+    """As `coupled_position`, the velocity (nv,)."""
+    rows = _coupling_rows(model)
+    if not rows:
+        return v
+    C = constraint_jacobian(model, q, drive=drive)[rows]
+    step = _step(model, C, constraint_velocity(model, q, v, drive=drive)[rows], kept, np.abs(v).max(initial=1.0))
+    return v if step is None else v + step
+
+
+def _coupling_rows(model: Model) -> list[int]:
+    return [one.rows.start for one in model.constraints if one.type == "coupling"]
+
+
+def _followers(model: Model) -> list[int]:
+    """The coordinate (index in v) that follows by each coupling; -1 where none is distinguished."""
+    mimics = {joint.name for joint in model.description.joints if joint.mimic}
+    first = {joint.name: joint.v.start for joint in model.joints}
+    return [first[one.name] if one.name in mimics else -1 for one in model.constraints if one.type == "coupling"]
+
+
+def _step(model: Model, C, residual, kept: tuple[np.ndarray, ...], size: float) -> np.ndarray | None:
+    """The step x (nv,) with C x = -residual, zero where the residual is zero; None where the kept coordinates exclude it."""
+    if not residual.any():
+        return None
+    followers, unit = np.array(_followers(model)), column_scale(model)
+    for mask in kept:
+        follows = np.array([k >= 0 and not mask[k] for k in followers])
+        F, others = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
+        # followers by their drivers: x_F = -S x_others - s
+        S, s = (np.linalg.solve(C[np.ix_(follows, F)], y) for y in (C[np.ix_(follows, others)], residual[follows]))
+        A = C[np.ix_(~follows, others)] - C[np.ix_(~follows, F)] @ S
+        b = C[np.ix_(~follows, F)] @ s - residual[~follows]
+        free, x = ~mask[others], np.zeros(len(others))
+        x[free] = unit[others][free] * np.linalg.lstsq(A[:, free] * unit[others][free], b, rcond=None)[0]
+        if np.abs(A @ x - b).max(initial=0.0) <= _CONTRADICTION * size:
+            step = np.zeros(model.nv)
+            step[others], step[F] = x, -S @ x - s
+            return step
+    return None
+
+
+# driven loops -----------------------------------------------------------------------------------------------------------
+
+_ROUNDING = 1e-9            # a state that is moved less is not worth a word
+_CLOSED = 1e-9              # of velocities, relative to the largest and to 1 rad/s, in lengths of their loop
+_AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | lengths of their loop]
+
+
+def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
+    """How the constraints act in the scenario, with the signals of driven loops put into the table.
+
+    Raises ScenarioError where the scenario speaks of constraints that the robot does not have.
+    """
+    driven = tuple(one.name for one in model.constraints if one.driven)
+    if scenario.drives and not driven:
+        rule = scenario.drives[0]
+        raise ScenarioError("the robot has no driven loop", place=rule.place, found=rule.pattern,
+                            hint="set driven: true on a loop of the robot file")
+    if not model.nc:
+        if str(scenario.stabilization.place):
+            raise ScenarioError("the robot has no constraints", place=scenario.stabilization.place,
+                                expected="loops, couplings or a mimic in its file")
+        return None
+    rules = bind(scenario.drives, driven, "driven loop")
+    signals = [k for name in driven
+               for k in motion_signals(table, f"closure {name}", rules[name].value if name in rules else Motion())]
+    kept = scenario.stabilization
+    return Ties(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
+                kept.frequency if kept.method == "baumgarte" else 0.0)
+
+
+def drives_of(model, numbers: np.ndarray):
+    """{name: (T, V, dV)} as the functions of constraints take it, of the kernels' numbers (..., 24 driven)."""
+    drives = {}
+    for k, one in enumerate(one for one in model.constraints if one.driven):
+        x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if one.turn is None else one.turn
+        T = np.zeros((*x.shape[:-1], 4, 4))
+        T[..., :3, :3] = Q @ x[..., :9].reshape(*x.shape[:-1], 3, 3) @ Q.T
+        T[..., :3, 3], T[..., 3, 3] = x[..., 9:12] @ Q.T, 1.0
+        drives[one.name] = (T, *(np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18)))
+    return drives or None
+
+
+def drives_at(problem: Problem, t: float):
+    """The motions of driven loops at a time; None where there are none. Raises ScenarioError where a signal is not finite."""
+    if problem.ties is None or not len(problem.ties.signals):
+        return None
+    ties, work = problem.loop_plant(), problem.work()
+    with np.errstate(all="ignore"):
+        plain("kernels.simulation.right_hand_side").move_drives(problem.signals, ties, np.float64(t), work)
+    if work.flag[0] >= 0.0:
+        k = int(work.flag[0])
+        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k])
+    return drives_of(problem.model, ties.drive)
+
+
+def closed_state(scenario: Scenario, problem: Problem, given_q, given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The initial state on the constraints, and what is to be noted.
+
+    Prescribed coordinates stay, and so do those that the scenario gives (given_q, given_v (nv) bool) where the others can follow.
+    Raises ScenarioError for constraints that cannot be closed and for a start in a singular configuration.
+    """
+    model, place = problem.model, Place(scenario.source, None, "initial")
+    fixed, drive = problem.schedule.level == POSITION, drives_at(problem, 0.0)
+    held = fixed | (problem.schedule.level == VELOCITY)
+    if not scenario.assemble:
+        return problem.q, problem.v, _open_note(model, problem, drive)
+    q = coupled_position(model, problem.q, (given_q | fixed, fixed), drive)
+    if np.abs(constraint_residual(model, q, drive=drive) * row_scale(model)).max() > problem.ties.tolerance:
+        q = _closed_position(model, q, fixed, given_q | fixed, drive, place)           # others are as closed as the run's own
+    _refuse_rank_loss(model, q, drive, place)
+    v = coupled_velocity(model, q, problem.v, (given_v | held, held), drive)
+    v = _closed_velocity(model, q, v, held, given_v | held, drive, place)
+    return q, v, _moved_notes(model, difference(model, problem.q, q), v - problem.v)
+
+
+def _open_note(model, problem: Problem, drive) -> list[str]:
+    notes = []
+    for what, x, per in (("constraint", constraint_residual(model, problem.q, drive=drive), ""),
+                         ("velocity of constraint", constraint_velocity(model, problem.q, problem.v, drive=drive), "/s")):
+        r = int(np.argmax(np.abs(x)))
+        if abs(x[r]) > _ROUNDING:
+            unit = [unit for one in model.constraints for unit in one.units][r]
+            notes.append(f"the initial state violates the constraints: the {what} {model.row_names[r]} has a residual of "
+                         f"{abs(x[r]):.3g} {unit}{per}")
+    return notes
+
+
+# position ------------------------------------------------------------------------------------------------------------
+
+def _closed_position(model, q, fixed, given, drive, place: Place):
+    for kept in ([given] if _free_enough(model, q, given, drive) else []) + [fixed]:
+        try:
+            return _close(model, q, kept, drive)
+        except ComputationError as error:
+            reason = error
+    names = [model.v_names[i] for i in np.flatnonzero(fixed)]
+    raise ScenarioError(f"the initial state cannot be assembled: {reason}", place=place,
+                        hint=f"prescribed at t = 0: {', '.join(names)}" if names else "give an initial.q that is nearer to a "
+                                                                                      "closed configuration") from reason
+
+
+def _free_enough(model, q, kept, drive) -> bool:
+    """Whether the other coordinates can close the constraints while those that are kept stay."""
+    A = constraint_jacobian(model, q, drive=drive)
+    return rank_of(model, np.where(kept, 0.0, A)) == rank_of(model, A)
+
+
+def _close(model, q, kept, drive):
+    """Projected in the metric of the mass matrix; from a rough guess, where Newton's steps may leave its branch or wind joints,
+    the nearest that `assemble` finds, beyond joint limits only where there is none within them."""
+    within = Search(model, kept, drive)
+    with suppress(ComputationError):
+        near = project_configuration(model, q, prescribed=kept, drive=drive)
+        if within.distance(near, q) <= FAR:
+            return near
+    try:
+        found = within.find(q)
+    except ComputationError as reason:
+        try:
+            found = Search(model, kept, drive, limits=False).find(q)
+        except ComputationError:
+            raise reason from None
+    return project_configuration(model, found[0].q, prescribed=kept, drive=drive)
+
+
+def _refuse_rank_loss(model, q, drive, place: Place) -> None:
+    """At a singular configuration the motion branches: which way it goes on is not determined."""
+    A = constraint_jacobian(model, q, drive=drive)
+    rank, free = rank_of(model, A), column_scale(model) * null_space(model, A).T
+    rng = np.random.default_rng(0)
+    for away in _AWAY if len(free) else ():
+        x = rng.standard_normal(len(free)) @ free
+        x *= away / np.linalg.norm(x / column_scale(model))
+        try:
+            near = project_configuration(model, integrate(model, q, x), drive=drive)
+        except ComputationError:
+            continue
+        around = rank_of(model, constraint_jacobian(model, near, drive=drive))
+        if around > rank:
+            raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
+                                found=f"{rank} independent rows of {_least_independent(model, A)}",
+                                expected=f"{around}, as in neighbouring configurations", hint="start slightly away from it")
+
+
+def _least_independent(model, A) -> str:
+    """The constraint that takes most part in a relation among the rows."""
+    left = np.linalg.svd(scaled_equations(model, A))[0][:, rank_of(model, A):]
+    r = int(np.argmax(np.abs(left).sum(axis=1))) if left.size else 0
+    return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
+
+
+# velocity ------------------------------------------------------------------------------------------------------------
+
+def _closed_velocity(model, q, v, held, given, drive, place: Place):
+    off = None
+    for kept in (given, held):
+        after = nearest_velocity(model, q, v, prescribed=kept, drive=drive)
+        off = np.abs(constraint_velocity(model, q, after, drive=drive))
+        if (row_scale(model) * off).max() <= _CLOSED * (1.0 + np.abs(after / column_scale(model)).max(initial=0.0)):
+            return after
+    r = int(np.argmax(row_scale(model) * off))
+    names = [model.v_names[i] for i in np.flatnonzero(held)] or [one.name for one in model.constraints if one.driven]
+    raise ScenarioError(f"the prescribed motion contradicts the constraint {model.row_names[r]} at t = 0", place=place,
+                        found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",
+                        hint="prescribe fewer joints, or consistent motions")
+
+
+def _moved_notes(model, dq, dv) -> list[str]:
+    """Every coordinate that moved, and by how much."""
+    notes = []
+    for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
+        moved = [f"{model.v_names[k]} by {x[k]:.3g} {model.v_units[k]}{per}" for k in np.flatnonzero(np.abs(x) > _ROUNDING)]
+        if moved:
+            notes.append(f"the initial {what} was projected onto the constraints: {', '.join(moved)}")
+    return notes

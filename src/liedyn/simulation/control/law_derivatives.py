@@ -1,0 +1,260 @@
+"""What a scenario's laws answer to a small change of the state: derivatives of its signals and of its external wrenches.
+
+A change of the state is x = [dq; dv] (2 nv), dq in tangent coordinates.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.codegen.rhs import instructions, read_signal
+from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_of_numbers
+from liedyn.errors import ComputationError
+from liedyn.integrators.contact_forces import stop_slopes, touch_slopes
+from liedyn.integrators.segment import RightHandSide, evaluated
+from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
+from liedyn.kernels.simulation.signals import (
+    ADD,
+    CLOCK,
+    LITERAL,
+    MOVING_POINT,
+    MOVING_Q,
+    MULTIPLY,
+    OF_STATE,
+    PROGRAM,
+    RATE,
+    STATE_Q,
+    STATE_V,
+    TIME,
+    TORQUE,
+)
+from liedyn.model.description import FRICTION_SPEED
+from liedyn.model.spatial import skew
+from liedyn.simulation.control.joint_control import limits_at
+from liedyn.simulation.finite_differences import slope
+from liedyn.simulation.name_binding import measured_at, measured_name, measured_slope
+
+# signal slopes ----------------------------------------------------------------------------------------------------------
+
+# What signals, and time derivatives of the targets of pd laws, answer to a small change x = [dq; dv] of the state, exactly.
+#
+# Of f(t, s) with numbers s of the state, and of its derivative f' = f_t + sum_j f_j s_j' where a target reads the state,
+#
+#     df = sum_j f_j ds_j        df' = sum_j (D^2 f(u, e_j) ds_j + f_j ds_j'),        u = (1, s'),
+#
+# where f_j = Df(e_j) and D^2 f(u, e) = (D^2 f(u + e, u + e) - D^2 f(u - e, u - e)) / 4 come from the jets of the program along
+# straight lines.
+
+def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
+    """(2 nv,) derivative of signal k by the state. Raises ComputationError where there is none."""
+    model, words = problem.model, instructions(problem.signals, k)
+    read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
+    if not read:
+        return np.zeros(2 * model.nv)
+    signals, by_numbers, out = measured_at(model, problem.signals, q, v), np.zeros(model.nq), np.zeros(2 * model.nv)
+    values = {word: number_of_state(signals, word, q, v) for word in read}
+    for word, e in zip(read, np.eye(len(read)), strict=True):
+        slope, operation, i = jet_along(signals, words, values, e, 0.0, t)[1], word & 255, word >> 8
+        if not np.isfinite(slope):
+            name = f"q({model.q_names[i % RATE]})" if operation in (STATE_Q, MOVING_Q) else f"v({model.v_names[i]})" \
+                if operation == STATE_V else measured_name(model, signals, i)
+            where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""
+            raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
+        if operation in (STATE_Q, MOVING_Q):
+            by_numbers[i % RATE] += slope
+        elif operation == STATE_V:
+            out[model.nv + i] += slope
+        else:
+            out += slope * measured_slope(model, signals, i, q, v)
+    out[:model.nv] += tangent_of_numbers(model, q, by_numbers)
+    return out
+
+
+def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
+    """(2 nv,) derivative by the state of the time derivative of signal k, a target."""
+    model, words, out = problem.model, instructions(problem.signals, k), np.zeros(2 * problem.model.nv)
+    moving = [int(word) for word in np.unique(words[np.isin(words & 255, (MOVING_Q, MOVING_POINT))])]
+    if not moving:
+        return out
+    signals = measured_at(model, problem.signals, q, v)
+    values = {word: number_of_state(signals, word, q, v) for word in moving}
+    rates, by_state, rate_by_state = zip(*(_motion(model, signals, word, q, v) for word in moving), strict=True)
+    for e, ds, d_rate in zip(np.eye(len(moving)), by_state, rate_by_state, strict=True):
+        first = jet_along(signals, words, values, e, 0.0, t)[1]
+        bent = jet_along(signals, words, values, rates + e, 1.0, t)[2] - jet_along(signals, words, values, rates - e, 1.0, t)[2]
+        out += bent / 4 * ds + first * d_rate
+    return out
+
+
+def _motion(model, signals, word: int, q, v) -> tuple[float, np.ndarray, np.ndarray]:
+    """Of a moving number its rate, and the derivatives of both by the state."""
+    i, unit = word >> 8, np.eye(2 * model.nv)
+    if word & 255 == MOVING_Q:
+        return v[i // RATE], unit[i // RATE], unit[model.nv + i // RATE]
+    return signals.measured[i + 3], measured_slope(model, signals, i, q, v), measured_slope(model, signals, i + 3, q, v)
+
+
+def number_of_state(signals, word: int, q, v) -> float:
+    """The number of the state that an instruction reads."""
+    operation, i = word & 255, word >> 8
+    return q[i % RATE] if operation in (STATE_Q, MOVING_Q) else v[i] if operation == STATE_V else signals.measured[i]
+
+
+def jet_along(signals, words, values: dict[int, float], slopes, time_slope: float, t: float,
+              curvatures=None) -> tuple[float, float, float]:
+    """Jet of the program where its numbers move on straight lines, or with second derivatives `curvatures` on parabolas."""
+    curvatures = np.zeros(len(values)) if curvatures is None else curvatures
+    motions, code, literals = dict(zip(values, zip(slopes, curvatures, strict=True), strict=True)), [], list(signals.literals)
+    for word in map(int, words):
+        if word in values:
+            begin, (slope, curvature) = values[word], motions[word]
+        elif word & 255 in (TIME, CLOCK):
+            begin, slope, curvature = t - (signals.clocks[word >> 8] if word & 255 == CLOCK else 0.0), time_slope, 0.0
+        else:
+            code.append(word)
+            continue
+        n = len(literals)
+        literals += [float(begin), float(slope), 0.5 * float(curvature)]
+        code += [LITERAL + 256 * n, LITERAL + 256 * (n + 1), LITERAL + 256 * (n + 2), TIME, MULTIPLY, ADD, TIME, MULTIPLY, ADD]
+    alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(code)]),
+                             code=np.array(code, dtype=np.int64), literals=np.array(literals))
+    return read_signal(alone, 0, 0.0, np.zeros(0), np.zeros(0))
+
+
+# What `kernels.simulation.joint_laws` answers to a small change of the state, exactly; not in task space ----------------
+
+def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
+    """out (nv, 2 nv), the derivative of the schedule's joint forces, with that of the joint laws, and that of its limit
+    where a force is there. integral (nv,): of pid laws, None: zero. Raises ComputationError where the scenario cannot be
+    evaluated."""
+    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
+    out, saturated, here, by_speed = out.copy(), np.zeros(nv, dtype=bool), None, np.zeros_like(out)
+    if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
+        here, saturated, high = at_limits(problem, t, q, v, integral)
+        by_speed = _of_limits(problem, t, q, v, high)
+    if laws.acts[GRAVITY]:
+        rest = np.zeros(nv)
+        by_q = inverse_dynamics_derivatives(model.open_tree(), q, rest, rest, passive=False).dtau_dq
+        out[laws.gravity, :nv] += by_q[laws.gravity]
+    if laws.acts[FEEDBACK]:
+        gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
+        by_state = np.hstack([gain[:, :nv] @ d_difference(model, laws.about_q, q)[1], gain[:, nv:]])
+        out[has] -= by_state[laws.row[has]]
+    still = saturated & ~laws.driven
+    out[still] = by_speed[still]
+    if laws.acts[COMPUTED]:
+        out[laws.driven] += _computed(problem, t, q, v, here, out)[laws.driven]
+        out[saturated] = by_speed[saturated]
+    return out
+
+
+def at_limits(problem, t: float, q, v, integral=None):
+    """The problem's laws evaluated, (nv,) bool whether a force is at a limit, and at the highest."""
+    here = evaluated(problem.without_stops, t, q, v, integral=integral)          # laws know nothing of stops
+    bottom, top = limits_at(problem, problem.joint_laws.limit, t, q, v)
+    return here, (here.tau <= bottom) | (here.tau >= top), here.tau >= top
+
+
+def _of_limits(problem, t: float, q, v, high) -> np.ndarray:
+    """(nv, 2 nv) derivative of the limits of joint forces, of the highest force where `high`; zero but for those of motors."""
+    laws, out = problem.joint_laws, np.zeros((len(high), 2 * len(high)))
+    for k in np.flatnonzero(laws.top >= 0):
+        out[k] = signal_gradient(problem, (laws.top if high[k] else laws.bottom)[k], t, q, v)
+    return out
+
+
+def _computed(problem, t, q, v, here, others) -> np.ndarray:
+    """(nv, 2 nv) derivative of the forces that computed torque asks for; others: of the forces of coordinates not driven."""
+    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
+    a, inputs, driven = here.a.copy(), others.copy(), np.flatnonzero(laws.driven)
+    inputs[laws.given] = 0.0
+    for k in driven:
+        r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
+        a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
+        inputs[k, k], inputs[k, nv + k] = -laws.gains[0], -laws.gains[1]
+    d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
+    return np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ inputs
+
+
+# feedback ---------------------------------------------------------------------------------------------------------------
+
+_STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
+
+
+def law_slopes(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """`joint_laws` and `wrench_laws`."""
+    return joint_laws(problem, t, q, v), wrench_laws(problem, t, q, v)
+
+
+def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
+    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws, `control` and stops give; zero where
+    prescribed. integral (nv,): of pid laws, None: zero."""
+    schedule, nv = problem.schedule, problem.model.nv
+    out = np.zeros((nv, 2 * nv))
+    for k in np.flatnonzero(schedule.level == TORQUE):
+        out[k] = signal_gradient(problem, schedule.signal[k], t, q, v)
+        if schedule.target[k] >= 0:
+            out[k] += schedule.kp[k] * signal_gradient(problem, schedule.target[k], t, q, v)
+            if schedule.kd[k] != 0.0:
+                out[k] += schedule.kd[k] * rate_gradient(problem, schedule.target[k], t, q, v)
+            out[k, k] -= schedule.kp[k]
+            out[k, nv + k] -= schedule.kd[k]
+    laws, alone = problem.joint_laws, problem.without_stops
+    if problem.law is not None:                                # limits of its torques have kinks
+        motors, unlimited = problem.law.motor, alone if laws is None else replace(alone, joint_laws=None)
+        out[motors] = _by_differences(unlimited, t, q, v, integral, motors)
+    if laws is not None and laws.task is not None:
+        out[laws.driven] = _by_differences(alone, t, q, v, integral, laws.driven)
+    elif laws is not None:
+        out = with_joint_laws(problem, t, q, v, out, integral)
+    return out if problem.stops is None else out + stop_slopes(problem, q, v)
+
+
+def _by_differences(problem, t: float, q, v, integral, driven) -> np.ndarray:
+    """(driven, 2 nv) derivative of joint forces where `elastic_law` or `task_law` acts, by extrapolated differences: good to ten
+    digits."""
+    nv, sides = problem.model.nv, RightHandSide(problem, problem.signals)
+
+    def along(x):
+        return lambda s: evaluated(problem, t, integrate(problem.model, q, s * x[:nv]), v + s * x[nv:], sides,
+                                   integral).tau[driven]
+    return np.column_stack([slope(along(x), _STEP)[0] for x in np.eye(2 * nv)])
+
+
+def wrench_laws(problem, t: float, q, v) -> np.ndarray:
+    """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F and of contacts, less what it
+    would be if each F stood still in its link's frame: by their signals, by the turning of the link against the world's
+    axes, and by the law of contact."""
+    model, schedule, nv = problem.model, problem.schedule, problem.model.nv
+    out = np.zeros((nv, 2 * nv)) if problem.contacts is None else touch_slopes(model, problem.contacts, q, v)
+    basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
+    for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
+        link = model.link_names[schedule.force_link[j]]
+        J, F = jacobian(model, q, link), basis[j]
+        dF = np.zeros((6, 2 * nv))
+        if schedule.force_world[j]:
+            back = link_pose(model, q, link)[:3, :3].T
+            m, f = back @ F[:3], back @ F[3:]
+            F = np.r_[m + np.cross(point[j], f), f]
+            # d(R^T f) = (R^T f) x w where the link turns by w
+            turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
+            x = read_signal(measured_at(model, problem.signals, q, v), schedule.force_signal[j], t, q, v)[0]
+            dF[:, :nv] = x * turned @ J[:3]
+        out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
+    return out
+
+
+def friction_note(model, v) -> list[str]:
+    """Says where Coulomb friction, which is smoothed about rest, acts as a strong damper."""
+    slow = []
+    for joint in model.description.joints:
+        if joint.name in model.joint_names and joint.coordinates:
+            part = model.v_index(joint.name)
+            slow += [name for name, coordinate, rate in zip(model.v_names[part], joint.coordinates, v[part], strict=True)
+                     if coordinate.friction and abs(rate) < FRICTION_SPEED]
+    if not slow:
+        return []
+    return [f"{', '.join(slow[:4])}{', …' if len(slow) > 4 else ''}: Coulomb friction below {FRICTION_SPEED:g} rad/s or m/s acts "
+            "as a damper; -S passive=false leaves all passive forces out"]

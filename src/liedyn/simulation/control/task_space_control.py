@@ -1,0 +1,180 @@
+"""The scenario's `control: {law: task_space}`, bound to a model: see `kernels.simulation.task_space_law`."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from liedyn.arrays import Array
+from liedyn.dynamics.dynamics import mass_matrix
+from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.errors import ScenarioError
+from liedyn.immutable import Immutable
+from liedyn.io.scenarios.scenario import Control, Motion
+from liedyn.kernels.mass_matrix import composite_memory
+from liedyn.kernels.simulation.signals import signal
+from liedyn.kernels.simulation.task_space_law import AXIS, DAMPED, SWEEPS, Task
+from liedyn.numba_tools.decorators import kernel
+from liedyn.simulation.control.elastic_joint_control import is_elastic
+from liedyn.simulation.name_binding import find, path_to, write_values
+from liedyn.simulation.prescribed_poses import PoseTable
+from liedyn.simulation.signals.signal_compiler import SignalTable
+
+# How well the joints or links of a robot under `control` followed -------------------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class Tracking(Immutable):
+    """By joint, an elastic one under the name of its motor's joint; in task space by axis of the link, and the angle between its
+    orientation and that of its target.
+
+    link       (N, n) positions of joints, or of the link [rad | m]
+    reference  (N, n) what was desired
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    link: Array
+    reference: Array
+
+    @property
+    def error(self) -> Array:
+        """(N, n)"""
+        return self.link - self.reference
+
+    @property
+    def columns(self) -> list[tuple[str, str, Array]]:
+        """(name, unit, (N,) array) link.<joint> and reference.<joint>, for the trajectory file."""
+        return [(f"{kind}.{name}", unit, values[:, k]) for kind, values in (("link", self.link), ("reference", self.reference))
+                for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]
+
+
+def values_at(problem, numbers, t) -> np.ndarray:
+    """(N, n) of signals `numbers`, functions of time, at the times t (N,)."""
+    out, stack = np.zeros((len(t), len(numbers))), np.zeros(problem.stack_size)
+    read_values(problem.signals, np.array(numbers, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
+    return out
+
+
+@kernel
+def read_values(signals, numbers, t, q, v, stack, out):
+    for i in range(t.size):
+        for j in range(numbers.size):
+            out[i, j] = signal(signals, numbers[j], t[i], q, v, stack)[0]
+
+
+# task space -------------------------------------------------------------------------------------------------------------
+
+_TURNING, _MOVING = (0, 1, 2), (3, 4, 5)
+_UNMOVED = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
+
+
+def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
+    """prescribed (nv,): now; the law drives all other coordinates. Raises ScenarioError for a robot with a joint that has no
+    motor, and for a link that the law cannot move."""
+    for joint in model.joints:
+        if joint.type == "free" and not prescribed[joint.v].all():
+            raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
+                                place=control.place, hint="prescribe its motion, or base: fixed")
+    if is_elastic(model):
+        raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
+                            expected="law: feedback_linearization")
+    link, poses = find(control.link, model.link_names, "link", control.place), PoseTable(model, table)
+    poses.add_target(f"target of {control.link}", control.target)
+    nv, rows = model.nv, np.array((*(_TURNING if _turns(control) else ()), *(_MOVING if _moves(control) else ())))
+    posture, kept = _posture(control, model)
+    m, n, path = len(rows), model.n_bodies, np.array(path_to(model, link), dtype=np.int64)
+    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_memory(n)
+    task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
+                np.array(prescribed), *map(np.zeros, sizes))
+    if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
+        raise ScenarioError(f"task_space cannot move the link {control.link}: no joint that is not prescribed is below it",
+                            place=control.place)
+    return task
+
+
+def _turns(control: Control) -> bool:
+    target = control.target
+    return bool(target.rpy) if isinstance(target, Motion) else any(one.rpy or one.quaternion for one in target.points)
+
+
+def _moves(control: Control) -> bool:
+    target = control.target
+    return bool(target.xyz) if isinstance(target, Motion) else any(one.xyz for one in target.points) or not _turns(control)
+
+
+def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
+    """(nv,) positions, and where they are given."""
+    q, posture, kept = model.neutral(), np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
+    rules = write_values(q, control.posture, model, model.q_index)
+    for name, rule in rules.items():
+        joint = model.joint(name)
+        if joint.screws is None:
+            raise ScenarioError(f"joint {name} is a {joint.type} joint: it has no posture", place=rule.place)
+        posture[joint.v], kept[joint.v] = q[joint.q], True
+    return posture, kept
+
+
+# after a run ----------------------------------------------------------------------------------------------------------
+def task_tracking(problem, task: Task, t, q) -> Tracking:
+    """Position of the point and of its target, by axis; and the angle between both orientations."""
+    name, names, units, link, reference = problem.model.link_names[task.link[0]], [], [], [], []
+    T, p = link_pose(problem.model, q, name), values_at(problem, task.poses.signal[:3], t)
+    if 3 in task.rows:
+        names, units = [f"{name}.{axis}" for axis in "xyz"], ["m"] * 3
+        link, reference = [T[:, :3, :3] @ task.point + T[:, :3, 3]], [p]
+    if 0 in task.rows:
+        error = Rotation.from_matrix(T[:, :3, :3]).inv() * _orientation(problem, task, t)
+        names, units = [*names, f"{name}.angle"], [*units, "rad"]
+        link, reference = [*link, error.magnitude()[:, None]], [*reference, np.zeros((len(t), 1))]
+    return Tracking(tuple(names), tuple(units), np.hstack(link), np.hstack(reference))
+
+
+def _orientation(problem, task: Task, t) -> Rotation:
+    x = values_at(problem, task.poses.signal[3:6], t)
+    if not task.poses.curved[0]:
+        return Rotation.from_euler("xyz", x)
+    return Rotation.from_quat(values_at(problem, task.poses.signal[6:10], t)) * Rotation.from_rotvec(x)
+
+
+def task_notes(parts) -> list[str]:
+    """Where the link is close to a singular configuration, at output times."""
+    least, name = [np.zeros(0)], ""
+    for part in parts:
+        problem, rows = part.problem if part.problem.sampled is None else part.problem.sampled.law, part.record.q
+        if problem.joint_laws is None or problem.joint_laws.task is None:
+            least.append(np.full(len(rows), np.inf))
+        else:
+            task = problem.joint_laws.task
+            name = part.model.link_names[task.link[0]]
+            least.append(smallest_mobility(part.model, task, rows))
+    least, t = np.concatenate(least), np.concatenate([np.zeros(0), *(part.record.t for part in parts)])
+    near = least < DAMPED
+    return [f"{name} is close to a singular configuration from t = {t[near][0]:.6g} s, in {np.count_nonzero(near)} of "
+            f"{len(t)} rows (the closest at t = {t[np.argmin(least)]:.6g} s): task_space is damped there, and the target is not "
+            "followed exactly"] if near.any() else []
+
+
+def smallest_mobility(model, task: Task, q) -> np.ndarray:
+    """(N,) the smallest eigenvalue of the scaled J M^-1 J^T (see `task_law`), without those of directions in which no joint moves
+    the link: in a world where they do not turn."""
+    A = _scaled_mobility(model, task, q)
+    unmoved = np.linalg.eigvalsh(A.mean(axis=0)) < _UNMOVED if len(A) else np.zeros(0, dtype=bool)
+    return np.linalg.eigvalsh(A)[:, np.count_nonzero(unmoved)]
+
+
+def _scaled_mobility(model, task: Task, q) -> np.ndarray:
+    """(N, m, m) as in the kernel."""
+    name, free = model.link_names[task.link[0]], ~task.fixed
+    J, T = jacobian(model, q, name, frame="local_world_aligned"), link_pose(model, q, name)
+    arm = np.einsum("nij,j->ni", T[:, :3, :3], task.point)
+    J[:, 3:] -= np.cross(arm[:, :, None], J[:, :3], axis=1)
+    M = mass_matrix(model, q)[:, free][:, :, free]
+    turning, J = J[:, :3, free], J[:, task.rows][:, :, free]
+    A, kind = J @ np.linalg.solve(M, np.swapaxes(J, 1, 2)), task.rows // 3
+    reach = AXIS**2 * ((T[:, :3, 3]**2).sum(axis=1) + ((T[:, :3, 3] + arm)**2).sum(axis=1))
+    rounding = reach * (turning**2 / np.einsum("nii->ni", M)[:, None]).sum(axis=(1, 2))
+    mean = np.stack([np.einsum("nii->n", A[:, kind == k][:, :, kind == k]) / 3 for k in kind], axis=1)
+    moved = mean > np.where(kind == 1, rounding[:, None], 0.0)
+    scale = np.where(moved, 1.0 / np.sqrt(np.where(moved, mean, 1.0)), 0.0)
+    return A * scale[:, :, None] * scale[:, None]

@@ -1,0 +1,173 @@
+"""The value of an event's expression and its first two time derivatives along the flow, exactly, with a bound of its rounding."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.codegen.rhs import instructions
+from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
+from liedyn.dynamics.scales import scales_of
+from liedyn.integrators.zero_crossings import rounding_bound
+from liedyn.kernels.simulation.signals import (
+    ABS,
+    FLOOR,
+    LITERAL,
+    MAX,
+    MEASURED,
+    MIN,
+    NUMBERS,
+    OF_STATE,
+    ORDER,
+    POLYNOMIAL,
+    POSITION,
+    RATE,
+    SIGN,
+    STATE_V,
+    STEP,
+)
+from liedyn.model.description import SCREW
+from liedyn.simulation.control.law_derivatives import jet_along, number_of_state
+from liedyn.simulation.name_binding import measured_at
+
+
+class ExpressionMotion(NamedTuple):
+    """value, rate [1/s], curvature [1/s^2] (NaN: not known, it depends on the rate of an acceleration or a force), the bound of
+    the rounding of the value, and the size of the terms that it is computed from.
+
+    The bound also holds the rounding that a number has from where it was before: of one that is zero now, from its
+    characteristic size.
+    """
+
+    value: float
+    rate: float
+    curvature: float
+    bound: float
+    size: float
+
+
+def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
+    """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
+    model, signals = problem.model.open_tree(), problem.signals
+    words = _free_words(instructions(signals, k))
+    if (words & 255 == MEASURED).any():
+        signals = measured_at(problem.model, signals, q, v)
+        if tau is not None:
+            signals.measured[:model.nv] = tau
+    read = sorted({word for word in words.tolist() if word & 255 in OF_STATE})
+    values = {word: number_of_state(signals, word, q, v) for word in read}
+    size = was = np.abs(signals.literals[words[words & 255 == LITERAL] >> 8]).sum()
+    for word, e in zip(read, np.eye(len(read)), strict=True):
+        slope = jet_along(signals, words, values, e, 0.0, t)[1]
+        if np.isfinite(slope):
+            terms = _terms(model, signals, word, values[word], q)
+            least = max(_characteristic(model, word), _of_curve(problem, word))
+            size, was = size + abs(slope) * terms, was + abs(slope) * max(terms, least)
+    bound = float(rounding_bound(was))
+    if a is None:
+        value, _, _ = jet_along(signals, words, values, np.zeros(len(read)), 0.0, t)
+        return ExpressionMotion(value, np.nan, np.nan, bound, float(size))
+    rates, curvatures = np.array([_rates(model, signals, word, q, v, a) for word in read]).reshape(-1, 2).T
+    value, rate, curvature = jet_along(signals, words, values, np.nan_to_num(rates), 1.0, t, np.nan_to_num(curvatures))
+    known_rate, known_curvature = not np.isnan(rates).any(), not np.isnan(curvatures).any()
+    return ExpressionMotion(value, rate if known_rate else np.nan, curvature if known_rate and known_curvature else np.nan, bound,
+                            float(size))
+
+
+def _free_words(words: np.ndarray) -> np.ndarray:
+    """Without the sign of the whole that an event's program ends with, and without switches that are held on a side."""
+    words = words[:-1] if len(words) and words[-1] & 255 == SIGN else words
+    return np.where(np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)), words & 255, words)
+
+
+def _rates(model, signals, word: int, q, v, a) -> tuple[float, float]:
+    """The first two time derivatives of a number of the state; NaN: not known."""
+    operation, i = word & 255, word >> 8
+    if operation == STATE_V:
+        return a[i], np.nan
+    if operation != MEASURED:
+        return _coordinate_rates(model, i % RATE, q, v, a)
+    if i < model.nv:
+        return np.nan, np.nan
+    (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
+    link, p = model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
+    R = link_poses(model, q)[points.link[j], :3, :3]
+    V, dV = link_twist(model, q, v, link, frame="local"), link_acceleration(model, q, v, a, link, frame="local")
+    velocity = V[3:] + np.cross(V[:3], p)
+    acceleration = R @ (dV[3:] + np.cross(dV[:3], p) + np.cross(V[:3], velocity))
+    group, axis = divmod(component, 3)
+    rates = (R @ velocity)[axis], acceleration[axis], (R @ dV[:3])[axis]
+    return rates[group], acceleration[axis] if group == 0 else np.nan
+
+
+def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
+    """Of q[i]."""
+    joint = next(joint for joint in model.joints if joint.q.start <= i < joint.q.stop)
+    k, rates, accelerations = i - joint.q.start, v[joint.v], a[joint.v]
+    if joint.kind == SCREW:
+        return rates[k], accelerations[k]
+    free = joint.q.stop - joint.q.start == 7
+    w, dw = rates[:3], accelerations[:3]
+    quaternion = q[joint.q.stop - 4:joint.q.stop]
+    if free and k < 3:
+        R = _rotation(quaternion)
+        return (R @ rates[3:])[k], (R @ (np.cross(w, rates[3:]) + accelerations[3:]))[k]
+    dq = _turned(quaternion, w)
+    k -= 3 * free
+    return dq[k], (_turned(dq, w) + _turned(quaternion, dw))[k]
+
+
+def _turned(quaternion, w) -> np.ndarray:
+    """1/2 q (w, 0): the rate of a quaternion x y z w of a body that turns at w in its own axes."""
+    x, s = quaternion[:3], quaternion[3]
+    return 0.5 * np.append(s * w + np.cross(x, w), -x @ w)
+
+
+def _rotation(quaternion) -> np.ndarray:
+    x, s = quaternion[:3], quaternion[3]
+    X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
+    return np.eye(3) + 2.0 * (s * X + X @ X)
+
+
+def _terms(model, signals, word: int, value: float, q) -> float:
+    """The size of the terms that a number of the state is computed from: positions of links are sums of lever arms."""
+    operation, i = word & 255, word >> 8
+    if operation != MEASURED or i < model.nv or (i - model.nv) % NUMBERS >= 3:
+        return abs(value)
+    j = (i - model.nv) // NUMBERS
+    return abs(value) + np.abs(link_poses(model, q)[..., :3, 3]).max() + np.abs(signals.points.at[3 * j:3 * j + 3]).sum()
+
+
+def _of_curve(problem, word: int) -> float:
+    """The largest terms of the polynomials that prescribe a number of the state; 0: none do."""
+    operation, i, schedule, signals = word & 255, word >> 8, problem.schedule, problem.signals
+    if operation == MEASURED:
+        return 0.0
+    at = [i] if operation == STATE_V else np.flatnonzero(schedule.q_of_v == i % RATE).tolist()
+    if not at or schedule.level[at[0]] != POSITION:
+        return 0.0
+    k, order = int(schedule.signal[at[0]]), int(operation == STATE_V)
+    if signals.kind[k] != POLYNOMIAL:
+        return 0.0
+    key = f"terms of signal {k}, derivative {order}"
+    if key not in problem.__dict__:
+        first, count = int(signals.first[k]), int(signals.count[k])
+        lengths = np.diff(signals.breaks[first:first + count])
+        lengths = np.append(lengths, lengths[-1:] if count > 1 else 1.0)          # the last piece has no end
+        c = np.abs(signals.coefficients[ORDER * first:ORDER * (first + count)].reshape(count, ORDER))
+        for _ in range(order):
+            c = c[:, 1:] * np.arange(1, c.shape[1])
+        problem.__dict__[key] = float((c * lengths[:, None]**np.arange(c.shape[1])).sum(axis=1).max())
+    return problem.__dict__[key]
+
+
+def _characteristic(model, word: int) -> float:
+    """The characteristic size of a number of the state."""
+    operation, i, scales = word & 255, word >> 8, scales_of(model)
+    if operation == STATE_V:
+        return scales.of(f"{model.v_units[i]}/s")
+    if operation != MEASURED:
+        return scales.of(model.q_units[i % RATE] or "1")
+    if i < model.nv:
+        return scales.of_forces([model.v_units[i]])[0]
+    return scales.of(("m", "m/s", "rad/s")[(i - model.nv) % NUMBERS // 3])

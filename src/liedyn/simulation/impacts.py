@@ -1,0 +1,359 @@
+"""Jumps of the velocity: what an impulse along given rows does to a robot.
+
+Rows G of a velocity v take given values b at once. Forces that are not along them are finite and do nothing in no time, so that
+
+    M (v+ - v-) = G^T p,      G v+ = b:      p = (G M^-1 G^T)^-1 (b - G v-)
+
+(Müller, on mechanisms of variable topology). Among all v+ with G v+ = b it is the nearest to v- in the metric of M.
+"""
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.dynamics.constraints.constraints import constraint_jacobian
+from liedyn.dynamics.constraints.rank import column_scale, without_rounding
+from liedyn.dynamics.dynamics import mass_matrix
+from liedyn.dynamics.kinematics import energy, jacobian, link_poses
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ComputationError, ScenarioError
+from liedyn.integrators.problem import Problem
+from liedyn.integrators.segment import evaluated
+from liedyn.integrators.zero_crossings import resolvable, rounding_bound
+from liedyn.kernels.constraints.solver import DEPENDENT
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulation.joint_stops import Stop
+
+_ROUNDED = 1e-12             # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
+_CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
+_NOTHING = 1e-12             # of the velocity, or of 1 rad/s: what rounding makes rows miss (a turn in 2e5 years is rest)
+REST_AFTER = 3               # impacts of a joint that come at once: it rests
+_AT_ONCE = 5e-13             # of the duration of the run: 36 times what can be told from nothing, see `zero_crossings.resolvable`
+_ROUNDING = 16               # spacings of the position: the way there and back is less
+
+
+@dataclass(frozen=True, eq=False)
+class Jump:
+    """v (…, nv) after; impulse (…, nv) G^T p [N m s | N s]; work (…, k) that the impulse of each row does [J]: p (G v+ + G v-) /
+    2; contradicted (…): rows contradict each other, or the constraints of the robot, so that v is not what is asked for."""
+
+    v: np.ndarray
+    impulse: np.ndarray
+    work: np.ndarray
+    contradicted: np.ndarray
+
+
+def jump(model, q, v, rows, b) -> Jump:
+    """Velocity after rows (k, nv) of it have become b (k,). Raises ComputationError where rows contradict each other."""
+    found = jumps(model, q, v, np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float))
+    if found.contradicted:
+        raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
+    return found
+
+
+def jumps(model, q, v, rows, b) -> Jump:
+    """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
+    M = mass_matrix(model.open_tree(), q)
+    size = sizes_in(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
+    G, b = rows / size[..., None], b / size
+    along = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
+    response = G @ along
+    inverse = np.linalg.pinv(response, rcond=DEPENDENT, hermitian=True)
+    miss = b - _times(G, v)
+    p = _times(inverse, miss)
+    p += _times(inverse, miss - _times(response, p))           # once more: it takes rounding away
+    impulse = _times(np.swapaxes(G, -1, -2), p)
+    after = v + _times(along, p)
+    scale = np.maximum(_largest(miss), _largest(b))
+    missed = _largest(_times(G, after) - b)
+    energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # as G v is measured: G M^-1 G^T has ones on its diagonal
+    slow = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * column_scale(model)**2).max(axis=-1))
+    contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(energy, slow)
+    return Jump(after, impulse, p * _times(G, after + v) / 2, contradicted)
+
+
+def point_rows(model, q, link: str, point, normal) -> np.ndarray:
+    """(…, nv): the velocity of a point of a link along the normal, at configurations (…, nq) of an open tree; zero where a
+    coordinate moves the point across the normal but for rounding."""
+    J = jacobian(model, q, link, frame="local_world_aligned")
+    T = link_poses(model, q)[..., model.link_names.index(link), :, :]
+    x, n = (T[..., :3, :3] @ np.asarray(point, dtype=float)), np.asarray(normal, dtype=float)
+    wrench = np.concatenate([np.cross(x, n), np.broadcast_to(n, x.shape)], axis=-1)[..., None, :]
+    rows, sizes = (wrench @ J)[..., 0, :], (np.abs(wrench) @ np.abs(J))[..., 0, :]
+    place = np.linalg.norm(T[..., :3, 3], axis=-1) + np.linalg.norm(x, axis=-1)           # lever arms are differences of these
+    sizes = sizes + np.linalg.norm(n) * place[..., None] * np.linalg.norm(J[..., :3, :], axis=-2)
+    return np.where(np.abs(rows) <= _ROUNDED * sizes, 0.0, rows)
+
+
+def sizes_in(along, rows):
+    """(…, k) by which rows are divided so that G M^-1 G^T has ones on its diagonal; along: M^-1 rows^T. 1 for a row of zeros.
+
+    Rows are not rounding throughout: those of constraints are then zero (`rank.without_rounding`)."""
+    square = np.einsum("...ki,...ik->...k", rows, along)
+    return np.sqrt(np.where(square > 0.0, square, 1.0))
+
+
+def _times(A, x):
+    return (A @ x[..., None])[..., 0]
+
+
+def _largest(x):
+    return np.abs(x).max(axis=-1, initial=0.0)
+
+
+def comes_at_once(since, speed, position, duration):
+    """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in the time of a run of this
+    duration, or in position."""
+    with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
+        near = np.abs(speed) * since <= _ROUNDING * np.spacing(np.abs(position))
+    return (since <= _AT_ONCE * duration) | (near & (since < np.inf))
+
+
+# The state at the moment of an event, and how impulses change it (`jumps`) ----------------------------------------------
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """The state while an event acts: model, q, v; impulse (nv,), work and lost energy so far; passive: whether springs act."""
+
+    model: object
+    q: np.ndarray
+    v: np.ndarray
+    impulse: np.ndarray
+    work: float = 0.0
+    lost: float = 0.0
+    passive: bool = True
+
+    @property
+    def energies(self) -> tuple[float, float]:
+        kinetic, potential = energy(self.model.open_tree(), self.q, self.v, passive=self.passive)
+        return float(kinetic), float(potential)
+
+    def with_work_since(self, before: Moment) -> Moment:
+        """With the work that has changed the energy."""
+        return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
+
+
+def kept(moment: Moment, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `moved`, and
+    constraints but for those rows that are `closing`."""
+    prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
+    rows = np.eye(len(moment.v))[prescribed]
+    if moment.model.nc:
+        A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))
+        rows = np.vstack([rows, np.delete(A, closing, axis=0)])
+    return rows, rows @ moment.v
+
+
+def impelled(moment: Moment, problem, rows, b, moved=(), closing=()) -> tuple[Moment, float]:
+    """After impulses by which rows of the velocity become b, and what is `kept` stays. And the work of those along the rows."""
+    others, values = kept(moment, problem, moved, closing)
+    found = jump(moment.model, moment.q, moment.v, np.vstack([rows, others]), np.concatenate([b, values]))
+    after = replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + float(found.work.sum()))
+    return after, float(found.work[:len(rows)].sum())
+
+
+def collided(moment: Moment, problem, rows, b, moved=(), closing=()) -> Moment:
+    """The same where what the impulses along the rows take is lost."""
+    after, work = impelled(moment, problem, rows, b, moved, closing)
+    return replace(after, lost=after.lost - work)
+
+
+# Hard stops at limits of joints: impacts, rest, release -----------------------------------------------------------------
+
+# At a limit n v is the speed away from it. An impact takes Newton's law for all coordinates that come to their limits or rest
+# there at once (Moreau), and then again for those that it has driven back:
+#
+#     M (v+ - v-) = N^T p,      0 <= p  complementary to  n (v+ + e v-) >= 0
+#
+# A coordinate whose velocity is zero then rests where the stop must push, by the same kind of condition on accelerations:
+#
+#     M (a - a_free) = N^T f,   0 <= f  complementary to  n a >= 0
+#
+# and is prescribed with zero acceleration, until f passes zero (`kernels.simulation.joint_laws`). Prescribed joints and
+# constraints keep their velocities and accelerations: M^-1 is that of what they leave free. Both are linear complementarity
+# problems with a positive semidefinite matrix, solved as least squares with bounds.
+
+_AT = 1e-12              # of the limit, and of 1 rad or the characteristic length: a coordinate at its limit
+_BEYOND = 1e-9           # of the same: no longer at it
+STILL = 1e-12           # of the largest speed: no speed
+_PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
+_SINGULAR = 1e-7         # of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
+_MANY, _STOPS_AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
+_TURNS = 100             # of impacts at one time, before those that are left have no rebound
+
+
+class HardStops:
+    """Of one run."""
+
+    def __init__(self, stops: tuple[Stop, ...], model, duration: float, place):
+        self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
+        self._rounded = rounding_bound(scales_of(model).of_all(f"{unit}/s" for unit in model.v_units))
+        self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
+
+    def about(self) -> list:
+        """All that further impacts depend on, as plain values."""
+        return [list(times) for times in self._times.values()]
+
+    def go_on(self, about: list) -> None:
+        """From what `about` said."""
+        for stop, times in zip(self.stops, about, strict=True):
+            self._times[stop].extend(times)
+
+    def check_start(self, problem) -> None:
+        """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
+        self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
+
+    def settle(self, moment: Moment, t: float, problem: Problem, resting, hits, speed: float | None):
+        """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
+
+        problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
+        speed     the largest of a coordinate before what has happened; None: that of the moment
+        """
+        speed = np.abs(moment.v).max(initial=0.0) if speed is None else speed
+        known = (*self.stops, *(stop for stop in resting if stop not in self.stops))           # those of impacts besides
+        resting = [stop for stop in resting if self.is_at(stop, moment.q, _BEYOND)]
+        acting = [stop for stop in known if not problem.prescribed[stop.coordinate]]
+        held = tuple(stop for stop in resting if stop not in acting)                           # until it is released
+        at = [stop for stop in acting if stop in hits or stop in resting or self.is_at(stop, moment.q)]
+        self._refuse_beyond([stop for stop in acting if stop in self.stops and stop not in at], moment.q, t)
+        if not at:
+            return moment, held
+        q, came, ends = moment.q.copy(), moment.v, set()
+        slow = self._slow(speed)
+        for stop in at:
+            q[stop.q] = stop.limit
+            if stop in resting and -stop.side * came[stop.coordinate] >= -slow[stop.coordinate]:
+                ends.add(stop)
+            if stop in hits and self._comes_to_an_end(stop, came, t):
+                ends.add(stop)
+        moment = replace(moment, q=q)
+        away, mobility, before = _away(at, came), mobility_of(moment, problem), moment
+        for _ in range(len(at) + 1):                           # impacts that accumulate together end together
+            moment = _struck(before, problem, at, ends, mobility, slow)
+            short = set(self._too_short(at, moment, t, problem, mobility, slow))
+            if short <= ends:
+                break
+            ends |= short
+        grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
+        rest = [stop for stop, u in zip(at, _away(at, moment.v), strict=True) if stop in ends and (u <= 0.0 or stop in short)]
+        moment = _stand(moment, at, [*grazing, *rest], slow)
+        still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
+        return moment, (*self._pushing(moment, t, problem, still, mobility), *held)
+
+    def holding(self, stops, moment: Moment, t: float, problem: Problem) -> tuple[Stop, ...]:
+        """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
+        slow = self._slow(np.abs(moment.v).max(initial=0.0))
+        still = [stop for stop in stops if self.is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
+                 and abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]]
+        return self._pushing(moment, t, problem, still, mobility_of(moment, problem)) if still else ()
+
+    def _slow(self, speed: float) -> np.ndarray:
+        """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
+        return np.maximum(self._rounded, STILL * speed)
+
+    def is_at(self, stop: Stop, q, but_for: float = _AT) -> bool:
+        return abs(q[stop.q] - stop.limit) <= but_for * stop.size
+
+    def _refuse_beyond(self, stops, q, t: float) -> None:
+        for stop in stops:
+            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * stop.size:
+                side = "above" if stop.side > 0 else "below"
+                raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, a "
+                                    "hard stop", place=self.place,
+                                    expected="a position within its limits, or mode: compliant")
+
+    def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
+        """Whether the impacts of a coordinate end with this one."""
+        times = self._times[stop]
+        times.append(t)
+        many = len(times) == _MANY and t - times[0] <= _STOPS_AT_ONCE * self.duration
+        return many or stop.side * v[stop.coordinate] <= 0.0
+
+    def _too_short(self, at, moment: Moment, t: float, problem, mobility, slow) -> list[Stop]:
+        """Stops from which coordinates fly off and back within rounding of the position or of the time, while those that stand
+        still at others are held by them."""
+        away = _away(at, moment.v)
+        if not (away > 0.0).any():
+            return []
+        a = evaluated(problem, t, moment.q, moment.v).a
+        G = normals([stop for stop in at if abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]], len(a))
+        back = _away(at, a + mobility @ G.T @ _complementary(G @ mobility @ G.T, G @ a))
+        bounds = rounding_bound([stop.size for stop in at])
+        found = resolvable(away, back, bounds, self.duration)
+        return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
+
+    def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
+        """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
+        if not still:
+            return ()
+        G, free = normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
+        response, away = G @ mobility @ G.T, G @ free
+        f = _complementary(response, away)
+        left = response @ f + away
+        return tuple(stop for stop, x, push in zip(still, left, f, strict=True)
+                     if push > 0.0 or x <= _PUSHES * np.abs(free).max())
+
+
+def _struck(moment: Moment, problem: Problem, stops, ends, mobility, slow) -> Moment:
+    """After impacts at stops, in turn: what leaves its stop takes part once others drive it back. ends: stops without rebound."""
+    G, e = normals(stops, len(moment.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
+    bounds = slow[[stop.coordinate for stop in stops]]
+    for turn in range(_TURNS):
+        away = G @ moment.v
+        if turn and (away >= -bounds).all():
+            return moment
+        here = away <= bounds
+        moment = impacted(moment, problem, G[here], e[here], mobility)
+    return impacted(moment, problem, G, np.zeros(len(e)), mobility)
+
+
+def impacted(moment: Moment, problem: Problem, G, e, mobility=None, moved=()) -> Moment:
+    """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
+    mobility, away = mobility_of(moment, problem, moved) if mobility is None else mobility, G @ moment.v
+    p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
+    return collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
+
+
+def _stand(moment, at, resting, slow):
+    """Velocities that are zero but for rounding become zero."""
+    v = moment.v.copy()
+    for stop in at:
+        if stop in resting or abs(v[stop.coordinate]) <= slow[stop.coordinate]:
+            v[stop.coordinate] = 0.0
+    return replace(moment, v=v)
+
+
+def normals(stops, nv: int) -> np.ndarray:
+    """(m, nv): the directions away from the limits."""
+    G = np.zeros((len(stops), nv))
+    G[np.arange(len(stops)), [stop.coordinate for stop in stops]] = [-stop.side for stop in stops]
+    return G
+
+
+def _away(stops, v) -> np.ndarray:
+    return np.array([-stop.side * v[stop.coordinate] for stop in stops])
+
+
+def mobility_of(moment: Moment, problem: Problem, moved=()) -> np.ndarray:
+    """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
+    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem, moved)
+    if not len(K):
+        return W
+    K = K / sizes_in(W @ K.T, K)[:, None]
+    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=DEPENDENT)[0]
+
+
+def _complementary(A, b) -> np.ndarray:
+    """x >= 0 with A x + b >= 0 and x (A x + b) = 0, A symmetric and positive semidefinite: the least of x A x / 2 + b x, as
+    |R x + c|^2 / 2 with A = R^T R and R^T c = b, in measures in which the diagonal of A is 1."""
+    from scipy.optimize import nnls
+    if (b >= 0.0).all():
+        return np.zeros(len(b))
+    size = np.sqrt(np.maximum(np.diag(A), 1e-300))
+    w, U = np.linalg.eigh(A / np.outer(size, size))
+    root = np.sqrt(np.maximum(w, 0.0))
+    part = root > _SINGULAR
+    c = (U[:, part].T @ (b / size)) / root[part]
+    return nnls(root[part, None] * U[:, part].T, -c)[0] / size

@@ -1,0 +1,316 @@
+"""A scenario bound to a model: names become indices, signals become arrays for the compiled loop."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.codegen.rhs import read_signal
+from liedyn.errors import Place, ScenarioError, TrajectoryError
+from liedyn.integrators.problem import Problem
+from liedyn.io.scenarios.scenario import (
+    PHASE_START,
+    Begun,
+    Column,
+    Constant,
+    Drive,
+    Event,
+    ExternalForce,
+    Motion,
+    Pd,
+    Prescribe,
+    Rule,
+    Scenario,
+    Signal,
+    StartFrom,
+    Torque,
+    Waypoints,
+)
+from liedyn.io.trajectory_csv import read_trajectory
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.model.model import Model
+from liedyn.simulation.constraint_setup import closed_state, tie
+from liedyn.simulation.contact_setup import bind_contacts
+from liedyn.simulation.control.elastic_joint_control import bind_control, start
+from liedyn.simulation.control.joint_control import bind_laws
+from liedyn.simulation.control.law_derivatives import law_slopes
+from liedyn.simulation.control.sampled_control import compile_sampled
+from liedyn.simulation.joint_stops import Stop, bind_stops, stops_of
+from liedyn.simulation.limits import start_notes
+from liedyn.simulation.name_binding import (
+    bind,
+    coordinates,
+    coordinates_of,
+    find,
+    of_coordinate,
+    phase_rules,
+    unit_quaternions,
+    write_values,
+)
+from liedyn.simulation.prescribed_poses import PoseTable, following, prescribed_at
+from liedyn.simulation.signals.expression import passing
+from liedyn.simulation.signals.signal_compiler import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
+from liedyn.simulation.signals.switching_times import MOST, switches_of_state
+from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, passed_over
+
+# The state in which a recorded motion ended, as initial state of another one --------------------------------------------
+
+def ended_state(given: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
+    """Initial q and v of each joint, by its name: the last row of the trajectory. Nothing without `given`.
+
+    Raises ScenarioError for a trajectory of other coordinates than those of the model, with their names.
+    """
+    if given is None:
+        return {}, {}
+    trajectory = read_trajectory(given.file, events=True)
+    others = [name for name in passed_over(model, trajectory) if name.startswith(("q.", "v."))]
+    if others:
+        raise ScenarioError(f"the motion in {given.file} is of another robot", place=given.place, found=", ".join(others),
+                            expected=f"coordinates of {model.name}: q.{model.q_names[0]}, …" if model.nq else "no coordinates")
+    return (_last(given, model, trajectory, "q", "positions", model.q_index),
+            _last(given, model, trajectory, "v", "velocities", model.v_index))
+
+
+def _last(given: StartFrom, model: Model, trajectory, kind: str, what: str, index) -> dict[str, Rule]:
+    try:
+        values = bind_columns(model, trajectory, kind)
+    except TrajectoryError as error:
+        raise ScenarioError(f"{error.place}: {error.message}", place=given.place, found=error.found,
+                            expected=error.expected) from None
+    if values is None and model.nv:
+        raise ScenarioError(f"{given.file} has no columns of {what}", place=given.place, expected=f"{kind}.<joint>")
+    place = Place(given.place.file, given.place.line, f"{given.place.key} ({given.file})")
+    return {name: Rule(name, tuple(values[-1, index(name)].tolist()), place) for name in model.joint_names}
+
+
+# schedule ---------------------------------------------------------------------------------------------------------------
+
+_LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
+_AGREE = 1e-6                    # relative, as `Followed.off` says: an initial value against the prescribed motion; people round
+_STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
+
+
+class Compiled(NamedTuple):
+    """A scenario bound to a model.
+
+    problem         with the initial state, at the prescribed positions and velocities, and on the constraints
+    contact_names   of links with planes and each other; none without `contacts`
+    warnings        what is doubtful but can be run, one line each
+    """
+
+    problem: Problem
+    contact_names: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
+                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None,
+                     ramps: bool = False) -> Compiled:
+    """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
+    at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
+    joints rest at. held, ramps: see `bind_laws`.
+
+    Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
+    contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
+    """
+    initial = rules is None if initial is None else initial
+    if scenario.sampling is not None:
+        return Compiled(*compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial))
+    duration, events = scenario.duration, tuple(event.name for event in scenario.events)
+    table = SignalTable(model, duration, coordinates(model), bool(scenario.phases), events)
+    if rules is None:
+        rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
+    drives, wrenches = _drives(rules, model, table), _wrenches(scenario, model, table)
+    ties = tie(scenario, model, table)
+    contacts, contact_names = bind_contacts(scenario.contacts, model, scenario.events)
+    law = bind_control(scenario, model, table, drives["level"])
+    laws = bind_laws(scenario, model, table, drives, rules, held, ramps)
+    watched = [event for event in scenario.events if event.when]
+    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table, model)
+    watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
+    if contacts is not None:
+        touching = np.arange(len(contacts.group) - 1)
+        contacts = contacts._replace(switch=table.reserve(len(touching)) + touching)
+
+    def bound(begun: Mapping[str, float]) -> tuple[Schedule, Signals, list[str]]:
+        origins = table.origins(begun)
+        windows, doubts = table.switches(origins)
+        times = merge_times(np.concatenate([*(wrenches[edge] for edge in _EDGES), table.knots(origins)]), duration)
+        breaks, before = merge_windows(times, windows, duration)
+        acting = wrenches | {edge: snap(wrenches[edge], breaks, duration) for edge in _EDGES}
+        return Schedule(**drives, **acting, breaks=breaks, before=before, watch=watch), table.arrays(breaks, origins), doubts
+
+    schedule, signals, doubts = bound({PHASE_START: 0.0})
+    problem = Problem(model, schedule, signals, model.neutral(), np.zeros(model.nv), table.stack_size, table.names, table.places,
+                      scenario.passive, ties, law, _largest_step(duration, doubts, watched or at_limits.stops), law_slopes,
+                      (*(event.direction for event in watched), *at_limits.directions), contacts, laws, tuple(table.clocks),
+                      lambda begun: bound(begun)[:2], None, at_limits.sizes, at_limits.stops, at_limits.loads)
+    if not initial:
+        return Compiled(problem, contact_names, (*table.notes, *doubts))
+    problem, notes = _begun(scenario, problem)
+    return Compiled(problem, contact_names,
+                    (*scenario.notes, *notes, *table.notes, *doubts, *start_notes(model, problem.q)))
+
+
+# drives -------------------------------------------------------------------------------------------------------------
+
+def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.ndarray]:
+    nothing = Torque(Constant(0.0))
+    arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
+              "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
+              "ki": np.full(model.nv, np.nan), "q_of_v": table.q_of_v}
+    poses = PoseTable(model, table)
+    for name in model.joint_names:
+        rule = rules.get(name)
+        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table, poses)
+    integral = np.flatnonzero(~np.isnan(arrays["ki"]))
+    return arrays | {"poses": poses.poses, "integral": integral, "ki": arrays["ki"][integral]}
+
+
+def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable, poses: PoseTable) -> None:
+    n = v.stop - v.start
+    manifold = n > 0 and arrays["q_of_v"][v.start] < 0
+    if isinstance(drive, Prescribe) and drive.level == "position":
+        if manifold:
+            arrays["level"][v], arrays["signal"][v] = POSITION, poses.add(name, drive, n)
+            return
+        if isinstance(drive.signals, Motion | Waypoints):
+            raise ScenarioError(f"{name} is not a ball or free joint: it has no pose", place=drive.place,
+                                expected="a signal" if n == 1 else f"a list of {n} signals")
+    if isinstance(drive, Pd) and manifold:
+        raise ScenarioError(f"joint {name} is a {'ball' if n == 3 else 'free'} joint: pd is not available for it",
+                            place=drive.place, hint="give a torque for each component")
+    for k, i in enumerate(range(v.start, v.stop)):
+        if isinstance(drive, Prescribe):
+            arrays["level"][i] = _LEVELS[drive.level]
+            given = _component(drive.signals, k, n, name, drive.place, motion=True)
+            arrays["signal"][i] = table.add(given, table.joint_use(drive.level, i))
+            continue
+        if isinstance(drive, Pd):
+            for key in ("kp", "kd", *(("ki",) if drive.ki is not None else ())):
+                arrays[key][i] = of_coordinate(getattr(drive, key), k, n, name, drive.place, f"{key} values")
+            target = _component(drive.target, k, n, name, drive.place)
+            arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
+        force = drive.feedforward if isinstance(drive, Pd) else drive.signals
+        arrays["signal"][i] = table.add(_component(force, k, n, name, drive.place), table.joint_use("torque", i))
+
+
+def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, place: Place, motion: bool = False) -> Signal:
+    """The signal of coordinate k of n. A single one serves all for a force; for a motion only where that says the same
+    for each: rest, or each coordinate's own column."""
+    if isinstance(signals, tuple):
+        return of_coordinate(signals, k, n, name, place, "signals")
+    curve = signals.curve if isinstance(signals, Begun) else signals
+    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(curve, Column) and curve.name is None)
+    if motion and n > 1 and not same:
+        raise ScenarioError(f"joint {name} has {n} coordinates", place=place, found="a single signal",
+                            expected=f"a list of {n} signals")
+    return signals
+
+
+def _largest_step(duration: float, doubts, watched) -> float:
+    """Of adaptive methods."""
+    return duration / MOST if doubts else duration / _STEPS_WITH_EVENTS if watched else math.inf
+
+
+# events -------------------------------------------------------------------------------------------------------------
+def _watch(event: Event, table: SignalTable) -> int:
+    """Index of a signal that switches where the event happens: the sign of its expression less its value."""
+    use = Use(f"event {event.name}", forces=True)
+    lowered = table.lower(event.when, use)
+    watched = None if isinstance(lowered, float) else passing(lowered, event.value)
+    if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
+        raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
+                            found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
+    return table.put(watched, use, event.when.place)
+
+
+# external wrenches --------------------------------------------------------------------------------------------------
+
+_EDGES = "force_from", "force_until"
+_OF_WRENCH = dict.fromkeys(("force_link", "force_world", "force_signal"), np.int64) | dict.fromkeys(
+    ("force_basis", "force_point", *_EDGES), float)
+
+
+def _wrenches(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
+    """Entries basis · signal on links. A constant wrench is one entry, others one for each component."""
+    rows = [row for number, force in enumerate(scenario.forces, 1)
+            for row in _of_force(force, f"external force {number} on link {force.link}", model, table)]
+    actuators = {actuator.name: actuator for actuator in model.description.actuators}
+    for name, rule in bind(scenario.actuators, tuple(actuators), "actuator").items():
+        actuator = actuators[name]
+        axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
+        moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
+        index = table.add(rule.value, Use(f"thrust of actuator {name}", unit="N"))
+        link, force = find(actuator.link, model.link_names, "link", actuator.place), ExternalForce(actuator.link, "local", ())
+        rows.append(_entry(link, force, np.concatenate([moment, axis]), index, table.duration))
+    return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _OF_WRENCH.items()}
+
+
+def _of_force(force: ExternalForce, name: str, model, table: SignalTable) -> list[dict]:
+    link = find(force.link, model.link_names, "link", force.place)
+    window = (max(0.0, force.start), min(table.duration, force.end))
+    constant, rows = np.zeros(6), []
+    for k, given in enumerate(force.wrench):
+        use = Use(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
+        lowered = table.lower(given, use)
+        if isinstance(lowered, float):
+            constant[k] = lowered
+        else:
+            rows.append(_entry(link, force, np.eye(6)[k], table.put(lowered, use, given.place), table.duration))
+    if constant.any():
+        rows.append(_entry(link, force, constant, table.put(1.0, Use(name)), table.duration))
+    return rows
+
+
+def _entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, duration: float) -> dict:
+    world, point = force.frame == "local_world_aligned", np.array(force.point)
+    if not world:                                          # about the link's origin: m + p x f
+        wrench, point = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]]), np.zeros(3)
+    to_the_end = force.end >= duration * (1 - SAME_TIME)   # the last row shows it still
+    return {"force_link": link, "force_world": world, "force_basis": wrench, "force_point": point, "force_signal": index,
+            "force_from": force.start, "force_until": math.inf if to_the_end else force.end}
+
+
+# initial state ------------------------------------------------------------------------------------------------------
+
+def _begun(scenario: Scenario, problem: Problem) -> tuple[Problem, list[str]]:
+    """With the initial state, and notes about it."""
+    model, q, v = problem.model, problem.q, problem.v
+    if problem.law is not None:
+        start(problem, q, v)
+    if problem.joint_laws is not None:
+        _start_on_motions(problem, q, v)
+    ended_q, ended_v = ended_state(scenario.initial_from, model)
+    rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
+    rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
+    notes = unit_quaternions(q, rules_q, model)
+    here, there = (q, v), prescribed_at(problem, 0.0, q, v)
+    for one in following(problem):                             # starts where its motion does
+        for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.off(here, there),
+                                                      (True, one.is_pose), strict=True):
+            rule = rules.get(one.joint)
+            if rule and off > _AGREE:
+                raise ScenarioError("the initial value contradicts the prescribed motion: "
+                                    f"{one.name} is prescribed{' at position level' * level}", place=rule.place,
+                                    found=list(rule.value) if one.is_pose else float(x[part.start]),
+                                    expected=f"{one.told(begins[part])}, or no value")
+            x[part] = begins[part]
+    if problem.ties is not None:
+        q, v, more = closed_state(scenario, problem, *(coordinates_of(rules, model) for rules in (rules_q, rules_v)))
+        notes += more
+    return replace(problem, q=q, v=v), notes
+
+
+def _start_on_motions(problem: Problem, q, v) -> None:
+    """Write the positions and velocities of the motions that computed torque follows."""
+    laws = problem.joint_laws
+    for k in np.flatnonzero(laws.driven & (laws.signal >= 0)):
+        x, dx, ddx = read_signal(problem.signals, laws.signal[k], 0.0, q, v)
+        if not np.isfinite([x, dx, ddx]).all():
+            raise ScenarioError(f"the {problem.signal_names[laws.signal[k]]} does not have two finite derivatives at t = 0",
+                                place=problem.signal_places[laws.signal[k]])
+        q[problem.schedule.q_of_v[k]], v[k] = x, dx

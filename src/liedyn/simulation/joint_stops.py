@@ -1,0 +1,217 @@
+"""`limits` of a scenario bound to a model: stops at the position limits of joints, see `kernels.simulation.joint_laws`.
+
+The stiffness of a compliant stop follows from the load of its joint: the effort limit of the robot file, else g sqrt(m M), with
+the mass m behind the joint and its inertia M in the neutral configuration. By the inequality of Cauchy and Schwarz no gravity
+force of the joint is larger; that of a pendulum with a point mass, or of a slider, is as large.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.scales import scales_of
+from liedyn.errors import ScenarioError
+from liedyn.integrators.contact_forces import pressed_stops
+from liedyn.integrators.diagnosis import mass_matrix_by_columns
+from liedyn.integrators.segment import RightHandSide, evaluated
+from liedyn.io.scenarios.scenario import Rule, Scenario
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.joint_laws import Stops
+from liedyn.simulation.name_binding import bind_joints
+from liedyn.simulation.signals.expression import Program, passing
+from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+
+_SINK = {"rad": 0.01, "m": 0.001}
+_STANDARD = 9.81         # m/s^2: for the load of a robot without gravity
+_DEEP = 3.0              # of the depth under the load: what a note is made of
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One limit of a coordinate that acts.
+
+    coordinate, q   its places in v and q
+    side            1 upper, -1 lower
+    hard            whether the velocity jumps there, by `restitution`
+    reach           characteristic size of the coordinate: 1 rad, or the characteristic length [m]
+    stiffness       [N m/rad | N/m], damping [s/rad | s/m], load [N m | N]: of compliant stops
+    """
+
+    name: str
+    coordinate: int
+    q: int
+    side: int
+    limit: float
+    hard: bool
+    restitution: float = 0.0
+    reach: float = 1.0
+    stiffness: float = 0.0
+    damping: float = 0.0
+    load: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """Of what the distance of the coordinate from the limit is made of."""
+        return max(self.reach, abs(self.limit))
+
+
+def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
+    """In the order of the coordinates, the lower limit first. Raises ScenarioError for joints without limits that are named."""
+    given = scenario.limits
+    if given is None:
+        return ()
+    found, inertia, hard = [], None, given.mode == "hard"
+    for name, rule in bind_joints(given.joints or (Rule("*", "stop"),), model).items():
+        joint = model.joint(name)
+        limited = [k for k in range(joint.v.start, joint.v.stop) if joint.screws is not None and model.lower[k] < model.upper[k]
+                   and np.isfinite([model.lower[k], model.upper[k]]).any()]
+        if not limited and rule.pattern == name:
+            raise ScenarioError(f"joint {name} has no position limits in the robot file", place=rule.place,
+                                expected="lower and upper in its limits")
+        for k in limited:
+            values = {}
+            if not hard:
+                inertia = np.diag(mass_matrix_by_columns(model, model.neutral())) if inertia is None else inertia
+                values = _compliance(given, model, joint, k, float(inertia[k]))
+            found += [Stop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard, given.restitution,
+                           scales_of(model).of(model.v_units[k]), **values)
+                      for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
+    return tuple(found)
+
+
+def _compliance(given, model, joint, k: int, inertia: float) -> dict[str, float]:
+    effort, mass = float(model.effort_limit[k]), _mass_behind(model, joint)
+    gravity = float(np.linalg.norm(model.gravity)) or _STANDARD
+    load = effort if 0.0 < effort < math.inf else gravity * math.sqrt(mass * inertia) or gravity * inertia
+    sink = given.sink or _SINK[model.v_units[k]]
+    stiffness = given.stiffness or load / sink
+    if not stiffness > 0.0:
+        raise ScenarioError(f"the stop of {model.v_names[k]} carries nothing: no mass is behind it", place=given.place,
+                            expected="limits.stiffness")
+    return {"stiffness": stiffness, "damping": given.damping, "load": load}
+
+
+def _mass_behind(model, joint) -> float:
+    robot, behind = model.description, [joint.child]
+    for link in behind:
+        behind += [one.child for one in robot.joints if one.parent == link]
+    return math.fsum(link.mass for link in robot.links if link.name in behind)
+
+
+# events of hard stops -------------------------------------------------------------------------------------------------
+_AT, _OFF = "limit of ", " off its limit"
+
+
+def impact_name(stops) -> str:
+    """Of the event in which coordinates reach stops at one time."""
+    return _AT + _names(stops)
+
+
+def release_name(stops) -> str:
+    """Of the event in which coordinates leave stops that they rested at."""
+    return _names(stops) + _OFF
+
+
+def _names(stops) -> str:
+    return " and ".join(dict.fromkeys(stop.name for stop in stops))
+
+
+def stop_events(stops) -> list[str]:
+    """Names of events of hard stops, one coordinate each."""
+    each = [(stop,) for stop in {stop.name: stop for stop in stops if stop.hard}.values()]
+    return [*map(impact_name, each), *map(release_name, each)]
+
+
+def is_event(name: str, event: str) -> bool:
+    """Whether an event that happened is this one, also together with other coordinates at their stops."""
+    for before, after in ((_AT, ""), ("", _OFF)):
+        if all(x.startswith(before) and x.endswith(after) for x in (name, event)):
+            one, several = (x[len(before):len(x) - len(after)] for x in (event, name))
+            return one == several or one in several.split(" and ")
+    return name == event
+
+
+# of a phase -------------------------------------------------------------------------------------------------------------
+class BoundStops(NamedTuple):
+    """What a problem needs of the stops that act in a phase: of coordinates that are not prescribed.
+
+    stops        None: there are none
+    watch        signals of the hard ones that no coordinate rests at
+    directions   of the events of these, then of the stops that coordinates rest at: a limit is passed outwards; a stop would
+                 pull, where it pushes inwards as it should
+    sizes        what the readings of these events are made of: a position, and the force of a stop
+    loads        of the compliant ones
+    """
+
+    stops: Stops | None
+    watch: tuple[int, ...]
+    directions: tuple[int, ...]
+    sizes: tuple[float, ...]
+    loads: np.ndarray
+
+
+def _integers(values) -> np.ndarray:
+    return np.array(list(values), dtype=np.int64)
+
+
+def guards_of(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...]) -> tuple[tuple[Stop, ...], tuple[Stop, ...]]:
+    """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
+    acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
+    still = [stop.coordinate for stop in resting]
+    return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
+
+
+def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table: SignalTable, model) -> BoundStops:
+    """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
+    compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
+    hard, resting = guards_of(stops, level, resting)
+    watch = tuple(table.put(passing(Program((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit), Use(f"limit of {stop.name}"))
+                  for stop in hard)
+    numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
+    found = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,
+                  _integers(table.reserve(2, f"stop of {stop.name}") for stop in compliant),
+                  _integers(stop.coordinate for stop in resting), _integers(table.reserve(1) for _ in resting),
+                  np.zeros(len(level)))
+    sizes = [stop.size for stop in hard]
+    sizes += scales_of(model).of_forces(model.v_units[stop.coordinate] for stop in resting).tolist()
+    return BoundStops(found if compliant or hard or resting else None, watch, tuple(stop.side for stop in (*hard, *resting)),
+                      tuple(sizes), np.array([stop.load for stop in compliant]))
+
+
+# what a motion shows of them --------------------------------------------------------------------------------------------
+def stop_notes(parts) -> list[str]:
+    """Compliant stops that yield much more than they should. parts: the stretches of the run."""
+    worst: dict[str, tuple[float, float, str, float]] = {}
+    for part in parts:
+        p, record = part.problem, part.record
+        if p.stops is None or not len(p.stops.coordinate):
+            continue
+        depth = pressed_stops(p, record.q, record.v).depth
+        row = depth.argmax(axis=0)
+        for j, k in enumerate(p.stops.coordinate):
+            stiffness = p.stops.numbers.reshape(-1, 3)[j, 1]
+            sink, name, found = p.stop_loads[j] / stiffness, part.model.v_names[k], float(depth[row[j], j])
+            if found > _DEEP * sink and found > worst.get(name, (0.0,))[0]:
+                worst[name] = found, float(record.t[row[j]]), part.model.v_units[k], sink
+    return [f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint presses it in by "
+            f"{sink:.3g} {unit}: a larger limits.stiffness makes it stiffer" for name, (depth, t, unit, sink) in worst.items()]
+
+
+def stop_forces(problem, record) -> np.ndarray:
+    """(N, nv) joint forces of stops along a motion [N m | N]: part of its tau."""
+    out, stops = np.zeros_like(record.tau), problem.stops
+    if stops is None:
+        return out
+    force = pressed_stops(problem, record.q, record.v).force
+    for j, k in enumerate(stops.coordinate):
+        out[:, k] -= stops.side[j] * force[:, j]
+    if len(stops.held):
+        sides, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.READING::code.SWITCH]
+        last = np.nextafter(record.t[-1], -np.inf)             # the last instant belongs to what came before it
+        for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
+            evaluated(problem, t, q, v, sides)
+            out[i, stops.held] = reading[stops.held_switch]
+    return out

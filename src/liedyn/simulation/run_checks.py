@@ -1,0 +1,448 @@
+"""The energy balance of a run, and what it is measured against."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.codegen.rhs import instructions, read_signal
+from liedyn.dynamics.constraints.constraints import closure_wrenches, constraint_jacobian, constraint_residual
+from liedyn.dynamics.constraints.rank import row_scale
+from liedyn.dynamics.dynamics import inverse_dynamics
+from liedyn.dynamics.kinematics import energy
+from liedyn.dynamics.scales import scales_of
+from liedyn.joints.joint_model import tree_of
+from liedyn.kernels.simulation.signals import STATE_V, TORQUE
+from liedyn.model.description import FRICTION_SPEED
+from liedyn.simulation.constraint_setup import drives_of
+from liedyn.simulation.contact_setup import ContactMotion, contact_motion
+from liedyn.simulation.control.joint_control import followed
+from liedyn.simulation.control.task_space_control import Tracking
+from liedyn.simulation.joint_stops import stop_forces
+from liedyn.simulation.limits import KINDS, Excess, limits_exceeded, merged
+from liedyn.simulation.name_binding import coordinates
+from liedyn.simulation.run_recorder import Rows, blocks
+from liedyn.simulation.segment_problems import Part
+
+GOOD = 1e-3              # a relative balance above it is said
+_ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
+_FAR_MORE = 1e3          # energies and weights: forces of runs side by side do less work along 1 rad or a characteristic length
+
+
+def inaccuracy(balance: float) -> list[str]:
+    """The note about a run with this relative balance."""
+    return [f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate"] if balance > GOOD else []
+
+
+class EnergyBalance:
+    """Of a run of `model`, some rows after the other."""
+
+    def __init__(self, model):
+        self.model, self._first, self._balance = model, None, 0.0
+        self._least, self._most = np.full(3, np.inf), np.full(3, -np.inf)              # of each energy
+        self._forces = None
+
+    def add(self, record, kinetic, potential) -> None:
+        """Rows of a record, with their energies (N,) [J]."""
+        total, energies = kinetic + potential, (kinetic, potential, record.work)
+        if self._first is None:
+            self._first, self._forces = total[0], [np.zeros(x.shape[1]) for x in (record.tau, record.wrench)]
+        self._balance = np.maximum(self._balance, np.abs(total - self._first - record.work).max())       # NaN stays
+        self._least = np.minimum(self._least, [x.min() for x in energies])
+        self._most = np.maximum(self._most, [x.max() for x in energies])
+        self._forces = [np.maximum(most, np.abs(x).max(axis=0, initial=0.0))
+                        for most, x in zip(self._forces, (record.tau, record.wrench), strict=True)]
+
+    def value(self, steps: int) -> tuple[float, float]:
+        """The largest balance [J] in a run of so many steps, and the same relative to the energy exchanged.
+
+        What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest
+        that is rounding as well, and nothing can be said of it: where rounding alone could be more than `GOOD` of the energy
+        exchanged, the balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the
+        work that the forces, which may cancel each other, do along 1 rad or a characteristic length: some 1e-14 of them, so that
+        a motion of any size is judged.
+        """
+        exchanged = max(self._most[0], *(self._most - self._least)[1:])
+        size = np.maximum(np.abs(self._least), np.abs(self._most)).sum() + self._work_of_forces()
+        return float(self._balance), float(self._balance / max(exchanged, _floor(size, steps), 1e-300))
+
+    def _work_of_forces(self) -> float:
+        """[J] that weight, joint forces and wrenches would do along 1 rad or a characteristic length."""
+        units, (tau, wrench) = scales_of(self.model), self._forces
+        along = np.tile(np.repeat([1.0, units.length], 3), len(wrench) // 6)
+        return float(tau @ units.of_all(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
+
+
+def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
+    """(N,) the relative balance of N runs side by side from energies and supplied work (N, R), as `EnergyBalance` says it. NaN
+    where so little energy was exchanged that the forces decide what is rounding, which are not known here."""
+    total, energies = kinetic + potential, (kinetic, potential, work)
+    balance = np.abs(total - total[:, :1] - work).max(axis=1)
+    exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])
+    size = sum(np.abs(x).max(axis=1) for x in energies)
+    floor = _floor(size + _FAR_MORE * (size + work_of_weight(model)), steps)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(exchanged > floor, balance / exchanged, np.nan)
+
+
+def work_of_weight(model) -> float:
+    """[J] that the weight of the robot does along its characteristic length."""
+    mass = math.fsum(link.mass for link in model.description.links)
+    return mass * float(np.linalg.norm(model.gravity)) * scales_of(model).length
+
+
+def _floor(size, steps: int):
+    """The energy exchanged [J] of which rounding could be more than `GOOD`, where energies and forces are of this size [J]."""
+    return _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * size / GOOD
+
+
+# What a run says of its constraints: residuals, the work of closures, singular configurations ---------------------------
+
+_GOOD = 1e-9                # rad or lengths of the loop: residuals above it are said
+
+
+def joint_forces(model, record) -> np.ndarray:
+    """(N, nv) joint forces A^T lambda of the constraints [N m | N]."""
+    A = constraint_jacobian(model, record.q, drive=drives_of(model, record.drive))
+    return np.einsum("trk,tr->tk", A, record.multipliers)
+
+
+def reactions(model, record) -> np.ndarray:
+    """(N, loops, 6) wrenches on links b, world axes, about the origins of frames b [N m | N]."""
+    return closure_wrenches(model, record.q, record.multipliers, drive=drives_of(model, record.drive))
+
+
+class ConstraintCheck:
+    """Of a run, some rows after the other."""
+
+    def __init__(self):
+        self._work, self._last, self._worst = 0.0, None, np.zeros(2)
+        self._off, self._said = 0.0, ""
+
+    def add(self, forces, record) -> None:
+        """Rows of a record; forces (N, nv) as `joint_forces` gives them."""
+        power, t = np.einsum("tk,tk->t", forces, record.v), record.t
+        if self._last is not None:
+            t, power = (np.append(before, x) for before, x in zip(self._last, (t, power), strict=True))
+        self._work += float(0.5 * (power[1:] + power[:-1]) @ np.diff(t))
+        self._last = t[-1], power[-1]
+        self._worst = np.maximum(self._worst, record.residual.max(axis=0))
+
+    def judge(self, model, record, closed) -> None:
+        """The residuals of the equations that are `closed` (nc,), in radians and lengths of their loops."""
+        residual = np.abs(constraint_residual(model, record.q, drive=drives_of(model, record.drive))) * closed
+        off = residual * row_scale(model)
+        k, r = np.unravel_index(np.argmax(off), off.shape)
+        if not off[k, r] <= self._off:
+            unit = [unit for one in model.constraints for unit in one.units][r]
+            self._off = float(off[k, r])
+            self._said = f"{residual[k, r]:.1e} {unit} in {model.row_names[r]} at t = {record.t[k]:.6g} s"
+
+    def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
+        """Values of the self-check and notes.
+
+        constraint_residual            the largest at an output [rad | m]
+        constraint_velocity_residual   the same of velocities [rad/s | m/s]
+        constraint_drift               the largest before a projection
+        closure_work                   what the closures supplied [J], by the trapezoidal rule over the outputs: 0 unless driven
+        """
+        loops, (position, velocity) = statistics.loops, self._worst
+        values = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
+        if loops is not None:
+            values["constraint_drift"] = max(loops.drift, float(position))
+        values["closure_work"] = self._work
+        notes = []
+        if self._off > _GOOD:
+            notes.append(f"constraint residuals reach {self._said} (constraints.stabilization=projection projects them out after "
+                         "each step)")
+        if loops is not None and loops.singular:
+            row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
+            again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
+            notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
+                         "dependent on other constraints there, where the motion may branch; it was continued straight through")
+        return values, notes
+
+
+# creep ------------------------------------------------------------------------------------------------------------------
+
+# Joints that friction holds: smoothed Coulomb friction lets them creep, because it is zero at rest. So do laws such as
+# -sign(v) and -tanh(v/0.01) in a scenario: the first holds between two steps only. In joints that move slowly throughout,
+# friction acts as damping, because it never reaches its level.
+#
+# A joint creeps where it moves slowly and steadily. That is judged by mean velocities over intervals of `_INTERVAL`, which also
+# show the drift of a law that chatters. `FRICTION_SPEED` is a part of the model of friction, in rad/s or m/s, and so are the
+# times here: they do not follow from the size of the robot.
+
+CREEPS = "joints held by friction creep"
+_LEAST_SPEED = 0.01      # of FRICTION_SPEED: below it, friction holds less than a hundredth of its level
+_STEADY = 1.0            # s; a joint creeps while its acceleration would take longer than this to change FRICTION_SPEED
+LEAST_TIME = 0.5         # s; a shorter creep is the end of a motion
+_INTERVAL = 0.05         # s; a tenth of it, so that no more rows of a long run are read than this needs
+_NEAR, _FAR = 10.0, 1e3  # times FRICTION_SPEED: a law that is smoothed friction hardly changes from the first to the second
+_SATURATED = 0.5         # part of its change up to _FAR that such a law has at _NEAR; a damper has a hundredth
+_MOVED = 1e-3            # rad, and of the characteristic length: a joint that goes no further is at rest
+_NUMBERS = 1_000_000     # positions of many runs that are looked at together
+
+
+class Creep:
+    """Time, distance and largest speed (…, nv) of each coordinate that friction holds, while it creeps. Rows are added block by
+    block; they may be of many runs, with leading axes.
+
+    friction  (…, nv) levels of the joints' friction, zero where it does not act
+    """
+
+    def __init__(self, model, friction: np.ndarray):
+        self.model, self.friction, self.at = model, friction, coordinates(model)
+        self.time, self.distance, self.speed, self.way, self.fastest = np.zeros((5, *friction.shape))
+
+    @classmethod
+    def of_model(cls, model, passive: bool) -> Creep:
+        return cls(model, friction_levels(model, model.constants) * passive)
+
+    def add(self, t: np.ndarray, q: np.ndarray, problem=None) -> None:
+        """Rows t (R,), q (…, R, nq); NaN after the end of a run. problem: whose laws act on them."""
+        free = True if problem is None else ~problem.prescribed                # what moves as it is told does not creep
+        which = np.flatnonzero((self.at >= 0) & free & (self.friction > 0.0).any(axis=tuple(range(self.friction.ndim - 1))))
+        laws = [k for k in _speed_laws(problem) if self.at[k] >= 0 and k not in which] if problem is not None else []
+        rows = spaced(t)
+        if len(rows) < 3 or not (len(which) or laws):
+            return
+        self._add(t[rows], q[..., rows, :], which, self.friction[..., which] > 0.0)
+        for k in laws:
+            at = q[(*np.zeros(q.ndim - 2, dtype=int), rows[-1])]               # of many runs, the first tells
+            self._add(t[rows], q[..., rows, :], np.array([k]), np.array([_is_friction(problem, k, t[rows[-1]], at)]))
+
+    def follow(self, t: np.ndarray, v: np.ndarray) -> None:
+        """Velocities v (R, nv) of one run, for `slow_friction_note`."""
+        speed = np.abs(v)
+        self.way += np.diff(t) @ speed[1:]
+        self.fastest = np.maximum(self.fastest, speed.max(axis=0, initial=0.0))
+
+    def _add(self, t: np.ndarray, q: np.ndarray, which: np.ndarray, held: np.ndarray) -> None:
+        """Of the coordinates `which`, that friction holds where `held` (…, n)."""
+        if not held.any():
+            return
+        dt = np.diff(t)[:, None]
+        moved = np.abs(steps := np.diff(q[..., self.at[which]], axis=-2))
+        speed = moved / dt
+        apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY * 0.5 * (dt[1:] + dt[:-1])
+        creeps = (speed < FRICTION_SPEED) & (speed > _LEAST_SPEED * FRICTION_SPEED) & held[..., None, :]
+        both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # two intervals, one after the other
+        creeps[..., 0, :], creeps[..., -1, :] = both[..., 0, :], both[..., -1, :]
+        creeps[..., 1:-1, :] = both[..., 1:, :] | both[..., :-1, :]
+        self.time[..., which] += (dt * creeps).sum(axis=-2)
+        self.distance[..., which] += np.where(creeps, moved, 0.0).sum(axis=-2)
+        self.speed[..., which] = np.maximum(self.speed[..., which], np.where(creeps, speed, 0.0).max(axis=-2))
+
+    def of_run(self, i: int) -> Creep:
+        """Of one of many runs."""
+        one = Creep(self.model, self.friction[i])
+        one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
+        return one
+
+    def crept(self) -> np.ndarray:
+        """(…, nv) bool: long enough to be reported."""
+        return self.time > LEAST_TIME
+
+    def notes(self) -> list[str]:
+        return self._of_holding() + slow_friction_note(self.model, self.fastest, self.way, self.crept(), self.friction)
+
+    def _of_holding(self) -> list[str]:
+        """One line, which tells of the fastest of many runs."""
+        crept = self.crept()
+        if not crept.any():
+            return []
+        arrays = self.time, self.distance, np.where(crept, self.speed, 0.0)
+        time, distance, speed = (x.reshape(-1, self.model.nv) for x in arrays)
+        worst, columns = speed.argmax(axis=0), range(self.model.nv)
+        found = [f"{self.model.v_names[k]} ({speed[i, k]:.2g} {unit}/s, {distance[i, k]:.2g} {unit} in {time[i, k]:.3g} s)"
+                 for i, k, unit in zip(worst, columns, self.model.v_units, strict=True) if speed[i, k] > 0.0]
+        if not found:
+            return []
+        more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+        runs = f" in {np.count_nonzero(crept.any(axis=-1))} of {len(speed)} runs" if len(speed) > 1 else ""
+        return [f"{CREEPS}{runs}: {', '.join(found[:3])}{more}. Coulomb friction is smoothed below "
+                f"{FRICTION_SPEED:g} rad/s or m/s and cannot hold a joint at rest, nor can a law such as sign(v); lock the "
+                "joint to hold it"]
+
+
+def slow_friction_note(model, fastest, way, known=False, friction=None) -> list[str]:
+    """Of joints with friction whose largest speed (nv,) stays below `FRICTION_SPEED` although they go a way (nv,) [rad | m]; but
+    for those that are `known`."""
+    friction = friction_levels(model, model.constants) if friction is None else friction
+    moved = way > _MOVED * scales_of(model).of_all(model.v_units)
+    slow = np.argwhere((friction > 0.0) & moved & (fastest < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
+    if not len(slow):
+        return []
+    told = ", ".join(f"{model.v_names[k]} ({fastest[k]:.2g} {model.v_units[k]}/s)" for k in slow[:3])
+    more = f", and {len(slow) - 3} more" if len(slow) > 3 else ""
+    return [f"Coulomb friction acts as damping in joints that move slowly throughout: {told}{more}. It is smoothed below "
+            f"{FRICTION_SPEED:g} rad/s or m/s, and less than its level below that; passive: false leaves all passive forces out"]
+
+
+def friction_levels(model, constants: np.ndarray) -> np.ndarray:
+    """(nv,) levels of the joints' friction."""
+    return tree_of.py_func(model.index, constants).friction
+
+
+def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> Creep:
+    """Of N runs: friction (N, nv), rows t (R,), q (N, R, nq); problem: whose laws act on them."""
+    found = Creep(model, friction)
+    rows, step = spaced(t), max(1, _NUMBERS // (len(t) * q.shape[2]))
+    for first in range(0, len(q), step):
+        some = slice(first, first + step)
+        part = Creep(model, friction[some])
+        part.add(t[rows], q[some][:, rows], problem)
+        found.time[some], found.distance[some], found.speed[some] = part.time, part.distance, part.speed
+    return found
+
+
+def spaced(t: np.ndarray) -> np.ndarray:
+    """Rows that are about `_INTERVAL` apart, or all where these are farther apart; of rows at one time, the first."""
+    if not len(t):
+        return np.zeros(0, dtype=int)
+    asked = np.append(np.arange(t[0], t[-1], _INTERVAL), t[-1])
+    return np.unique(np.searchsorted(t, np.minimum(asked, t[-1])))              # arange may end beyond it by rounding
+
+
+def _speed_laws(problem) -> list[int]:
+    """Coordinates whose torque is an expression that reads their velocity."""
+    schedule, signals = problem.schedule, problem.signals
+    return [k for k in np.flatnonzero(schedule.level == TORQUE)
+            if (instructions(signals, schedule.signal[k]) == STATE_V + 256 * k).any()]
+
+
+def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:
+    """Whether the torque of coordinate k brakes by a force that hardly grows with the speed beyond small ones."""
+    def braking(speed: float) -> float:
+        v = np.zeros((2, problem.model.nv))
+        v[:, k] = -speed, speed
+        against, along = (read_signal(problem.signals, int(problem.schedule.signal[k]), t, q, each)[0] for each in v)
+        return against - along
+    near, far = braking(_NEAR * FRICTION_SPEED), braking(_FAR * FRICTION_SPEED)
+    return near > 0.0 and near > _SATURATED * far
+
+
+# self check -------------------------------------------------------------------------------------------------------------
+
+# What follows from the rows of a run: energies, reactions, tracking, contacts, and the self-check. Computed some rows after the
+# other, so that the memory does not grow with the run.
+
+class SelfCheck:
+    """Of a run of `model`, whose first problem is `problem`. rows: its rows, `parts` those that count.
+
+    kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
+    exceeded   the limits that joints exceed: while forces move them, and while they are prescribed or locked
+    """
+
+    def __init__(self, scenario, model, problem, rows: Rows, parts: list[Part], contact_names: tuple[str, ...]):
+        self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
+        self.rows, self.n = rows, sum(len(part.record.t) for part in parts)
+        self.kinetic, self.potential = rows.room("kinetic", self.n), rows.room("potential", self.n)
+        self.reactions: np.ndarray | None = None
+        self.tracking: Tracking | None = None
+        self.contacts: ContactMotion | None = None
+        self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
+        self.exceeded: tuple[tuple[Excess, ...], tuple[Excess, ...]] = ((), ())
+        self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
+        self.creep = Creep.of_model(model, scenario.passive)
+        self._balance = EnergyBalance(model)
+        self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
+        self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
+        for place, block in blocks(parts):
+            self._add(place, block)
+
+    def _add(self, place: slice, block: Part) -> None:
+        record, model = block.record, self.model
+        self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
+        self._balance.add(record, *energies)
+        self.creep.add(record.t, record.q, block.problem)
+        self.creep.follow(record.t, record.v)
+        again = _inverse(block, self.passive)
+        if self._constraints is not None:
+            forces, wrenches = joint_forces(model, record), reactions(model, record)
+            again -= forces
+            self._constraints.add(forces, record)
+            if block.problem.ties is not None:
+                self._constraints.judge(model, record, np.isin(model.row_names, block.model.row_names))
+            if self.reactions is None:
+                self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
+            self.reactions[place] = wrenches
+        reach = scales_of(model).of_all(model.v_units)
+        force = max(_worst(again * reach), _worst(energies[0]) + work_of_weight(model))
+        self._force, self._off, self._norm = np.maximum(                   # NaN stays
+            (self._force, self._off, self._norm), (force, _worst((again - record.tau) * reach), _norm_error(model, record.q)))
+        driven = record.tau
+        if self.stops is not None:
+            self.stops[place] = stop_forces(block.problem, record)
+            driven = record.tau - self.stops[place]
+        free = {model.v_names[k] for k in np.flatnonzero(block.problem.schedule.level == TORQUE)}
+        found, (moved, fixed) = limits_exceeded(model, record.t, record.q, record.v, driven), self.exceeded
+        self.exceeded = (merged(moved, (one for one in found if one.coordinate in free)),
+                         merged(fixed, (one for one in found if one.coordinate not in free)))
+        self._follow(place, record)
+        self._touch(place, record)
+
+    @property
+    def limits(self) -> tuple[Excess, ...]:
+        order = {name: k for k, name in enumerate(self.model.v_names)}
+        return tuple(sorted(merged(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
+
+    def _follow(self, place: slice, record) -> None:
+        problem, final = self.problem, place.stop == self.n
+        found = followed(problem, record.t, record.q, final)
+        if found is None:
+            return
+        self.tracking = self._kept(self.tracking, place, found, ("link", "reference"))
+        self._tracking = np.maximum(self._tracking, _worst(found.error))
+
+    def _touch(self, place: slice, record) -> None:
+        found = contact_motion(self.problem, self.contact_names, record.q, record.v)
+        if found is not None:
+            self.contacts = self._kept(self.contacts, place, found, ("force", "depth", "slip", "centre"))
+
+    def _kept(self, kept, place: slice, found, names: tuple[str, ...]):
+        """What is found of some rows, written to its place in the arrays of all rows."""
+        rooms = self._rooms.setdefault(type(found), {})
+        if kept is None:
+            rooms |= {name: self.rows.room(name, self.n, *getattr(found, name).shape[1:]) for name in names}
+            kept = replace(found, **rooms)                         # read-only views
+        for name, room in rooms.items():
+            room[place] = getattr(found, name)
+        return kept
+
+    def values(self, statistics) -> tuple[dict[str, float], list[str]]:
+        """Of `Result.check`, and notes about the constraints. statistics: what the run took.
+
+        The residual of inverse dynamics is relative to the largest joint force, or to the work of the weight and the kinetic
+        energy, along 1 rad or a characteristic length: forces of links that cancel in the joints round, too."""
+        of_constraints, notes = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
+        balance, relative = self._balance.value(statistics.steps)
+        followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
+        return {"energy_balance": balance, "energy_balance_relative": relative,
+                "inverse_dynamics_residual": float(self._off / max(self._force, 1e-300)),
+                "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
+
+
+def _inverse(part: Part, passive: bool):
+    """Joint forces of a stretch again, by inverse dynamics of its motion."""
+    record, links, f_ext = part.record, part.problem.forced_links, None
+    if len(links):
+        f_ext = np.zeros((len(record.t), len(part.model.link_names), 6))
+        f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
+    return inverse_dynamics(part.model.open_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+
+
+def _worst(x: np.ndarray) -> float:
+    return float(np.abs(x).max(initial=0.0))
+
+
+def _norm_error(model, q) -> float:
+    """Largest difference of a quaternion's norm from 1."""
+    worst = 0.0
+    for joint in model.joints:
+        if joint.type in ("ball", "free"):
+            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            worst = np.maximum(worst, np.abs(norms - 1).max())
+    return worst

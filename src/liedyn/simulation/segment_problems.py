@@ -1,0 +1,170 @@
+"""What is solved in a stretch of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from liedyn.errors import ModelError, ScenarioError
+from liedyn.integrators.problem import Problem
+from liedyn.integrators.run_state import Record
+from liedyn.io.scenarios.scenario import PHASE_START, Attach, Constant, Phase, Prescribe, Rule, Scenario
+from liedyn.model.link_tree import combined
+from liedyn.model.model import build
+from liedyn.model.spatial import full
+from liedyn.simulation.input_schedule import compile_schedule
+from liedyn.simulation.joint_stops import Stop, stops_of
+from liedyn.simulation.name_binding import phase_rules, unknown
+
+# A part of a run that is smooth -----------------------------------------------------------------------------------------
+
+def opened(model, phase: Phase | None):
+    """The robot without the loops, couplings and mimics that are open in a phase. ScenarioError for a name that is none."""
+    if phase is None or not phase.open:
+        return model
+    robot, names = model.description, [one.name for one in model.constraints]
+    if not names:
+        raise ScenarioError("the robot has no loops or couplings", place=phase.place, found=", ".join(phase.open))
+    for name in phase.open:
+        if name not in names:
+            raise unknown(name, names, "loop or coupling", phase.place)
+        if model.constraint(name).driven:
+            raise ScenarioError(f"loop {name} is driven: it cannot be open", place=phase.place)
+    return build(replace(robot, loops=tuple(one for one in robot.loops if one.name not in phase.open),
+                         couplings=tuple(one for one in robot.couplings if one.name not in phase.open),
+                         joints=tuple(replace(one, mimic=None) if one.name in phase.open else one for one in robot.joints)))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A stretch of the run: its problem and rows."""
+
+    problem: Problem
+    record: Record
+
+    @property
+    def model(self):
+        """Its robot, with the bodies attached."""
+        return self.problem.model
+
+
+def whole_record(part: Part, model) -> Record:
+    """Of all constraints of `model`: the multipliers of those that are open are zero."""
+    record, rows = part.record, part.model.row_names
+    if part.model.nc == model.nc:
+        return record
+    n, driven = len(record.t), sum(one.driven for one in model.constraints)
+    multipliers = np.zeros((n, model.nc))
+    multipliers[:, [model.row_names.index(name) for name in rows]] = record.multipliers
+    tied = part.problem.ties is not None
+    return record._replace(multipliers=multipliers, residual=record.residual if tied else np.zeros((n, 2)),
+                           drive=record.drive if tied else np.zeros((n, 24 * driven)))
+
+
+# stretch modes ----------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Mode:
+    """What decides which problem is solved. resting: hard stops that coordinates rest at, and those that impacts which have
+    accumulated leave them at."""
+
+    phase: str | None
+    locked: tuple[str, ...] = ()
+    attached: tuple[Attach, ...] = ()
+    resting: tuple[Stop, ...] = ()
+
+
+class Modes:
+    """Of one run, and the present one. first: the problem of the scenario as it begins.
+
+    last, phase_began   when each event happened last, and when the present phase began [s]
+    notes               for the user, by their cause
+    """
+
+    def __init__(self, scenario: Scenario, model, first: Problem):
+        self.scenario, self.model = scenario, model
+        self.phases = {phase.name: phase for phase in scenario.phases}
+        self.stops = stops_of(scenario, model)
+        self.mode = Mode(scenario.phases[0].name if scenario.phases else None)
+        self._known: dict[Mode, tuple[Problem, tuple[str, ...]]] = {self.mode: (first, ())}           # with its warnings
+        self._contacts = first.contacts
+        self.last: dict[str, float] = {}
+        self.phase_began = 0.0
+        self.notes: dict[str, str] = {}
+        for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
+            self._make(Mode(phase.name))
+
+    @property
+    def problem(self) -> Problem:
+        return self._known[self.mode][0]
+
+    @property
+    def acting_stops(self) -> tuple[Stop, ...]:
+        """Stops of limits, and those of impacts that coordinates rest at."""
+        return (*self.stops, *(stop for stop in self.mode.resting if stop not in self.stops))
+
+    def change(self, **parts) -> None:
+        """To the mode that differs in these parts."""
+        self.enter(replace(self.mode, **parts))
+
+    def enter(self, mode: Mode) -> None:
+        """Its times since the beginning of the phase and since events count from where they happened last."""
+        self.mode = mode
+        if mode not in self._known:
+            self._make(mode)
+        problem, warnings = self._known[mode]
+        for text in warnings:
+            self.notes.setdefault(text, text)
+        if problem.clocks:
+            self._known[mode] = problem.begun({PHASE_START: self.phase_began} | self.last), warnings
+
+    def problem_with(self, resting: tuple[Stop, ...]) -> Problem:
+        """That of the mode in which coordinates rest at these stops, too; the present mode stays."""
+        present = self.mode
+        self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
+        found, self.mode = self.problem, present
+        return found
+
+    def _make(self, mode: Mode) -> None:
+        model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
+        stops = (*self.stops, *(stop for stop in mode.resting if stop not in self.stops))
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), stops, mode.resting)
+        if problem.contacts is not None:                       # a payload makes contacts no stiffer
+            problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+        self._known[mode] = problem, warnings
+
+    def _rules(self, mode: Mode) -> dict[str, Rule]:
+        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
+        return phase_rules(self.scenario, self.model, mode.phase) | held
+
+    # as plain values, for checkpoints -------------------------------------------------------------------------------
+    def plain(self, mode: Mode) -> list:
+        bodies = self._bodies()
+        return [mode.phase, list(mode.locked), [bodies.index(one) for one in mode.attached],
+                [self.stops.index(one) if one in self.stops else asdict(one) for one in mode.resting]]
+
+    def of_plain(self, plain: list) -> Mode:
+        (phase, locked, attached, resting), bodies = plain, self._bodies()
+        stops = tuple(Stop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
+        return Mode(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
+
+    def _bodies(self) -> list[Attach]:
+        return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]
+
+
+def _carrying(model, attached: tuple[Attach, ...]):
+    """The robot with bodies attached to links."""
+    if not attached:
+        return model
+    by_link = {one.link: one for one in attached}
+    links = tuple(_with_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
+    try:
+        return build(replace(model.description, links=links))
+    except ModelError as problem:
+        raise ScenarioError(f"with the body on link {attached[-1].link}, {problem.message}", place=attached[-1].place,
+                            hint="the body is too heavy or too large for the robot") from None
+
+
+def _with_body(link, body: Attach):
+    found = combined([(one.mass, np.array(one.com), full(one.inertia)) for one in (link, body)])
+    return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))

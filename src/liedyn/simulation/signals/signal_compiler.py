@@ -1,0 +1,484 @@
+"""Signals of a scenario, one by one, into the flat arrays of `kernels.simulation.signals`."""
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.errors import Place, ScenarioError, TrajectoryError, nearest
+from liedyn.io.scenarios.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
+from liedyn.io.trajectory_csv import Trajectory, read_trajectory
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.signals import NUMBERS, ORDER
+from liedyn.simulation.name_binding import find, points_of, unknown, unwrapped_angle
+from liedyn.simulation.signals.expression import OF_LINKS, Program, compile_expression, started
+from liedyn.simulation.signals.switching_times import MOST, switches_in_time, switches_of_state
+
+# Curves of a scenario as piecewise polynomials of degree five at most ---------------------------------------------------
+
+LEAST_ROWS = {"linear": 2, "cubic": 4, "quintic": 6}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Pieces as `kernels.simulation.signals.polynomial` reads them.
+
+    breaks        (n,) where each piece begins; the first and the last extend to infinity
+    coefficients  (n, 6) ascending powers of t - break
+    knots         times at which one of the first three derivatives may jump
+    clock         that gives its time; None: the time of the run
+    """
+
+    breaks: np.ndarray
+    coefficients: np.ndarray
+    knots: np.ndarray
+    clock: int | None = None
+
+    def end_slope(self, t: float) -> float:
+        """Of the last piece."""
+        return float(np.polyval(np.arange(1, ORDER)[::-1] * self.coefficients[-1, :0:-1], t - self.breaks[-1]))
+
+    def started(self, origins) -> Curve:
+        """Over the time of the run, where its clock began at its origin; before, a curve with a clock has its first value."""
+        if self.clock is None:
+            return self
+        origin = origins[self.clock]
+        if origin == -np.inf:
+            return Curve(np.zeros(1), self.coefficients[:1], np.empty(0))
+        return Curve(self.breaks + origin, self.coefficients, self.knots + origin)
+
+
+def ramp() -> Curve:
+    """A straight line, whose numbers a run writes."""
+    return Curve(np.zeros(1), np.zeros((1, ORDER)), np.empty(0))
+
+
+def quintic(points) -> Curve:
+    """Through waypoints (t, x, dx, ddx); constant before the first and after the last."""
+    # written out, as `spline` is: importing scipy.interpolate takes 0.4 s
+    t, x, dx, ddx = np.asarray(points, dtype=float).T
+    h = np.diff(t)
+    gap, start, end = np.diff(x) / h, dx[:-1], dx[1:]
+    bent, bend = h * ddx[:-1], h * ddx[1:]
+    c3 = 10 * gap - 6 * start - 4 * end - 1.5 * bent + 0.5 * bend
+    c4 = -15 * gap + 8 * start + 7 * end + 1.5 * bent - bend
+    c5 = 6 * gap - 3 * (start + end) - 0.5 * bent + 0.5 * bend
+    coefficients = np.column_stack([x[:-1], start, ddx[:-1] / 2, c3 / h**2, c4 / h**3, c5 / h**4])
+    return held_at_ends(Curve(t[:-1], coefficients, t), t, x)
+
+
+def spline(points) -> Curve:
+    """C2 cubic through (t, x) with zero slope at both ends; constant before and after."""
+    t, x = np.asarray(points, dtype=float).T
+    h, gap = np.diff(t), np.diff(x) / np.diff(t)
+    rows = np.eye(len(t))                                      # for the slopes: 0 at the ends, equal curvatures between
+    right = np.zeros(len(t))
+    inner = np.arange(1, len(t) - 1)
+    rows[inner, inner - 1], rows[inner, inner], rows[inner, inner + 1] = 1 / h[:-1], 2 / h[:-1] + 2 / h[1:], 1 / h[1:]
+    right[inner] = 3 * (gap[:-1] / h[:-1] + gap[1:] / h[1:])
+    slope = np.linalg.solve(rows, right)
+    start, end = slope[:-1], slope[1:]
+    coefficients = np.zeros((len(h), ORDER))
+    coefficients[:, 0], coefficients[:, 1] = x[:-1], start
+    coefficients[:, 2], coefficients[:, 3] = (3 * gap - 2 * start - end) / h, (start + end - 2 * gap) / h**2
+    return held_at_ends(Curve(t[:-1], coefficients, t), t, x)
+
+
+def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
+    """Through samples: straight lines, or the not-a-knot spline of degree 3 or 5. Needs LEAST_ROWS samples."""
+    if interpolation == "linear":
+        coefficients = np.zeros((len(t) - 1, ORDER))
+        coefficients[:, 0], coefficients[:, 1] = x[:-1], np.diff(x) / np.diff(t)
+        return Curve(t[:-1].copy(), coefficients, t)
+    from scipy.interpolate import PPoly, make_interp_spline
+
+    polynomial = PPoly.from_spline(make_interp_spline(t, x, k=3 if interpolation == "cubic" else 5))
+    real = np.diff(polynomial.x) > 0.0                         # the knots at the ends stand there several times
+    coefficients = np.zeros((int(real.sum()), ORDER))
+    coefficients[:, :len(polynomial.c)] = polynomial.c[::-1, real].T
+    return Curve(polynomial.x[:-1][real], coefficients, np.empty(0))
+
+
+def held_at_ends(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
+    """A curve through these samples, constant before the first and after the last."""
+    before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
+    before[0, 0], after[0, 0] = x[0], x[-1]
+    return Curve(np.r_[t[0] - 1.0, curve.breaks, t[-1]], np.vstack([before, curve.coefficients, after]),
+                 np.unique(np.r_[t[0], curve.knots, t[-1]]))
+
+
+# signal table -----------------------------------------------------------------------------------------------------------
+
+SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
+_AT_REST = 1e-6                 # of the largest velocity
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a signal is for.
+
+    name         for messages: "torque of elbow"
+    state        whether it may depend on q, v and points of links
+    forces       and on joint forces; then what depends on clocks is located like what depends on the state
+    q, v         its own coordinate: index in q (None: it has none) and in v
+    column       the column of a CSV that belongs to it
+    unit         that a CSV column must have, where it says one
+    interpolate  how, where the scenario does not say
+    derivatives  how many time derivatives are used
+    window       times between which it is used; None: the whole run
+    """
+
+    name: str
+    state: bool = True
+    forces: bool = False
+    q: int | None = None
+    v: int | None = None
+    column: str | None = None
+    unit: str = ""
+    interpolate: str = "linear"
+    derivatives: int = 0
+    window: tuple[float, float] | None = None
+
+
+class SignalTable:
+    """Collects signals; `arrays` gives them as the kernels read them.
+
+    phases, events   whether there are phases, and the names of events: what clocks may begin with
+    clocks           those that signals read: the name of an event, or PHASE_START
+    notes            what is doubtful but can be run, one line each
+    """
+
+    def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
+        self.model, self.duration, self.q_of_v, self.phases, self.events = model, duration, q_of_v, phases, events
+        self.clocks: list[str] = []
+        self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
+        self._measures = False
+        self.notes: list[str] = []
+        self.stack_size = 3
+        self._signals: list[tuple[float | Program | Curve, Use, Place]] = []
+        self._reserved = 0                                      # switches
+        self._reserved_for: list[tuple[str, Place]] = []
+        self._constants: dict[float, int] = {}
+        self._files: dict[str, Trajectory] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the signals, then of what switches are reserved for."""
+        return (*(use.name for _, use, _ in self._signals), *(name for name, _ in self._reserved_for))
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (*(place for _, _, place in self._signals), *(place for _, place in self._reserved_for))
+
+    def reserve(self, count: int, name: str = "", place: Place | None = None) -> int:
+        """The first of `count` switches of the state that are no program's. name, place: of two, for messages; without a name
+        none are reserved after these that have one."""
+        self._reserved += count
+        if name:
+            self._reserved_for.append((name, place or Place()))
+        return self._reserved - count
+
+    def joint_use(self, role: str, i: int) -> Use:
+        """The use of a signal for velocity coordinate i: as its torque, target, position, velocity or acceleration."""
+        model, name = self.model, self.model.v_names[i]
+        q = int(self.q_of_v[i]) if self.q_of_v[i] >= 0 else None
+        unit = model.v_units[i]
+        column, dimension, derivatives = {
+            "torque": (f"tau.{name}", {"rad": "N m", "m": "N"}[unit], 0),
+            "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
+            "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
+        return Use(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
+                   interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
+
+    def add(self, given: Signal, use: Use) -> int:
+        """Index of a signal."""
+        return self.put(self.lower(given, use), use, given.place)
+
+    def add_target(self, given: Signal, use: Use, rate: bool) -> int:
+        """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
+        lowered = self.lower(given, use)
+        if isinstance(lowered, Program) and rate:
+            lowered = replace(lowered, code=tuple(self._moving(word, given) for word in lowered.code))
+        return self.put(lowered, use, given.place)
+
+    def _moving(self, word: int, given: Expression) -> int:
+        operation, i = word & 255, word >> 8
+        if operation == code.STATE_Q and i in self.q_of_v:
+            return code.MOVING_Q + 256 * (i + code.RATE * int(np.flatnonzero(self.q_of_v == i)[0]))
+        if operation == code.MEASURED and (i - self.model.nv) % NUMBERS < 3:
+            return code.MOVING_POINT + 256 * i
+        if operation in code.OF_STATE:
+            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=given.place, found=given.text,
+                                expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
+                                hint="or kd: 0 and a feedforward")
+        return word
+
+    def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None, own: bool = False) -> int:
+        """Index of what `lower` made. own: no other signal shares it, since a run changes it."""
+        index = len(self._signals)
+        if isinstance(lowered, float) and not own and self._constants.setdefault(lowered, index) < index:
+            return self._constants[lowered]
+        if isinstance(lowered, Program):
+            self.stack_size = max(self.stack_size, 3 * lowered.depth)
+        self._signals.append((lowered, use, place or Place()))
+        return index
+
+    def lower(self, given: Signal, use: Use) -> float | Program | Curve:
+        """A constant, a program or a curve."""
+        if isinstance(given, Constant):
+            return given.value
+        if isinstance(given, Expression):
+            program = compile_expression(given.text, given.place, use.state, self._resolver(given.place, use))
+            return program if program.constant is None else program.constant
+        if isinstance(given, Begun):
+            return self._begun(given, use)
+        if isinstance(given, Sine):
+            text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
+            return compile_expression(text, given.place, False, self._resolver(given.place, use))
+        if isinstance(given, Column):
+            return self._column(given, use)
+        if isinstance(given, Spline):
+            return finite(given.place, spline, given.points)
+        if use.derivatives >= 2:
+            self._check_rest(given)
+        return finite(given.place, quintic, given.points)
+
+    def origins(self, begun: Mapping[str, float]) -> np.ndarray:
+        """When each clock began; -inf where it has not."""
+        return np.array([begun.get(name, -math.inf) for name in self.clocks], dtype=float)
+
+    def knots(self, origins) -> np.ndarray:
+        """Times at which a curve is not smooth."""
+        return np.concatenate([np.empty(0), *(x.started(origins).knots for x, _, _ in self._signals if isinstance(x, Curve))])
+
+    def switches(self, origins) -> tuple[np.ndarray, list[str]]:
+        """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
+        not all known."""
+        windows, notes = [np.empty((0, 2))], []
+        for x, use, place in self._signals:
+            if not isinstance(x, Program):
+                continue
+            found = switches_in_time(x if use.forces else started(x, origins), *(use.window or (0.0, self.duration)))
+            windows.append(found.windows)
+            if not found.complete:
+                where = f"{place}: " if str(place) else ""
+                notes.append(f"{where}the {use.name} has more switching times than can be located (at most "
+                             f"{MOST}): adaptive methods take steps of at most {self.duration / MOST:.3g} s")
+        return np.concatenate(windows), notes
+
+    def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
+        """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
+        kinds, first, count = [], [], []
+        pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
+        begun, switches = 0, self._reserved
+        for x, use, _ in self._signals:
+            x = x.started(origins) if isinstance(x, Curve) else x
+            if isinstance(x, float):
+                kind, start, n = code.CONSTANT, len(literals), 1
+                literals.append(x)
+            elif isinstance(x, Curve):
+                within = _begin_within(x.breaks, self.duration)
+                kind, start, n = code.POLYNOMIAL, begun, int(within.sum())
+                pieces.append(snap(x.breaks[within], breaks, self.duration))
+                coefficients.append(x.coefficients[within])
+                begun += n
+            else:
+                kind, start, n = code.PROGRAM, len(words), len(x.code)
+                words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
+                literals += x.literals
+                for i in switches_of_state(x, use.forces):
+                    switches += 1
+                    words[start + i] += 256 * switches
+            kinds.append(kind), first.append(start), count.append(n)
+        measured = np.zeros(self.model.nv + NUMBERS * len(self._points) if self._measures else 0)
+        return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
+                            np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
+                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches),
+                            measured, points_of(self.model, list(self._points)), origins)
+
+    def _clock(self, name: str, place: Place) -> int:
+        """Index of a clock."""
+        if name == PHASE_START and not self.phases:
+            raise ScenarioError("there are no phases that a time could begin with", place=place, expected="the key phases, or t")
+        if name != PHASE_START and not self.events:
+            raise ScenarioError("there are no events that a time could begin with", place=place, found=name,
+                                expected="the key events")
+        if name != PHASE_START:
+            find(name, self.events, "event", place)
+        if name not in self.clocks:
+            self.clocks.append(name)
+        return self.clocks.index(name)
+
+    def _begun(self, given: Begun, use: Use) -> Program | Curve:
+        """A curve whose time begins with a phase or an event."""
+        clock = self._clock(given.start, given.place)
+        if isinstance(given.curve, Column):
+            return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
+        lowered = self.lower(given.curve, use)
+        if isinstance(lowered, Program):                       # a sine, which has no value at infinity
+            words = tuple(code.HELD_CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
+            return replace(lowered, code=words)
+        return replace(lowered, clock=clock)
+
+    def _resolver(self, place: Place, use: Use):
+        model = self.model
+
+        def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
+            if kind in ("phase", "since"):
+                return self._clock(PHASE_START if kind == "phase" else name, place)
+            if kind in OF_LINKS:
+                self._measures, key = True, (find(name, model.link_names, "link", place), point)
+                return model.nv + NUMBERS * self._points.setdefault(key, len(self._points)) + OF_LINKS.index(kind)
+            if kind == "tau" and not use.forces:
+                raise ScenarioError("joint forces may be read by events only", place=place, found=f"tau({name})",
+                                    expected="q(joint), v(joint), or a link's position such as z(link)")
+            self._measures = self._measures or kind == "tau"
+            if name is None:
+                own = use.q if kind == "q" else use.v
+                if own is None:
+                    raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
+                return own
+            names = model.q_names if kind == "q" else model.v_names
+            if name in names:
+                return names.index(name)
+            parts = [other for other in names if other.startswith(f"{name}.")]
+            if name in model.joint_names and parts:
+                raise ScenarioError(f"joint {name} has {len(parts)} coordinates", place=place, found=f"{kind}({name})",
+                                    expected=f"one of {', '.join(f'{kind}({part})' for part in parts)}")
+            raise unknown(name, names, "joint", place)
+
+        return resolve
+
+    def _check_rest(self, given: Quintic) -> None:
+        """A prescribed position that is held after its last waypoint, or before its first, must be at rest there."""
+        for (t, _, velocity, _), inside in ((given.points[0], given.points[0][0] > 0.0),
+                                            (given.points[-1], given.points[-1][0] < self.duration)):
+            if inside and velocity != 0.0:
+                raise ScenarioError("the motion would start or stop with a velocity jump", place=given.place,
+                                    found=f"velocity {velocity:g} at t = {t:g}", expected="zero velocity at the first and last "
+                                                                                          "point",
+                                    hint=f"or waypoints from 0 to {self.duration:g} s")
+
+    def _column(self, given: Column, use: Use, held: bool = False) -> Curve:
+        t, x, interpolation = self.samples(given, use)
+        curve = finite(given.place, interpolant, t, x, interpolation)
+        if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
+            raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
+                                found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
+                                expected="a motion that ends at rest")
+        return held_at_ends(curve, t, x) if held else curve
+
+    def samples(self, given: Column, use: Use) -> tuple[np.ndarray, np.ndarray, str]:
+        """Times and values of the column, and how they are interpolated."""
+        name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else use.column
+        if name is None:
+            raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {use.name}")
+        trajectory = self._file(given)
+        if name not in trajectory.columns:
+            raise ScenarioError(f"the CSV {given.file} has no such column", place=given.place, found=name,
+                                expected=f"one of {', '.join(trajectory.columns)}",
+                                hint=nearest(name, trajectory.columns))
+        unit = trajectory.units.get(name, "")
+        if unit and use.unit and _plain_unit(unit) != _plain_unit(use.unit):
+            raise ScenarioError(f"column {name} of {given.file} has the wrong unit", place=given.place, found=unit,
+                                expected=use.unit)
+        interpolation = given.interpolation or use.interpolate
+        if interpolation == "linear" and use.derivatives >= 2:
+            raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
+                                expected="interpolation cubic or quintic")
+        self._check_range(given, trajectory, use, interpolation)
+        x = trajectory.columns[name]
+        return trajectory.t, self._continuous(given, use, name, x) if use.unit == "rad" else x, interpolation
+
+    def _continuous(self, given: Column, use: Use, column: str, x: np.ndarray) -> np.ndarray:
+        """The angles without jumps by full turns, with a note. ScenarioError where the limits of the joint exclude them."""
+        limits = (-math.inf, math.inf) if use.v is None else (self.model.lower[use.v], self.model.upper[use.v])
+        try:
+            x, jumps = unwrapped_angle(x, f"column {column} of {given.file}", *limits)
+        except TrajectoryError as error:
+            raise ScenarioError(error.message, place=given.place, found=error.found, expected=error.expected,
+                                hint="a motion that jumps cannot be followed; record the angle without jumps") from None
+        if jumps:
+            where = f"{given.place}: " if str(given.place) else ""
+            self.notes.append(f"{where}angles that jump by 2 pi in column {column} of {given.file} were unwrapped "
+                              f"({jumps} times)")
+        return x
+
+    def _file(self, given: Column) -> Trajectory:
+        if given.file not in self._files:
+            if not os.path.exists(given.file) or os.path.isdir(given.file):
+                raise ScenarioError("no such CSV file", place=given.place, found=given.file)
+            self._files[given.file] = read_trajectory(given.file)
+        return self._files[given.file]
+
+    def _check_range(self, given: Column, trajectory: Trajectory, use: Use, interpolation: str) -> None:
+        t, least = trajectory.t, LEAST_ROWS[interpolation]
+        if len(t) < least:
+            raise ScenarioError(f"{interpolation} interpolation needs {least} rows", place=given.place,
+                                found=f"{len(t)} in {given.file}")
+        start, end = use.window or (0.0, self.duration)
+        slack = 1e-9 * max(self.duration, 1.0)
+        if start < end and (t[0] > start + slack or t[-1] < end - slack):
+            raise ScenarioError(f"the CSV {given.file} does not cover the required time", place=given.place,
+                                found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
+
+
+def _begin_within(starts: np.ndarray, duration: float) -> np.ndarray:
+    """Whether each piece begins before the end of the run: at the very end the motion that arrives there counts, not the
+    rest that would follow."""
+    within = starts < duration * (1 - SAME_TIME)
+    within[0] = True
+    return within
+
+
+def merge_times(times: np.ndarray, duration: float) -> np.ndarray:
+    """Sorted times inside (0, duration), those that differ by rounding only taken as one."""
+    slack = SAME_TIME * duration
+    times = np.unique(times[(times > slack) & (times < duration - slack)])
+    return times[np.diff(times, prepend=-math.inf) > slack]
+
+
+def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tuple[np.ndarray, np.ndarray]:
+    """Breaks and the last time before each. times: of `merge_times`; windows: (k, 2), in which something switches, mostly between
+    neighbouring floats. A time that is the same as a window's but for rounding gives way to it, since curves can be moved and
+    expressions cannot: a break is the end of the windows that fall together, and `before` their beginning."""
+    slack = SAME_TIME * duration
+    windows = windows[(windows[:, 0] > slack) & (windows[:, 1] < duration - slack)]
+    windows = windows[np.argsort(windows[:, 0])]
+    low, high = windows[:, 0], np.maximum.accumulate(windows[:, 1])
+    begins = np.flatnonzero(np.r_[True, low[1:] - high[:-1] > slack]) if len(windows) else np.empty(0, dtype=int)
+    low, high = low[begins], high[np.r_[begins[1:], len(windows)] - 1] if len(begins) else high
+    k = np.searchsorted(low, times + slack, side="right") - 1
+    same = (k >= 0) & (times - high[k] <= slack) if len(low) else np.zeros(len(times), dtype=bool)
+    breaks, before = np.r_[times[~same], high], np.r_[np.nextafter(times[~same], -np.inf), low]
+    order = np.argsort(breaks)
+    return breaks[order], before[order]
+
+
+def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
+    """Times, with those that are a break but for rounding replaced by it."""
+    if not len(breaks) or not len(times):
+        return times
+    above = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1) if len(breaks) > 1 else np.zeros(len(times), dtype=int)
+    nearest = np.where(np.abs(breaks[above] - times) < np.abs(breaks[above - 1] - times), breaks[above], breaks[above - 1])
+    return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
+
+
+def finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
+    """The curve through what is given; a ScenarioError where its polynomials overflow."""
+    try:
+        with np.errstate(all="ignore"):
+            curve = make(*given)
+        if np.isfinite(curve.coefficients).all():
+            return curve
+    except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
+        pass
+    raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
+
+
+def _plain_unit(unit: str) -> str:
+    return re.sub(r"[\s·*^]", "", unit).replace("²", "2")

@@ -1,0 +1,222 @@
+"""A motion as the columns of a trajectory file, and back.
+
+Kinds of columns: q, v, a, tau and fext, and their further derivatives with respect to time: d1a, d2a, … of the accelerations,
+d1tau, d2tau, … of the joint forces, d1fext, … of the external wrenches, component by component.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.errors import Place, TrajectoryError, nearest
+from liedyn.model.model import Model
+from liedyn.simulation.name_binding import listed
+
+_FORCE = {"rad": "N m", "m": "N"}
+_WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
+WRENCH = tuple(part for part, _ in _WRENCH)
+_ORDER = ("q", "v", "a", "tau")
+_OTHERS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
+           "motor",                                             # kinds that only runs write
+           "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
+_KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
+
+
+def rate_of(kind: str, k: int) -> str:
+    """Kind of the columns of the k-th time derivative: "a", "d1a", "d2a", …"""
+    return f"d{k}{kind}" if k else kind
+
+
+def header_of(model: Model, *, passive: bool = True, folder: str | Path | None = None) -> dict[str, str]:
+    """Comments of a trajectory file that tell the robot and its file of loops; paths relative to `folder`, where it is known."""
+    header = {}
+    if model.source:
+        robot = os.path.abspath(model.source)
+        loops = {os.path.abspath(one.place.file) for one in (*model.description.loops, *model.description.couplings)
+                 if one.place.file}
+        for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
+            header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
+        if os.path.isfile(robot):
+            header["robot_sha256"] = hashlib.sha256(Path(robot).read_bytes()).hexdigest()
+    if model.nc:
+        header["reaction"] = reaction_comment()
+    return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),
+                     "passive": "true" if passive else "false", "liedyn": __version__}
+
+
+def reaction_comment(axes: str = "world axes") -> str:
+    return (f"of a loop: wrench on link b from link a, {axes}, about the origin of frame b; of a coupling: force on a joint "
+            "with coefficient 1; where constraints are redundant: those of the least multipliers")
+
+
+def columns_of(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
+    """(name, unit, (…, N) array) of q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a, as far as given, and of external
+    wrenches (…, N, len(forced_links), 6)."""
+    out = []
+    for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_place_in_file):
+        out += [(f"{kind}.{name}", unit, arrays[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind).items())]
+    for k, link in enumerate(forced_links):
+        out += _of_wrench(f"fext.{link}", wrench[..., k, :])
+    return out
+
+
+def _of_wrench(name: str, F: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
+    """Of F (…, 6) [m; f]."""
+    return [(f"{name}.{part}", unit, F[..., k]) for k, (part, unit) in enumerate(_WRENCH)]
+
+
+def energy_columns(kinetic, potential, work) -> list[tuple[str, str, np.ndarray]]:
+    """(name, unit, array) of energies [J]."""
+    return [(f"energy.{name}", "J", x) for name, x in (("kinetic", kinetic), ("potential", potential), ("work", work))]
+
+
+def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
+    """(name, unit, (N,) array) of the wrenches' components `names` ("hand.fx") and their rates, (N, names) each."""
+    units = dict(_WRENCH)
+    return [(f"{rate_of('fext', k)}.{name}", _per_second(units[name.rpartition(".")[2]], k), x[:, j])
+            for k, x in enumerate(rates) for j, name in enumerate(names)]
+
+
+def joint_wrench_columns(wrenches) -> list[tuple[str, str, np.ndarray]]:
+    """wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
+    return [column for joint, F in wrenches.items() for column in _of_wrench(f"wrench.{joint}", F)]
+
+
+def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:
+    """What constraints transmit, and drift, the largest residual of them [rad, or m, or `rad or m` where they have both]. Nothing
+    without constraints.
+
+    reaction.<loop>.mx … fz    wrench on link b from link a [N m | N], `closure_wrenches` (N, loops, 6)
+    reaction.<coupling>        force on a joint of the coupling whose coefficient is 1 [N m | N, as of its first joint]
+    """
+    if multipliers is None:
+        return []
+    columns, loops = [], len(model.description.loops)
+    for k, one in enumerate(model.constraints):
+        if k < loops:
+            columns += _of_wrench(f"reaction.{one.name}", wrenches[:, k])
+        else:
+            columns.append((f"reaction.{one.name}", _FORCE[one.units[0]], multipliers[:, one.rows.start]))
+    units = {unit for one in model.constraints for unit in one.units}
+    return [*columns, ("drift", " or ".join(sorted(units, reverse=True)), drift)]
+
+
+def _units(model: Model, kind: str) -> dict[str, str]:
+    """Of all columns that there may be of a kind, by the rest of their names."""
+    if kind == "q":
+        return dict(zip(model.q_names, model.q_units, strict=True))
+    found = _KIND.fullmatch(kind)
+    rate = int(found["rate"] or 0)
+    if found["kind"] == "fext":
+        return {f"{link}.{part}": _per_second(unit, rate) for link in model.link_names for part, unit in _WRENCH}
+    unit = {"v": lambda u: _per_second(u, rate + 1), "a": lambda u: _per_second(u, rate + 2),
+            "tau": lambda u: _per_second(_FORCE[u], rate)}[found["kind"]]
+    return {name: unit(u) for name, u in zip(model.v_names, model.v_units, strict=True)}
+
+
+def _per_second(unit: str, power: int) -> str:
+    return unit if power == 0 else f"{unit}/s" if power == 1 else f"{unit}/s^{power}"
+
+
+def _place_in_file(kind: str) -> tuple[int, int]:
+    found = _KIND.fullmatch(kind)
+    return _ORDER.index(found["kind"]), int(found["rate"] or 0)
+
+
+def bind_columns(model: Model, trajectory, kind: str) -> np.ndarray | None:
+    """(N, n) array of the columns of `kind` (q, v, a, tau, or a rate such as d1a), by name. None where the file has none of them.
+
+    Raises TrajectoryError where it has some but not all, or where a unit is not ours."""
+    units = _units(model, kind)
+    present = [name for name in units if f"{kind}.{name}" in trajectory.columns]
+    for name in present:
+        _check_unit(trajectory, f"{kind}.{name}", units[name])
+    return _stacked(trajectory, kind, units, present)
+
+
+def passed_over(model: Model, trajectory) -> list[str]:
+    """Columns that belong to nothing of the robot: misspelled ones are among them."""
+    known: dict[str, dict[str, str]] = {}
+
+    def fits(column: str) -> bool:
+        kind, _, name = column.partition(".")
+        found = _KIND.fullmatch(kind)
+        if not found or (found["rate"] and found["kind"] in ("q", "v")):           # those are called v and a
+            return kind in _OTHERS
+        if kind not in known:
+            known[kind] = _units(model, kind)
+        return name in known[kind]
+    return [column for column in trajectory.columns if not fits(column)]
+
+
+def _check_unit(trajectory, column: str, unit: str) -> None:
+    found = trajectory.units.get(column, "")
+    if found and found.replace("·", " ").replace("*", " ") != unit:
+        raise TrajectoryError("wrong unit", place=_place(trajectory, column), found=found,
+                              expected=unit or "none")
+
+
+def _stacked(trajectory, kind: str, names, present: list[str]) -> np.ndarray | None:
+    """(N, names) of columns of a kind. None where none of them is present; TrajectoryError where not all are."""
+    if not present:
+        return None
+    expected = [f"{kind}.{name}" for name in names]
+    for name in expected:
+        if name not in trajectory.columns:
+            others = [x for x in trajectory.columns if x.startswith(f"{kind}.") and x not in expected]
+            alike = next((x for x in others if nearest(x, [name])), None)
+            raise TrajectoryError("a column is missing", place=_place(trajectory, name), found=alike or listed(others, 4) or None,
+                                  expected=f"one for each coordinate, because there is {kind}.{present[0]}",
+                                  hint=f"is {alike} a misspelling of {name}?" if alike else None)
+    return np.column_stack([trajectory.columns[f"{kind}.{name}"] for name in names])
+
+
+def bind_wrenches(model: Model, trajectory) -> np.ndarray | None:
+    """(N, n_links, 6) external wrenches of the columns fext.<link>.<component>; None where the file has none."""
+    names = forced(model, trajectory)
+    if not names:
+        return None
+    out = np.zeros((len(trajectory.t), len(model.link_names), 6))
+    for name in names:
+        link, _, part = name.rpartition(".")
+        out[:, model.link_index(link), WRENCH.index(part)] = trajectory.columns[f"fext.{name}"]
+    return out
+
+
+def forced(model: Model, trajectory, rate: int = 0) -> list[str]:
+    """The components <link>.<component> of external wrenches, or of a rate of them, that the file has.
+
+    Raises TrajectoryError for a column that fits no link, and for a unit that is not ours."""
+    kind, names = rate_of("fext", rate), []
+    units = _units(model, kind)
+    for column in trajectory.columns:
+        if not column.startswith(f"{kind}."):
+            continue
+        name = column[len(kind) + 1:]
+        if name not in units:
+            raise TrajectoryError("the robot has no link of this column", place=_place(trajectory, column),
+                                  expected=f"{kind}.<link>.mx … {kind}.<link>.fz")
+        _check_unit(trajectory, column, units[name])
+        names.append(name)
+    return names
+
+
+def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> np.ndarray | None:
+    """(N, names) of a rate of these components of external wrenches. None where the file has none of them.
+
+    Raises TrajectoryError where it has some but not all, or others than these."""
+    kind, found = rate_of("fext", rate), forced(model, trajectory, rate)
+    for name in found:
+        if name not in names:
+            raise TrajectoryError("a column is missing", place=_place(trajectory, f"fext.{name}"),
+                                  expected=f"the wrench itself, because there is its rate {kind}.{name}")
+    return _stacked(trajectory, kind, names, found)
+
+
+def _place(trajectory, column: str) -> Place:
+    return Place(trajectory.source, None, f"column {column}")
