@@ -97,6 +97,19 @@ def test_a_robot_that_drifts_away_is_unstable(folder):
     assert mode["fastest"] == {"base.vx": 0.5, "base.vy": 0.5} and mode["count"] == 12
 
 
+def test_states_of_prescribed_coordinates_have_no_modes(folder):
+    """Two integrators in series were called stable, and counted as further states."""
+    fixed = "{prescribe: {position: 0.3}}"
+    Path("held.yaml").write_text(f"robot: robots/bars.yaml\nduration: 1\njoints: {{hip: {fixed}, knee: {fixed}}}\n")
+    lines = ok("held.yaml", "--no-plots").stdout.splitlines()
+    assert lines[0].startswith("bars at t = 0 s: 4 states,") and lines[0].endswith("; no modes")
+    assert lines[1] == "  All of these states belong to prescribed coordinates, which forces do not affect; they have no modes"
+    told = json.loads(Path("runs/held_linear/linear.json").read_text())
+    assert told["stability"] is None and told["modes"] == []
+    Path("half.yaml").write_text(f"robot: robots/bars.yaml\nduration: 1\njoints: {{hip: {fixed}}}\n")
+    assert "  2 of the 4 states belong to prescribed" in ok("half.yaml", "--no-plots").stdout
+
+
 def test_as_json_quietly_elsewhere(folder):
     result = ok("swing.yaml", "--json", "-q", "--no-plots", "-o", "here", "--verify", "--step", "0.5", "--open-loop")
     told = json.loads(result.stdout)

@@ -65,7 +65,7 @@ class Equilibrium(Immutable):
 
     def __repr__(self) -> str:
         held = "".join(f", {name} {value:+.6g}" for name, value in self.offset.items())
-        kind = f", {self.system.stability}" if self.system is not None else ""
+        kind = f", {self.system.stability or 'no modes'}" if self.system is not None else ""
         return f"<Equilibrium{kind}: q {short(self.q)}, tau {short(self.tau)}{held}; residual {self.residual:.1e}>"
 
 

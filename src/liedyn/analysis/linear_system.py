@@ -103,7 +103,7 @@ class LinearSystem(Immutable):
     scales: Scales = Scales(1.0, 1.0, 1.0)
 
     def __repr__(self) -> str:
-        return (f"<LinearSystem, {self.stability}: {len(self.states)} states {_few(self.states)}; "
+        return (f"<LinearSystem, {self.stability or 'no modes'}: {len(self.states)} states {_few(self.states)}; "
                 f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
 
     def discretize(self, h: float) -> tuple[Array, Array]:
@@ -137,11 +137,11 @@ class LinearSystem(Immutable):
         return modes(self._characteristic[0][np.ix_(self.moving, self.moving)], names, 1.0 / self.scales.time)
 
     @property
-    def stability(self) -> str:
+    def stability(self) -> str | None:
         """Of the worst mode of the moving states: "unstable", "drifting", "neutral" or "stable" (see `Mode`). All deviations
         decay if it is "stable" (asymptotically stable), and stay bounded if it is "neutral". A "neutral" or "drifting" linear
-        system does not decide whether the nonlinear robot is stable."""
-        return min((mode.stability for mode in self.modes), key=STABILITY.index, default="stable")
+        system does not decide whether the nonlinear robot is stable. None if no state moves: all coordinates are prescribed."""
+        return min((mode.stability for mode in self.modes), key=STABILITY.index, default=None)
 
     @property
     def growth(self) -> int | None:
@@ -328,7 +328,9 @@ def reachable(A: np.ndarray, B: np.ndarray, rate: float = 1.0) -> int:
 
 # in words -----------------------------------------------------------------------------------------------------------
 def verdict(system: LinearSystem) -> str:
-    """"stable", "neutral (bounded)", "drifting (grows like t)", "unstable" or "unstable (grows like t^3)"."""
+    """"stable", "neutral (bounded)", "drifting (grows like t)", "unstable" or "unstable (grows like t^3)"; "no modes"."""
+    if system.stability is None:
+        return "no modes"
     if system.stability == "neutral":
         return "neutral (bounded)"
     return f"{system.stability} ({growth_in_words(system.growth)})" if system.growth else system.stability

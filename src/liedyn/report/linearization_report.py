@@ -131,7 +131,8 @@ def text(result: Linearization, most: int = 24) -> str:
               + _listed([name for name, _ in _largest(mode.fastest)], _SHOWN) for mode in s.modes if mode.growth]
     fixed = int((~s.moving).sum())
     if fixed:
-        lines += [f"  {fixed} more states belong to prescribed coordinates, which forces do not affect"]
+        which = "All of these states" if fixed == n else f"{fixed} of the {n} states"
+        lines += [f"  {which} belong to prescribed coordinates, which forces do not affect; they have no modes"]
     if result.offset is not None:
         lines += [f"equilibrium at {_place(result)}"]
     if result.offset:
