@@ -8,7 +8,16 @@ import numpy as np
 from liedyn.dynamics.constraints.rank import entry_sizes, row_scale
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import UsageError
-from liedyn.integrators.run_state import keep_evaluated, next_break, next_part
+from liedyn.integrators.run_state import (
+    EVALUATIONS,
+    FIRST_RATE_KNOWN,
+    NEXT_OUTPUT,
+    STEPS,
+    T_NOW,
+    keep_evaluated,
+    next_break,
+    next_part,
+)
 from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import tree_of
 from liedyn.joints.loop_joints import FIRST, HEADER, KIND, loops_of
@@ -60,6 +69,7 @@ from liedyn.numba_tools.decorators import kernel, primitive
 
 # places in AlphaWork.method
 ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED, LEAST = range(8)
+POWER = 1                     # of `State.clock`, which has no next step here: the power that is supplied at the present time
 MOST = 20                     # Newton iterations
 SLOW = 0.1                   # of the residual that an iteration leaves, beyond which the matrix is renewed
 TOO_FAR = 1e3                # of the tolerances: what is left where rounding ends the iteration
@@ -275,7 +285,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
         if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, renew, work, own):
             return BAD_SIGNAL
         roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
-        state.count[4] += 1
+        state.count[EVALUATIONS] += 1
         if renew:
             size = force_size(work, own)
         now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]),
@@ -315,12 +325,12 @@ def power_of(tree, plant, driven, work, own):
 
 @primitive
 def finish_state(tree, plant, ties, state, work, own):
-    """At an accepted state, evaluated: forces of prescribed coordinates, the power that goes in (kept in state.clock[1]), how
+    """At an accepted state, evaluated: forces of prescribed coordinates, the power that goes in (kept in state.clock[POWER]), how
     far the constraints are open."""
     for k in range(work.v.size):
         if plant.prescribed[k]:
             work.tau[k] = own.force[k]
-    state.clock[1] = power_of(tree, plant, own.drive.size > 0, work, own)
+    state.clock[POWER] = power_of(tree, plant, own.drive.size > 0, work, own)
     if ties is not None:
         copy(own.multipliers, ties.multipliers)
         ties.figures[DRIFT] = max(ties.figures[DRIFT], largest_of(own.open_))
@@ -340,11 +350,11 @@ def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, sig
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
     for _ in range(most_steps):
         code = RUNNING
-        if state.count[5] == 0:
+        if state.count[FIRST_RATE_KNOWN] == 0:
             code = begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own)
-        if code == RUNNING and state.clock[0] >= record.t[state.count[0]]:
+        if code == RUNNING and state.clock[T_NOW] >= record.t[state.count[NEXT_OUTPUT]]:
             keep_state(ties, state, record, work, own)
-        if code == RUNNING and state.count[0] == record.t.size:
+        if code == RUNNING and state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED
         if code == RUNNING:
             code = alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work, own)
@@ -357,7 +367,7 @@ def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, sig
 def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own):
     """At the start and after a break: dv by the equations of motion, and alpha, which belongs to the time
     t + (alpha_m - alpha_f) h, by its slope (Arnold, Bruels, Cardona 2015: else lambda begins with an error of first order)."""
-    nv, t, h = own.v.size, state.clock[0], own.method[STEP]
+    nv, t, h = own.v.size, state.clock[T_NOW], own.method[STEP]
     impose(schedule, signals, t, state.q, state.y[nv:2 * nv], work)
     copy(state.q, own.q)
     copy(state.y[nv:2 * nv], own.v)
@@ -381,7 +391,7 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
             shift_alpha(work, own, h)
     code = look_at_constraints(ties, t, work)
     finish_state(tree, plant, ties, state, work, own)
-    state.count[4], state.count[5] = state.count[4] + 4, 1
+    state.count[EVALUATIONS], state.count[FIRST_RATE_KNOWN] = state.count[EVALUATIONS] + 4, 1
     return code
 
 
@@ -395,13 +405,13 @@ def look_at_constraints(ties, t, work):
 
 @primitive
 def keep_state(ties, state, record, work, own):
-    i = state.count[0]
+    i = state.count[NEXT_OUTPUT]
     keep_evaluated(work, state.y[2 * work.v.size], record, i)
     if ties is not None:
         copy(own.multipliers, record.multipliers[i])
         copy(ties.drive, record.drive[i])
         record.residual[i, 0], record.residual[i, 1] = largest_of(own.open_), largest_of(own.slip)
-    state.count[0] += 1
+    state.count[NEXT_OUTPUT] += 1
 
 
 @primitive
@@ -422,17 +432,17 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
     if code != RUNNING:
         return code
     advance_alpha(own)
-    power = state.clock[1]
+    power = state.clock[POWER]
     copy(work.q, state.q)
     for k in range(nv):
         state.y[nv + k] = work.v[k]
         own.a[k] = work.a[k]
     code = look_at_constraints(ties, end, work)
     finish_state(tree, plant, ties, state, work, own)
-    state.y[2 * nv] += 0.5 * h * (power + state.clock[1])
-    state.clock[0] = end
-    state.count[2] += 1
-    state.count[5] = 0 if end == wall and end != record.t[record.t.size - 1] else 1
+    state.y[2 * nv] += 0.5 * h * (power + state.clock[POWER])
+    state.clock[T_NOW] = end
+    state.count[STEPS] += 1
+    state.count[FIRST_RATE_KNOWN] = 0 if end == wall and end != record.t[record.t.size - 1] else 1
     return code
 
 

@@ -255,7 +255,7 @@ class Keeper:
     saved: Mapping[str, np.ndarray] | None = None
 
     def follow(self, record: Record, count: np.ndarray) -> None:
-        """Before the first step: the rows [0, count[0]) of record are done, now and later."""
+        """Before the first step: the rows [0, count[NEXT_OUTPUT]) of record are done, now and later."""
 
     def between(self, t: float, snapshot: Callable[[], dict[str, np.ndarray]]) -> None:
         """Between two chunks or steps, at the time t. snapshot: all numbers to go on from here. May raise, which ends the run."""

@@ -13,6 +13,15 @@ from liedyn.kernels.simulation.right_hand_side import LoopPlant, Plant, measure
 from liedyn.kernels.simulation.signals import Schedule, Signals
 from liedyn.numba_tools.decorators import kernel, primitive
 
+# Method.control: the step, or the largest step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
+# the supplied work (0: not controlled)
+H_MAX, RTOL, ATOL, ERROR_EXPONENT, WORK_RTOL = range(5)
+# State.clock: the present time; the next step (0: to be chosen). Of a step tried: its length and end, the time that it must not
+# pass, and the last time before that
+T_NOW, H_NEXT, H_TRIED, T_TRIED, T_STOP, T_BEFORE = range(6)
+# State.count: the next output and the next break; steps, rejected steps, evaluations; whether K[0] is known
+NEXT_OUTPUT, NEXT_BREAK, STEPS, REJECTED, EVALUATIONS, FIRST_RATE_KNOWN = range(6)
+
 SMALLEST_STEP = 10.0                                     # spacings of floats at the next wall
 
 
@@ -22,7 +31,7 @@ class Method(NamedTuple):
     c: np.ndarray          # (s,)
     error: np.ndarray      # (s + 1,) or empty: fixed steps
     dense: np.ndarray      # (s + 1, k) or empty
-    control: np.ndarray    # (5,) step or largest step, rtol, atol, 1/(error order + 1), rtol of the work (0: not controlled)
+    control: np.ndarray    # (5,) see H_MAX
     between: np.ndarray    # (k, s + 1) see `Tableau`
 
 
@@ -53,8 +62,8 @@ class State(NamedTuple):
 
     q: np.ndarray          # (nq,) origin of the chart
     y: np.ndarray          # (n,) x, v, z, work: see `right_hand_side`; n = 2 nv + m + 1
-    clock: np.ndarray      # (6,) t, next step (0: to be chosen); of a step tried: length, end, wall, the last time before that
-    count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, evaluations, K[0] known
+    clock: np.ndarray      # (6,) see T_NOW
+    count: np.ndarray      # (6,) int64, see NEXT_OUTPUT
 
 
 class Stages(NamedTuple):
@@ -87,9 +96,9 @@ class Record(NamedTuple):
 @primitive
 def next_break(walls, state, last):
     """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
-    while state.count[1] < walls.breaks.size and walls.breaks[state.count[1]] <= state.clock[0]:
-        state.count[1] += 1
-    k = state.count[1]
+    while state.count[NEXT_BREAK] < walls.breaks.size and walls.breaks[state.count[NEXT_BREAK]] <= state.clock[T_NOW]:
+        state.count[NEXT_BREAK] += 1
+    k = state.count[NEXT_BREAK]
     if k < walls.breaks.size and walls.breaks[k] <= last:
         return walls.breaks[k], walls.before[k]
     return last, np.nextafter(last, -np.inf)
@@ -100,7 +109,7 @@ def next_part(walls, state, record, step):
     """One of equal parts of the way to the next output or break, no longer than `step`: its length and its end; the wall that it
     must not pass, the last time before that, and the goal of the way: the output, or the wall where that is no later but for
     rounding."""
-    t, due = state.clock[0], record.t[state.count[0]]
+    t, due = state.clock[T_NOW], record.t[state.count[NEXT_OUTPUT]]
     wall, before = next_break(walls, state, record.t[record.t.size - 1])
     goal = wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due
     parts = max(1.0, np.ceil((goal - t) / step * (1.0 - 1e-9)))

@@ -18,7 +18,29 @@ from functools import cache, cached_property
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
-from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints, keep_evaluated, next_break, next_part
+from liedyn.integrators.run_state import (
+    ATOL,
+    ERROR_EXPONENT,
+    EVALUATIONS,
+    FIRST_RATE_KNOWN,
+    H_MAX,
+    H_NEXT,
+    H_TRIED,
+    NEXT_OUTPUT,
+    REJECTED,
+    RTOL,
+    SMALLEST_STEP,
+    STEPS,
+    T_BEFORE,
+    T_NOW,
+    T_STOP,
+    T_TRIED,
+    WORK_RTOL,
+    keep_constraints,
+    keep_evaluated,
+    next_break,
+    next_part,
+)
 from liedyn.kernels.constraints.driver import copy
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, bring_back, rates_at, rates_inline, rates_of_stages
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
@@ -43,11 +65,11 @@ def error_norm(method, state, stages, h):
     n, nv, total, other = state.y.size - 1, stages.q.size, 0.0, 0.0
     estimate(method, stages)
     for k in range(n):
-        scale = h / (method.control[2] + method.control[1] * size_of(state, stages, k, nv))
+        scale = h / (method.control[ATOL] + method.control[RTOL] * size_of(state, stages, k, nv))
         total += (scale * stages.y[k])**2
         other += (scale * stages.output[k])**2
     error = combined(total, other) / sqrt(max(1.0 * n, 1.0))
-    if method.control[4] > 0.0:
+    if method.control[WORK_RTOL] > 0.0:
         error = max(error, error_of_work(method, stages, n, h))
     return error
 
@@ -58,7 +80,7 @@ def error_of_work(method, stages, k, h):
     exchanged = 0.0
     for s in range(method.b.size):
         exchanged += abs(h * method.b[s] * stages.K[s, k])
-    scale = h / (method.control[2] + method.control[4] * exchanged)
+    scale = h / (method.control[ATOL] + method.control[WORK_RTOL] * exchanged)
     return combined((scale * stages.y[k])**2, (scale * stages.output[k])**2)
 
 
@@ -97,13 +119,13 @@ def first_step(method, state, stages, span):
     n, nv, d0, d1 = state.y.size - 1, stages.q.size, 0.0, 0.0
     copy(state.y, stages.end)
     for k in range(n):
-        scale = method.control[2] + method.control[1] * size_of(state, stages, k, nv)
+        scale = method.control[ATOL] + method.control[RTOL] * size_of(state, stages, k, nv)
         x = stages.q[k] if k < nv else state.y[k]
         d0 += (x / scale) ** 2
         d1 += (stages.K[0, k] / scale) ** 2
     d0, d1 = sqrt(d0 / max(nv, 1)), sqrt(d1 / max(nv, 1))
     h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
-    return min(max(h, LEAST_FIRST * span), span, method.control[0])
+    return min(max(h, LEAST_FIRST * span), span, method.control[H_MAX])
 
 
 @primitive
@@ -311,7 +333,7 @@ def begin_step(line, loops, now, state, stages, work):
     code = rates_at(line, loops, now, state.q, state.y, stages.K, int64(0), work)
     if code == RUNNING:
         move_origin(work.q, work.v, state, stages.K[0])
-        state.count[4], state.count[5] = state.count[4] + 1, 1
+        state.count[EVALUATIONS], state.count[FIRST_RATE_KNOWN] = state.count[EVALUATIONS] + 1, 1
     return code
 
 
@@ -326,16 +348,16 @@ def move_origin(q, v, state, rates):
 @pasted
 def keep_what_is_due(line, loops, walls, state, stages, record, work):
     """An output at the present time, once its rates are known. FINISHED after the last."""
-    count, now = state.count, state.clock[0]
-    if count[0] < record.t.size and now >= record.t[count[0]] and count[5] == 0:
+    count, now = state.count, state.clock[T_NOW]
+    if count[NEXT_OUTPUT] < record.t.size and now >= record.t[count[NEXT_OUTPUT]] and count[FIRST_RATE_KNOWN] == 0:
         if now > 0.0 and now == record.t[record.t.size - 1]:
             now = np.nextafter(now, -np.inf)                  # the last instant belongs to what came before it
         code = begin_step(line, loops, now, state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(walls, record, count[0], work, state.y)
-        count[0] += 1
-    return FINISHED if count[0] == record.t.size else RUNNING
+        copy_record(walls, record, count[NEXT_OUTPUT], work, state.y)
+        count[NEXT_OUTPUT] += 1
+    return FINISHED if count[NEXT_OUTPUT] == record.t.size else RUNNING
 
 
 @kernel
@@ -366,21 +388,21 @@ def end_of_step(method, state, stages, h):
 def accept(line, loops, walls, state, stages, t, work):
     """Move to the end of the step, back onto the constraints. Returns a code."""
     copy(stages.end, state.y)
-    state.clock[0] = t
-    state.count[2], state.count[5] = state.count[2] + 1, 0
+    state.clock[T_NOW] = t
+    state.count[STEPS], state.count[FIRST_RATE_KNOWN] = state.count[STEPS] + 1, 0
     return bring_back(line, loops, t, True, state.q, state.y, state.q, work) if walls.desk.size else RUNNING
 
 
 @primitive
 def copy_trial(state, h, end, wall, before):
-    state.clock[2], state.clock[3], state.clock[4], state.clock[5] = h, end, wall, before
+    state.clock[H_TRIED], state.clock[T_TRIED], state.clock[T_STOP], state.clock[T_BEFORE] = h, end, wall, before
 
 
 @kernel
 def end_step_here(line, loops, walls, method, state, stages, record, h, work):
     """Keep the step of length h in stages, with its outputs. Returns a code."""
-    before = state.clock[5]
-    end = min(state.clock[0] + h, state.clock[3]) if h < state.clock[2] else state.clock[3]
+    before = state.clock[T_BEFORE]
+    end = min(state.clock[T_NOW] + h, state.clock[T_TRIED]) if h < state.clock[H_TRIED] else state.clock[T_TRIED]
     if method.dense.size:
         code = outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work)
         if code != RUNNING:
@@ -391,17 +413,17 @@ def end_step_here(line, loops, walls, method, state, stages, record, h, work):
 @pasted
 def fixed_step(line, loops, walls, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
-    t = state.clock[0]
-    h, end, wall, before, goal = next_part(walls, state, record, method.control[0])
+    t = state.clock[T_NOW]
+    h, end, wall, before, goal = next_part(walls, state, record, method.control[H_MAX])
     ceiling = before if end == wall else wall
     code = RUNNING
-    if state.count[5] == 0:
+    if state.count[FIRST_RATE_KNOWN] == 0:
         code = begin_step(line, loops, t, state, stages, work)
     if code == RUNNING:
         code = rates_of_stages(line, loops, method, t, h, ceiling, state, stages, int64(1), method.b.size, work)
     if code != RUNNING:
         return code
-    state.count[4] += method.b.size - 1
+    state.count[EVALUATIONS] += method.b.size - 1
     end_of_step(method, state, stages, h)
     if walls.held.size:
         code = rates_at(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
@@ -409,7 +431,7 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
             copy_trial(state, h, end, wall, before)
             code = PASSED
         if code != RUNNING:
-            state.count[5] = 0 if code != PASSED else 1
+            state.count[FIRST_RATE_KNOWN] = 0 if code != PASSED else 1
             return code
     code = accept(line, loops, walls, state, stages, end, work)
     if walls.halts and end == wall and code == RUNNING:
@@ -420,29 +442,29 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
         if not walls.desk.size and none_loose(walls.held):      # first same as last
             copy(stages.K[method.b.size], stages.K[0])
             move_origin(work.q, work.v, state, stages.K[0])
-            state.count[5] = 1
+            state.count[FIRST_RATE_KNOWN] = 1
             if end == goal:
-                copy_record(walls, record, state.count[0], work, state.y)
-                state.count[0] += 1
+                copy_record(walls, record, state.count[NEXT_OUTPUT], work, state.y)
+                state.count[NEXT_OUTPUT] += 1
     return code
 
 
 @pasted
 def adaptive_step(line, loops, walls, method, state, stages, record, work):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
-    t = state.clock[0]
+    t = state.clock[T_NOW]
     wall, before = next_break(walls, state, record.t[record.t.size - 1])
-    if state.count[5] == 0:
+    if state.count[FIRST_RATE_KNOWN] == 0:
         code = begin_step(line, loops, t, state, stages, work)
         if code != RUNNING:
             return code
     chart_origin(walls.q_of_v, state, stages)
-    if state.clock[1] == 0.0:
-        state.clock[1] = first_step(method, state, stages, wall - t)
+    if state.clock[H_NEXT] == 0.0:
+        state.clock[H_NEXT] = first_step(method, state, stages, wall - t)
     smallest = SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall)
     rejected = False
     while True:
-        h = min(state.clock[1], method.control[0])
+        h = min(state.clock[H_NEXT], method.control[H_MAX])
         if h < smallest and h < wall - t:
             return STEP_TOO_SMALL
         end = t + h
@@ -453,25 +475,25 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
         if code == RUNNING:
             end_of_step(method, state, stages, h)
             code = rates_inline(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
-            state.count[4] += method.b.size
+            state.count[EVALUATIONS] += method.b.size
         if code == REFUSED:                                   # finite rates: generic kernels evaluate the same step
             return code
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
-            state.clock[1] = 0.25 * h
-            if state.clock[1] < smallest:
+            state.clock[H_NEXT] = 0.25 * h
+            if state.clock[H_NEXT] < smallest:
                 return code
             rejected = True
-            state.count[3] += 1
+            state.count[REJECTED] += 1
             continue
         error = error_norm(method, state, stages, h)
         if error < 1.0:
             break
-        state.clock[1] = h * max(LEAST_FACTOR, SAFETY * error ** -method.control[3])
+        state.clock[H_NEXT] = h * max(LEAST_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
         rejected = True
-        state.count[3] += 1
-    factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
-    if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
-        state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
+        state.count[REJECTED] += 1
+    factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
+    if h >= state.clock[H_NEXT] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
+        state.clock[H_NEXT] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
     if walls.held.size and passed_within(walls.held, method, stages):
         copy_trial(state, h, end, wall, before)
         return PASSED
@@ -485,22 +507,22 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     if code == RUNNING and end != wall and not walls.desk.size and none_loose(walls.held):     # first same as last
         copy(stages.K[method.b.size], stages.K[0])
         move_origin(stages.next_q, stages.next_v, state, stages.K[0])
-        state.count[5] = 1
+        state.count[FIRST_RATE_KNOWN] = 1
     return code
 
 
 @pasted
 def outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
-    t, count, n = state.clock[0], state.count, state.y.size
+    t, count, n = state.clock[T_NOW], state.count, state.y.size
     final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
-    if further > 0 and count[0] < record.t.size and (record.t[count[0]] < end or final):
+    if further > 0 and count[NEXT_OUTPUT] < record.t.size and (record.t[count[NEXT_OUTPUT]] < end or final):
         code = rates_of_stages(line, loops, method, t, h, before, state, stages, method.b.size + 1, method.c.size, work)
-        count[4] += further
+        count[EVALUATIONS] += further
         if code != RUNNING:
             return code
-    while count[0] < record.t.size and (record.t[count[0]] < end or final):
-        s = (record.t[count[0]] - t) / h
+    while count[NEXT_OUTPUT] < record.t.size and (record.t[count[NEXT_OUTPUT]] < end or final):
+        s = (record.t[count[NEXT_OUTPUT]] - t) / h
         copy(state.y, stages.y)
         for r in range(method.dense.shape[0]):
             w = 0.0
@@ -509,11 +531,11 @@ def outputs_within(line, loops, walls, method, state, stages, record, h, end, be
             for k in range(n):
                 stages.y[k] += h * w * stages.K[r, k]
         copy(stages.y, stages.output)
-        code = evaluate_output(line, loops, walls, min(record.t[count[0]], before), state, stages, work)
+        code = evaluate_output(line, loops, walls, min(record.t[count[NEXT_OUTPUT]], before), state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(walls, record, count[0], work, stages.output)
-        count[0] += 1
+        copy_record(walls, record, count[NEXT_OUTPUT], work, stages.output)
+        count[NEXT_OUTPUT] += 1
     return RUNNING
 
 

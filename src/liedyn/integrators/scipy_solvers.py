@@ -15,7 +15,7 @@ from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
-from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints
+from liedyn.integrators.run_state import NEXT_OUTPUT, SMALLEST_STEP, STEPS, T_NOW, keep_constraints
 from liedyn.integrators.segment import Underway
 from liedyn.integrators.zero_crossings import LOOSE_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
@@ -103,9 +103,9 @@ def solve_by_scipy(problem, start, times, options, progress, controller=None, ke
         except _Stop as stop:
             raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
     warned = dict.fromkeys((*run.warned, *_notes(options.method, heard)))
-    statistics = Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
+    statistics = Statistics(int(run.state.count[STEPS]), 0, run.evaluations, time.perf_counter() - began,
                             loop_figures(run.ties), (*run.switches.notes.values(), *warned))
-    record = kept_rows(run.record, int(run.state.count[0]))
+    record = kept_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
     end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
                 0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jumped,
                 run.switches.sides())
@@ -148,7 +148,7 @@ class _Run(Underway):
             self.ceiling, h = before, None
             if self.saved is None and self.begin_switches(wall):
                 return
-            while self.state.clock[0] < wall and not self.fired:
+            while self.state.clock[T_NOW] < wall and not self.fired:
                 h = self.until_far(wall, h, progress)
             if self.fired:
                 return
@@ -159,9 +159,9 @@ class _Run(Underway):
 
     def walls(self):
         """Where steps end, each with the last time before it; the controller acts when the one before is reached."""
-        schedule, now = self.problem.schedule, self.state.clock[0]
+        schedule, now = self.problem.schedule, self.state.clock[T_NOW]
         end = self.last, float(np.nextafter(self.last, -np.inf))
-        while self.torques and self.state.clock[0] < self.last:
+        while self.torques and self.state.clock[T_NOW] < self.last:
             if self.saved is None:
                 self.torques.act(self.state)
             yield min(self.torques.wall, end)
@@ -171,7 +171,7 @@ class _Run(Underway):
 
     def until_far(self, wall: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
-        t = float(self.state.clock[0])
+        t = float(self.state.clock[T_NOW])
         if self.saved is None:
             self.outputs(lambda s: self.state.y, t)
         else:
@@ -192,7 +192,7 @@ class _Run(Underway):
             if not isfinite(solver.y.sum()):
                 raise _Stop(NOT_FINITE)
             self.trouble = RUNNING
-            self.state.count[2] += 1
+            self.state.count[STEPS] += 1
             self.now = solver.t
             dense = solver.dense_output()
             if len(self.switches) and self.cut(solver, dense):
@@ -228,12 +228,12 @@ class _Run(Underway):
         if self.ties is not None:
             self.bring_back(t, y, True)
         self.check(self.evaluate(t, y, self.before_last, 1))
-        state.q[:], state.clock[0] = self.work.q, t
+        state.q[:], state.clock[T_NOW] = self.work.q, t
         state.y[:] = np.r_[np.zeros(self.model.nv), self.work.v, y[2 * self.model.nv:]]
 
     def begin_switches(self, wall: float) -> bool:
         """Whether events have jumped over zero here, with a signal or a torque of the controller."""
-        t = float(self.state.clock[0])
+        t = float(self.state.clock[T_NOW])
 
         def glance(share):
             h, y = share * min(wall - t, self.options.max_step), self.state.y
@@ -318,8 +318,8 @@ class _Run(Underway):
 
     def outputs(self, y_at, until: float) -> None:
         times, count = self.record.t, self.state.count
-        while count[0] < len(times) and times[count[0]] <= until:
-            t = float(times[count[0]])
+        while count[NEXT_OUTPUT] < len(times) and times[count[NEXT_OUTPUT]] <= until:
+            t = float(times[count[NEXT_OUTPUT]])
             y = np.array(y_at(t))
             if self.ties is not None:
                 self.bring_back(t, y, False)
@@ -327,20 +327,20 @@ class _Run(Underway):
 
     def keep_event(self, t: float, y, now: float) -> None:
         """The row of an event; in place of the last output, if that has been kept."""
-        self.state.count[0] = min(self.state.count[0], len(self.record.t) - 1)
-        self.record.t[self.state.count[0]] = t
+        self.state.count[NEXT_OUTPUT] = min(self.state.count[NEXT_OUTPUT], len(self.record.t) - 1)
+        self.record.t[self.state.count[NEXT_OUTPUT]] = t
         self.keep_at(t, y, now)
 
     def keep_at(self, t: float, y, now: float) -> None:
         """An output at t, evaluated at `now`, which may be just before."""
         self.check(self.evaluate(now, y, now, len(self.stages.K) - 1))
-        i = self.state.count[0]
+        i = self.state.count[NEXT_OUTPUT]
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.work, name)
         self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
         if self.ties is not None:
             keep_constraints(self.ties.desk, self.record, i, self.work)
-        self.state.count[0] += 1
+        self.state.count[NEXT_OUTPUT] += 1
 
     @property
     def before_last(self) -> float:

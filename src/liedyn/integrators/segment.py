@@ -12,7 +12,20 @@ import numpy as np
 from liedyn.dynamics.constraints.constraints import turn_to_loops
 from liedyn.integrators.diagnosis import early_end, failure
 from liedyn.integrators.problem import Keeper, Options, Problem, Statistics, begin, loop_figures, stages_for, state_vector
-from liedyn.integrators.run_state import Loops, Record, State, Walls, numbers_of, put_back, put_back_constraints
+from liedyn.integrators.run_state import (
+    EVALUATIONS,
+    FIRST_RATE_KNOWN,
+    NEXT_BREAK,
+    STEPS,
+    T_NOW,
+    Loops,
+    Record,
+    State,
+    Walls,
+    numbers_of,
+    put_back,
+    put_back_constraints,
+)
 from liedyn.integrators.zero_crossings import Switches
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS, Line, bring_back, rates_at, stages_apart
 from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWork
@@ -114,11 +127,12 @@ class HeldTorques:
 
     def act(self, state: State) -> None:
         """At the state of the run: what is due, and where the next step must end."""
-        t = float(state.clock[0])
+        t = float(state.clock[T_NOW])
         self.controller.act(self.problem, t, state.q, state.y)
         self.show()
         self._limit_step(t)
-        state.count[1] = state.count[5] = 0                    # the wall is a new one, and so are the rates
+        # the wall is a new one, and so are the rates
+        state.count[NEXT_BREAK] = state.count[FIRST_RATE_KNOWN] = 0
 
     def show(self) -> None:
         """The torque that the controller holds."""
@@ -243,16 +257,17 @@ def solve_in_chunks(advance: Callable, problem: Problem, times: np.ndarray, opti
     keeper.follow(record, state.count)
     code, steps = RUNNING, _FIRST_CHUNK
     while code == RUNNING:
-        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, ties=ties))
+        keeper.between(float(state.clock[T_NOW]), lambda: numbers_of(**carried, ties=ties))
         chunk = time.perf_counter()
         code = advance(state, record, work, steps)
         steps = next_count(steps, time.perf_counter() - chunk)
-        progress(state.clock[0] / max(times[-1], 1e-300))
-    t = float(state.clock[0])
+        progress(state.clock[T_NOW] / max(times[-1], 1e-300))
+    t = float(state.clock[T_NOW])
     if code == NOT_CONVERGED:
         raise early_end(f"{options.method} did not converge in the step from t = {t:.6g} s{why}", True, t)
     if code != FINISHED:
         raise failure(problem, code, t, work, ties, options)
     uncut = (f"{options.method} does not locate switches of step, sign, abs, floor, min or max of the state: it is of first "
              "order there",) if problem.signals.held.size else ()
-    return record, Statistics(int(state.count[2]), 0, int(state.count[4]), time.perf_counter() - began, loop_figures(ties), uncut)
+    return record, Statistics(int(state.count[STEPS]), 0, int(state.count[EVALUATIONS]), time.perf_counter() - began,
+                              loop_figures(ties), uncut)

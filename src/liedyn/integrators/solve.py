@@ -10,7 +10,17 @@ import numpy as np
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
-from liedyn.integrators.run_state import Method, Record
+from liedyn.integrators.run_state import (
+    EVALUATIONS,
+    FIRST_RATE_KNOWN,
+    H_NEXT,
+    NEXT_OUTPUT,
+    REJECTED,
+    STEPS,
+    T_NOW,
+    Method,
+    Record,
+)
 from liedyn.integrators.runge_kutta import METHODS, Tableau, keep_now, run_adaptive, run_fixed
 from liedyn.integrators.segment import SECONDS, Underway, next_count
 from liedyn.integrators.zero_crossings import CutSteps
@@ -66,11 +76,11 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     keeper.follow(record, state.count)
     chunk = began
     while code == RUNNING:
-        keeper.between(float(state.clock[0]), lambda: run.snapshot(own))
+        keeper.between(float(state.clock[T_NOW]), lambda: run.snapshot(own))
         code = advance(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         spent = time.perf_counter() - chunk
         if code != WALL or spent >= SECONDS:
-            progress(state.clock[0] / max(times[-1], 1e-300))
+            progress(state.clock[T_NOW] / max(times[-1], 1e-300))
             chunk = time.perf_counter()
         if code in (PASSED, WALL) and cuts:
             code = cuts.go_on(code)
@@ -78,26 +88,27 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
                 continue
         elif code == WALL:
             code = RUNNING
-            if state.clock[0] < times[-1]:
+            if state.clock[T_NOW] < times[-1]:
                 torques.act(state)
             continue
         if code == REFUSED:
             sides.turn_to_loops()
-            state.count[5], code = 0, RUNNING
+            state.count[FIRST_RATE_KNOWN], code = 0, RUNNING
         if code == AT_EVENT:
             break
         steps = next_count(steps, spent)
     if code == AT_EVENT:
-        state.count[0] = min(state.count[0], len(record.t) - 1)          # at the last output: this is it
-        record.t[state.count[0]] = state.clock[0]
-        record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
+        state.count[NEXT_OUTPUT] = min(state.count[NEXT_OUTPUT], len(record.t) - 1)          # at the last output: this is it
+        record.t[state.count[NEXT_OUTPUT]] = state.clock[T_NOW]
+        record, state.count[FIRST_RATE_KNOWN] = kept_rows(record, int(state.count[NEXT_OUTPUT]) + 1), 0
         code = keep_now(sides.line, sides.loops, sides.walls, state, stages, record, work)
     if code != FINISHED:
-        raise failure(problem, code, float(state.clock[0]), work, sides.ties, options)
-    statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
+        raise failure(problem, code, float(state.clock[T_NOW]), work, sides.ties, options)
+    statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
+                            time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(run.switches.notes.values()))
-    end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
-                float(state.clock[1]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)),
+    end = Start(float(state.clock[T_NOW]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
+                float(state.clock[H_NEXT]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)),
                 cuts.jumped if cuts else (), run.switches.sides())
     return Stretch(record, statistics, end)
 

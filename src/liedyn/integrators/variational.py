@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem
-from liedyn.integrators.run_state import keep_evaluated, next_part
+from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, NEXT_OUTPUT, STEPS, T_NOW, keep_evaluated, next_part
 from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import resistance_slope, tree_of
 from liedyn.kernels.constraints.driver import copy
@@ -245,17 +245,17 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
     """Advance until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
     tree, nv = tree_of(index, constants), own.v.size
     for _ in range(most_steps):
-        if state.count[5] == 0:
+        if state.count[FIRST_RATE_KNOWN] == 0:
             begin_momentum(tree, state, own)
-        if state.clock[0] >= record.t[state.count[0]]:
+        if state.clock[T_NOW] >= record.t[state.count[NEXT_OUTPUT]]:
             code = keep_state(tree, plant, schedule, signals, state, record, work, own)
             if code != RUNNING:
                 return code
-        if state.count[0] == record.t.size:
+        if state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED
         h, end, wall, before, _ = next_part(schedule, state, record, step)
         seen = before if end == wall else end
-        supplied, iterations = variational_step(tree, plant, schedule, signals, state.clock[0], seen, h, state.q, work, own)
+        supplied, iterations = variational_step(tree, plant, schedule, signals, state.clock[T_NOW], seen, h, state.q, work, own)
         if iterations <= 0:
             return BAD_SIGNAL if work.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
         copy(own.q, state.q)
@@ -265,8 +265,8 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
             own.last[k] = own.v[k]
             own.v[k] = state.y[nv + k] = own.solver.b[k]
         state.y[2 * nv] += supplied
-        state.clock[0] = end
-        state.count[2], state.count[4] = state.count[2] + 1, state.count[4] + iterations
+        state.clock[T_NOW] = end
+        state.count[STEPS], state.count[EVALUATIONS] = state.count[STEPS] + 1, state.count[EVALUATIONS] + iterations
     return RUNNING
 
 
@@ -277,7 +277,7 @@ def begin_momentum(tree, state, own):
     for k in range(nv):
         own.v[k] = own.last[k] = state.y[nv + k]
     multiply(own.M, own.v, own.p)
-    state.count[5] = 1
+    state.count[FIRST_RATE_KNOWN] = 1
 
 
 @primitive
@@ -301,7 +301,7 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
     copy(state.q, work.q)
     for k in range(nv):
         work.v[k] = state.y[nv + k]
-    act(plant, tree, schedule, signals, state.clock[0], work)
+    act(plant, tree, schedule, signals, state.clock[T_NOW], work)
     inner = hybrid_work(work.memory, tree.parent.size, nv)
     deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
     if work.flag[0] >= 0.0 or deficit > 0.0:
@@ -311,8 +311,8 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
         total += abs(work.a[k])
     if not total < np.inf:
         return NOT_FINITE
-    keep_evaluated(work, state.y[2 * nv], record, state.count[0])
-    state.count[0] += 1
+    keep_evaluated(work, state.y[2 * nv], record, state.count[NEXT_OUTPUT])
+    state.count[NEXT_OUTPUT] += 1
     return RUNNING
 
 

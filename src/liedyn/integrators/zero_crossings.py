@@ -17,6 +17,7 @@ import numpy as np
 from liedyn.errors import Place
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import NEVER, UNSURE
+from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, H_MAX, H_TRIED, T_BEFORE, T_NOW, T_STOP
 from liedyn.integrators.runge_kutta import end_step_here
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, PASSED, RUNNING
 from liedyn.kernels.simulation.signals import ABS, EVENT, FLOOR, KIND, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
@@ -451,7 +452,7 @@ class CutSteps:
     def __init__(self, run, method):
         self.problem, self.sides, self.switches, self.torques = run.problem, run.sides, run.switches, run.torques
         self.method, self.state, self.stages, self.record, self.work = method, run.state, run.stages, run.record, run.work
-        self.step, self.last = float(method.control[0]), float(run.record.t[-1])
+        self.step, self.last = float(method.control[H_MAX]), float(run.record.t[-1])
         self.fired: tuple[int, ...] = ()
         self.jumped: tuple[int, ...] = ()                      # of these, whose expressions jump here
         self._begin()
@@ -460,7 +461,7 @@ class CutSteps:
         """After the compiled loop returned PASSED or WALL. Returns a code; EVENT: the run stands at an event."""
         clock = self.state.clock
         if code == PASSED:
-            h, t = float(clock[2]), float(clock[0])
+            h, t = float(clock[H_TRIED]), float(clock[T_NOW])
             share = self.switches.first_passing(lambda share: self._excess_after(share * h))
             reading = self.switches.reading.copy()
             code = end_step_here(self.sides.line, self.sides.loops, self.sides.walls, self.method, self.state, self.stages,
@@ -476,9 +477,9 @@ class CutSteps:
             elif self._jump(self.switches.change(t + share * h, h, self._look)):
                 return AT_EVENT
             self._limit()
-            if clock[0] != clock[4]:
+            if clock[T_NOW] != clock[T_STOP]:
                 return RUNNING
-        if clock[0] < self.last:
+        if clock[T_NOW] < self.last:
             if self.torques is not None:
                 self.torques.act(self.state)
             self._begin()
@@ -494,29 +495,29 @@ class CutSteps:
         for reading in self.stages.K[:len(self.method.b), len(self.stages.end):]:          # in the last step
             self.switches.arm(reading[:len(self.switches)])
         self.switches.begin(self._glance)
-        self.state.count[5] = 0                                # rates are to be computed with the new sides
+        self.state.count[FIRST_RATE_KNOWN] = 0                                # rates are to be computed with the new sides
         self._limit()
 
     def _limit(self) -> None:
         if self.method.error.size:
-            self.method.control[0] = min(self.step, self.last / LOOSE_STEPS) if self.switches.any_loose else self.step
+            self.method.control[H_MAX] = min(self.step, self.last / LOOSE_STEPS) if self.switches.any_loose else self.step
 
     def _glance(self, share: float) -> None:
         if share == 0.0:
             return self._look()
-        t, breaks = float(self.state.clock[0]), self.sides.walls.breaks
+        t, breaks = float(self.state.clock[T_NOW]), self.sides.walls.breaks
         wall = min(breaks[breaks > t].min(initial=np.inf), self.last)
         self._rates(t, self.state.y, 0)
-        self.state.clock[5] = wall
+        self.state.clock[T_BEFORE] = wall
         self._excess_after(share * min(self.step, wall - t))
 
     def _look(self) -> None:
-        self._rates(float(self.state.clock[0]), self.state.y, len(self.method.b) + 1)
+        self._rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
 
     def _excess_after(self, h: float) -> float:
         """Make the step of length h, from the rates at its beginning, and look at the switches at its end."""
         clock, stages, method = self.state.clock, self.stages, self.method
-        t, before, count = float(clock[0]), float(clock[5]), len(method.b)
+        t, before, count = float(clock[T_NOW]), float(clock[T_BEFORE]), len(method.b)
         self._check(t, self.sides.at_stages(method, t, h, before, self.state, stages, 1, count, self.work), count - 1)
         stages.end[:] = self.state.y + h * (method.b @ stages.K[:count, :len(stages.end)])
         self._rates(min(t + h, before), stages.end, count)
@@ -526,6 +527,6 @@ class CutSteps:
         self._check(t, self.sides.at(t, self.state.q, y, self.stages.K, row, self.work), 1)
 
     def _check(self, t: float, code: int, evaluations: int) -> None:
-        self.state.count[4] += evaluations
+        self.state.count[EVALUATIONS] += evaluations
         if code != RUNNING:
             raise failure(self.problem, code, t, self.work, self.sides.ties)

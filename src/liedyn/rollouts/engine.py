@@ -16,6 +16,7 @@ from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.batch_integrator import Grid, Outputs, Runs, SideBySide, line_of
 from liedyn.integrators.diagnosis import GAINS, LIMIT, fastest
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
+from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_stretch
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
 from liedyn.model.model import Model
@@ -327,7 +328,7 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
                 runs.singular[k] = loops.singular_time
         except ComputationError as error:
             moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
-        record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
+        record, count = kept.record, min(int(kept.count[NEXT_OUTPUT]), np.count_nonzero(shown))
         for x in (found.q, found.v, found.work, found.more):               # side by side, it may have gone on for longer
             x[k] = np.nan
         found.q[k, :count], found.v[k, :count], found.work[k, :count] = record.q[:count], record.v[:count], record.work[:count]

@@ -15,7 +15,7 @@ import numpy as np
 
 from liedyn.errors import Interrupted, UsageError
 from liedyn.integrators.problem import LOST, Keeper, Problem, Statistics, kept_rows
-from liedyn.integrators.run_state import Record, give_back, numbers_of
+from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, give_back, numbers_of
 from liedyn.io.checkpoint_files import Unfinished, of_another_version
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.simulation.segment_problems import Part, whole_record
@@ -84,7 +84,7 @@ class Rows(Keeper):
         if self._now is None:
             return Statistics()
         record, count = self._now
-        n, statistics = int(count[0]), Statistics(*(int(x) for x in count[2:5]))
+        n, statistics = int(count[NEXT_OUTPUT]), Statistics(*(int(x) for x in count[STEPS:EVALUATIONS + 1]))
         if n:
             self.end(kept_rows(record, n))
         else:
@@ -104,7 +104,7 @@ class Rows(Keeper):
         self._kept.clear()
         problem, first = self._begun[-1]
         record, count = self._now
-        n = int(count[0])
+        n = int(count[NEXT_OUTPUT])
         self._append(Part(problem, record), self._written - first, n)
         for x in record[1:]:                                   # the times are read on
             give_back(x, n)
