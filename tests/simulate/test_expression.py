@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from liedyn.errors import Place, ScenarioError
+from liedyn.io.expression_parser import MAX_LENGTH
 from liedyn.kernels.simulation import signals as code
-from liedyn.simulation.signals.expression import LONGEST, Program, compile_expression
+from liedyn.simulation.signals.expression import Program, compile_expression
 
 PLACE = Place("s.yaml", 7, "joints.elbow.torque")
 
@@ -51,7 +52,7 @@ def test_names_that_python_could_not_read():
 
 def test_many_terms_are_not_deep():
     text = "+".join(f"sin({k}*t)" for k in range(1, 91))
-    assert len(text) <= LONGEST
+    assert len(text) <= MAX_LENGTH
     assert compiled(text).depth == 3
     assert compiled("(" * 90 + "t" + ")" * 90).depth == 1
     assert compiled("sin(" * 49 + "t" + ")" * 49).depth == 1

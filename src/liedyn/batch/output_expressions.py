@@ -1,4 +1,4 @@
-"""Outputs of a sweep: text -> a checked tree -> numbers of many runs. Nothing of the text is ever executed by Python.
+"""Outputs of a sweep: text -> a checked tree (`io.expression_parser`) -> numbers of many runs.
 
 There are numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`,
 `energy.work`, `z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral`, `at(time, …)`, and `at(event, …)` and
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -19,12 +18,12 @@ import numpy as np
 from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ScenarioError, nearest
+from liedyn.io.expression_parser import CONSTANTS, ExpressionParser
 from liedyn.io.sweep_file import Output
 from liedyn.kernels.simulation.signals import COMPONENTS
 from liedyn.model.model import Model
 from liedyn.simulation.joint_stops import is_event
 from liedyn.simulation.run import Result
-from liedyn.simulation.signals.expression import CONSTANTS, DEEPEST, LONGEST
 
 _FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in (
     "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "abs", "sign", "floor")} | {
@@ -36,7 +35,6 @@ _OPERATORS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.
 KINDS = ("q", "v", "a", "tau", "power", "stop", "reference", "contact", "energy")
 _NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS, 'event', 'd'))})\s*\(([^()]*)\)")
 _DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
-_FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 
 
 def as_written(column: str) -> str:
@@ -68,43 +66,29 @@ class _Part:
 
 def compile_output(output: Output) -> Compiled:
     """ScenarioError, with the place of the output, for whatever is not allowed."""
-    reader = _Reader(output)
-    part = reader.part(reader.parsed(), 1)
+    reader = _OutputParser(output)
+    part = reader.read()
     if part.series:
-        raise reader.refuse("an output is one number per run, and this expression has one at each time",
+        raise reader.error("an output is one number per run, and this expression has one at each time",
                             expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
     read = (tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events))
     return Compiled(lambda motion: part.value(motion)[:, 0], *read)
 
 
-class _Reader:
+class _OutputParser(ExpressionParser):
+    """Values are parts."""
+
     def __init__(self, output: Output):
-        self.output = output
+        super().__init__(output.text, output.place)
         self.words: dict[str, tuple[str, str, tuple]] = {}      # what stands in the text as _0_, _1_, …: name, kind, point
         self.columns: list[str] = []
         self.links: list[str] = []
         self.events: list[str] = []
 
-    def refuse(self, message: str, *, expected=None, hint=None) -> ScenarioError:
-        return ScenarioError(message, place=self.output.place, found=self.output.text, expected=expected, hint=hint)
-
-    def parsed(self) -> ast.expr:
-        text = " ".join(self.output.text.split())
-        if not text or len(text) > LONGEST:
-            raise self.refuse("the expression is empty" if not text else f"the expression is longer than {LONGEST} characters")
+    def without_names(self, text: str) -> tuple[str, str]:
         text = _NAMED.sub(self._call_of_name, text)
         text = _DOTTED.sub(lambda found: self._word(found[1], ""), text)
-        strange = _FORBIDDEN.search(text)
-        if strange:
-            raise self.refuse(f"the character {strange.group()!r} is not allowed in an expression")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(text, mode="eval").body
-        except SyntaxError as problem:
-            raise self.refuse(f"not an expression: {problem.msg}") from None
-        except (RecursionError, MemoryError, ValueError):
-            raise self.refuse("not an expression") from None
+        return text, text
 
     def _call_of_name(self, found: re.Match) -> str:
         kind, inside = found[1], found[2]
@@ -118,29 +102,14 @@ class _Reader:
         self.words[word] = name, kind, tuple(point)
         return word
 
-    def part(self, node: ast.expr, depth: int) -> _Part:
-        if depth > DEEPEST:
-            raise self.refuse("the expression is too deeply nested", expected=f"at most {DEEPEST} levels")
-        if isinstance(node, ast.Constant):
-            return self._number(node)
-        if isinstance(node, ast.Name):
-            return self._name(node.id)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            part = self.part(node.operand, depth + 1)
-            return part if isinstance(node.op, ast.UAdd) else _applied(np.negative, part)
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _applied(_OPERATORS[type(node.op)], self.part(node.left, depth + 1), self.part(node.right, depth + 1))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-            return self._call(node, depth)
-        raise self.refuse(f"{type(node).__name__} is not part of an expression",
-                          expected="numbers, columns, + - * / ** and functions")
+    def number_value(self, x: float) -> _Part:
+        return _constant(x)
 
-    def _number(self, node: ast.Constant) -> _Part:
-        if type(node.value) not in (int, float) or not math.isfinite(node.value):
-            raise self.refuse("not a finite number")
-        return _constant(node.value)
+    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: _Part) -> _Part:
+        return _applied(np.negative if isinstance(node, ast.UnaryOp) else _OPERATORS[type(node.op)], *values)
 
-    def _name(self, name: str) -> _Part:
+    def name_value(self, node: ast.Name) -> _Part:
+        name = node.id
         if name in CONSTANTS:
             return _constant(CONSTANTS[name])
         if name == "t":
@@ -150,7 +119,7 @@ class _Reader:
         if name == "drift":
             return self._column(name, "", ())
         known = ["t", *CONSTANTS, *_FUNCTIONS, *_OF_TWO, *REDUCTIONS, *OF_EVENTS]
-        raise self.refuse(f"unknown name {name}", hint=nearest(name, known),
+        raise self.error(f"unknown name {name}", hint=nearest(name, known),
                           expected="a column such as q.elbow, t, pi, e, or a function")
 
     def _column(self, name: str, kind: str, point) -> _Part:
@@ -158,23 +127,24 @@ class _Reader:
             self.columns.append(name)
             return _Part(True, lambda motion: motion.column(name))
         if kind == "event":
-            raise self.refuse("an event is not a number", expected=f"{', '.join(OF_EVENTS.values())}")
+            raise self.error("an event is not a number", expected=f"{', '.join(OF_EVENTS.values())}")
         self.links.append(name)
         try:
             at = tuple(float(x) for x in point) or (0.0, 0.0, 0.0)
         except ValueError:
             at = ()
         if len(at) != 3 or (point and kind in ("wx", "wy", "wz")):
-            raise self.refuse(f"wrong arguments of {kind}",
+            raise self.error(f"wrong arguments of {kind}",
                               expected=f"{kind}(link), or x(link, 0, 0, 0.1) for a point in link axes")
         return _Part(True, lambda motion: motion.point(kind, name, at))
 
-    def _call(self, node: ast.Call, depth: int) -> _Part:
-        name = node.func.id
+    def call_value(self, name: str, node: ast.Call, depth: int) -> _Part:
+        if node.keywords:
+            raise self.error(f"wrong arguments of {name}", expected=f"{name}(…)")
         event = self._event(node.args[0]) if name in OF_EVENTS and node.args else None
         if event is not None or name in ("before", "count"):
-            return self._of_event(name, event, [self.part(argument, depth + 1) for argument in node.args[1:]])
-        given = [self.part(argument, depth + 1) for argument in node.args]
+            return self._of_event(name, event, [self.value_of(argument, depth + 1) for argument in node.args[1:]])
+        given = [self.value_of(argument, depth + 1) for argument in node.args]
         if name in REDUCTIONS and len(given) == (2 if name == "at" else 1):
             return self._reduced(name, given)
         if name in _FUNCTIONS and len(given) == 1:
@@ -185,8 +155,8 @@ class _Reader:
                 part = _applied(_OF_TWO[name], part, other)
             return part
         if name in REDUCTIONS or name in _FUNCTIONS or name in _OF_TWO:
-            raise self.refuse(f"wrong arguments of {name}", expected="at(time, series)" if name == "at" else f"{name}(…)")
-        raise self.refuse(f"unknown function {name}", hint=nearest(name, [*_FUNCTIONS, *_OF_TWO, *REDUCTIONS, *OF_EVENTS]),
+            raise self.error(f"wrong arguments of {name}", expected="at(time, series)" if name == "at" else f"{name}(…)")
+        raise self.error(f"unknown function {name}", hint=nearest(name, [*_FUNCTIONS, *_OF_TWO, *REDUCTIONS, *OF_EVENTS]),
                           expected=f"one of {', '.join(dict.fromkeys((*REDUCTIONS, *OF_EVENTS, *_FUNCTIONS, *_OF_TWO)))}")
 
     def _event(self, node: ast.expr) -> str | None:
@@ -198,7 +168,7 @@ class _Reader:
 
     def _of_event(self, name: str, event: str | None, given: list[_Part]) -> _Part:
         if event is None or len(given) != (0 if name == "count" else 1):
-            raise self.refuse(f"wrong arguments of {name}", expected=OF_EVENTS[name])
+            raise self.error(f"wrong arguments of {name}", expected=OF_EVENTS[name])
         self.events.append(event)
         if name == "count":
             return _number_of(lambda motion: np.array([float(len(motion.times_of(event)))]))
@@ -213,13 +183,13 @@ class _Reader:
         series = self._series(name, given[-1])
         if name == "at":
             if given[0].series:
-                raise self.refuse("the time in at(time, …) must be a number")
+                raise self.error("the time in at(time, …) must be a number")
             return _number_of(lambda motion: _at(motion.t, np.asarray(given[0].value(motion))[:, 0], series.value(motion)))
         return _number_of(lambda motion: _REDUCE[name](motion.t, series.value(motion)))
 
     def _series(self, name: str, part: _Part) -> _Part:
         if not part.series:
-            raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+            raise self.error(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
         return part
 
 
