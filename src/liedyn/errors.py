@@ -41,6 +41,8 @@ class LiedynError(Exception):
     """
 
     exit_status = 1
+    # `Result | None`, of a layer beyond this one: of a simulation that ended early, the motion before
+    result: Any = None
 
 
 class InputError(LiedynError, ValueError):
@@ -175,15 +177,12 @@ class ComputationError(LiedynError):
     """
 
     exit_status = 1
-    result: Any = None                       # `Result | None`, of a layer beyond this one
     at: float | None = None
     depends_on_method: bool = False
 
 
 class Interrupted(LiedynError):
     """A run that a signal has ended at the time t [s]; result as that of ComputationError."""
-
-    result: Any = None
 
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal

@@ -2,6 +2,7 @@
 import pytest
 
 from command_line import ok
+from command_line import run as command
 from liedyn.errors import ScenarioError
 from sweeps import batch, table, written
 
@@ -96,13 +97,32 @@ def test_only_hard_stops_have_events(tmp_path):
         batch(tmp_path, "vary: [{key: initial.q.x, list: [0.5]}]\n" + COUNTS, scenario=soft)
 
 
+def incomplete(*args):
+    result = command(*args)
+    assert result.exit_code == 1, result.output
+    return result
+
+
 def test_the_command_prints_the_most_frequent_reason_of_failed_runs(tmp_path):
     """Reasons that differ in numbers alone count as one: two runs start beyond hard stops."""
     (tmp_path / "balls.yaml").write_text(BALLS)
     text = "vary: [{key: initial.q.x, list: [0.5, 30, 60]}]\noutputs: {last: final(q.x)}\n"
-    said = ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out").stderr
-    assert "note: 2 of 3 runs are not complete, the first because: " in said and "x is at 30 at t = 0 s, above its" in said
+    said = incomplete("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out").stderr
+    assert "error: 2 of 3 runs are not complete, the first because: " in said and "x is at 30 at t = 0 s, above its" in said
     assert "more for other reasons" not in said
     text = text.replace("60]}]", "60]}, {key: limits.restitution, list: [0.5, 7]}]")
-    said = ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "more").stderr
-    assert "note: 3 of 6 runs" in said and "restitution" in said and "; 2 more for other reasons (column reason)" in said
+    quiet = incomplete("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "more", "-q")
+    said = quiet.stderr
+    assert quiet.stdout == "" and said.count("\n") == 1 and (tmp_path / "more" / "runs.parquet").exists()
+    assert "error: 3 of 6 runs" in said and "restitution" in said and "; 2 more for other reasons (column reason)" in said
+
+
+def test_a_table_in_csv_is_never_older_than_the_other(tmp_path):
+    """It kept the rows of a former sweep where it was not asked for again."""
+    (tmp_path / "balls.yaml").write_text(BALLS)
+    text = "vary: [{key: initial.q.x, list: [0.5, 1, 1.5]}]\noutputs: {last: final(q.x)}\n"
+    ok("batch", written(tmp_path, text, scenario=BOUNCES), "-o", tmp_path / "out", "--csv")
+    path = written(tmp_path, text.replace("1, 1.5", "1.2"), scenario=BOUNCES)
+    assert "runs.parquet, .csv" in ok("batch", path, "-o", tmp_path / "out", "--resume").stderr
+    rows = (tmp_path / "out" / "runs.csv").read_text().splitlines()
+    assert len(rows) == 3 and '1.2' in rows[2].split(",")[1]

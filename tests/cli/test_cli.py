@@ -92,6 +92,12 @@ def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
     assert (result.exit_code, result.stderr, list(recwarn)) == (0, "", [])
 
 
+def test_a_run_folder_in_place_of_its_trajectory_is_told(folder):
+    Path("run").mkdir()
+    Path("run", "trajectory.csv").write_text("t[s]\n0\n")
+    assert "File 'run' is a directory. Did you mean 'run/trajectory.csv'? (see" in run("inverse", "run").stderr
+
+
 @pytest.mark.parametrize("args, words", [
     (["dance"], "No such command 'dance'"),
     (["info"], "Missing argument 'ROBOT'"),

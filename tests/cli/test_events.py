@@ -1,10 +1,13 @@
 """Events on the command line: events.csv, and what other commands read of such a run."""
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
+from command_line import run
 from liedyn.cli.app import main
 from liedyn.io.trajectory_csv import read_trajectory
 
@@ -61,3 +64,36 @@ def test_bodies_that_other_commands_do_not_know_are_told(tmp_path):
     assert done.exit_code == 0 and "events after the end of the run do not happen: place" in done.output, done.output
     again = CliRunner().invoke(main, ["inverse", str(folder / "trajectory.csv"), "-o", str(tmp_path / "again.csv")])
     assert again.exit_code == 0 and "bodies attached to wrist_3_link" in again.output
+
+
+PRESCRIBES = ["-S", "phases={a: {}, b: {joints: {elbow: {prescribe: {position: 0.5}}}}}", "-S",
+              "events={e: {at: 1, do: {phase: b}}}"]
+BEYOND = ["-S", "limits=hard",
+          "-S", "events={e: {at: 1, do: {set: {q: {elbow: 5}}}}}"]
+
+
+@pytest.mark.parametrize(("overrides", "names"), [(PRESCRIBES, "phase b prescribes elbow at 0.5"),
+                                                  (BEYOND, "events.e: event e: elbow is at 5 at t = 1 s, above its limit 2")])
+def test_rows_before_an_event_that_is_not_possible_are_kept(tmp_path, overrides, names):
+    """They were lost, and the second error named the limits and not the event."""
+    if overrides is BEYOND:
+        text = Path("robots/double_pendulum.yaml").read_text()
+        (tmp_path / "arm.yaml").write_text(text.replace("continuous\n    parent: upper",
+                                                        "revolute\n    parent: upper").replace("child: lower\n",
+                                                                                               "child: lower\n    limits: "
+                                                                                               "{lower: -90, upper: 2}\n"))
+        overrides = ["-S", f"robot={tmp_path / 'arm.yaml'}", *overrides]
+    (tmp_path / "fall.yaml").write_text(f"robot: {Path('robots/double_pendulum.yaml').absolute()}\nduration: 2\noutput_step: "
+                                        f"0.1\n"
+                                        "initial: {q: {shoulder: 0.3}}\n")
+    result = run("simulate", tmp_path / "fall.yaml", *overrides, "-o", tmp_path / "out", "--no-plots")
+    assert result.exit_code == 3 and names in result.stderr and "11 rows, up to t = 1 s, are in " in result.stderr, result.stderr
+    assert read_trajectory(tmp_path / "out" / "trajectory.csv").t[-1] == 1.0
+    told = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert told["status"] == "diverged" and names in told["reason"]
+
+
+def test_a_dry_run_knows_that_mechanisms_cannot_be_set(tmp_path):
+    (tmp_path / "bars.yaml").write_text(f"robot: {Path('robots/four_bar.yaml').absolute()}\nduration: 1\n")
+    result = run("simulate", tmp_path / "bars.yaml", "--dry-run", "-S", "events={e: {at: 0.5, do: {set: {q: {crank: 0}}}}}")
+    assert result.exit_code == 3 and "set is not possible for a robot with loops or couplings" in result.stderr

@@ -79,6 +79,8 @@ BROKEN = {
     "no such robot": ("robot: nowhere.urdf #!\nduration: 1\n", "robot", "no such robot file; found "),
     "robot is a folder": ("robot: . #!\nduration: 1\n", "robot", "no such robot file"),
     "robot is a number": ("robot: 3 #!\nduration: 1\n", "robot", "wrong value; found 3; expected text"),
+    "a sweep instead": ("scenario: s.yaml\nvary: [{key: duration, list: [1]}]\n", None,
+                        "this is a sweep, not a scenario; expected the key robot (liedyn batch runs it)"),
     "a robot instead": ("links: {a: {mass: 1}}\njoints: {}\n", None, "this is a robot, not a scenario"),
     "unknown key": ("@duraton: 3 #!\n", "duraton", "unknown key; expected one of robot, base"),
     "unknown key, hint": ("@outputstep: 3 #!\n", "outputstep", "(did you mean output_step?)"),

@@ -276,6 +276,19 @@ def test_forces_of_actuators(tmp_path):
     assert "actuators with gains (2)" in robot.findings[0].message
 
 
+def test_limits_of_thrusters_are_reported(tmp_path):
+    """They are not read, and were dropped without a word."""
+    def found(ranges):
+        body = '<body name="frame"><freejoint/><geom type="box" size=".2 .1 .1" mass="1"/><site name="r" pos=".2 0 0"/></body>'
+        motor = f'<actuator><motor name="m" site="r" gear="0 0 1" {ranges}/></actuator>'
+        text = f"<mujoco><worldbody>{body}</worldbody>{motor}</mujoco>"
+        (tmp_path / "drone.xml").write_text(text)
+        return " ".join(str(finding) for finding in ld.load(tmp_path / "drone.xml").findings)
+    for ranges in ('ctrlrange="0 10"', 'forcerange="-1 1"'):
+        assert "limits of motors at sites (1)" in found(ranges)
+    assert "limits of motors" not in found("") + found('ctrlrange="0 10" ctrllimited="false"')
+
+
 def test_included_files(tmp_path, pair):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "defaults.xml").write_text(

@@ -37,12 +37,15 @@ def computes(robot):
     np.testing.assert_allclose(ld.inverse_dynamics(model, q, v, a), tau, atol=1e-9)
 
 
-def refused(robot, joint, link):
+def refused(robot, joint, link, still=False, hint=""):
+    """still: of a link before masses that do not move with it."""
     with pytest.raises(ld.ModelError) as caught:
         ld.build(robot)
-    assert str(caught.value) == (
-        f'joint "{joint}": the joint moves link "{link}", which has no inertia; expected a mass or inertia of the link or '
-        "its descendants, or an armature (a massless link is allowed between joints, but not at the end of the tree)")
+    end = (f'the joint moves link "{link}", which has no inertia; expected a mass or inertia of the link or '
+           "its descendants, or an armature (a massless link is allowed between joints, but not at the end of the tree)")
+    before = (f'the joint can move link "{link}", which has no inertia, while the joints behind it keep all masses still; '
+              f"expected a mass and inertia of the link, or an armature{hint}")
+    assert str(caught.value) == f'joint "{joint}": {before if still else end}'
 
 
 @pytest.mark.parametrize("joints", [
@@ -70,17 +73,17 @@ def test_joints_that_undo_each_other_leave_a_massless_link_without_inertia():
     carries nothing back."""
     coaxial = chain(revolute(Z), revolute(Z))
     aligned = Robot("coaxial", coaxial.links, (coaxial.joints[0], Joint("j2", "revolute", "l1", "l2", axes=(Z,))))
-    refused(aligned, "j1", "l1")
+    refused(aligned, "j1", "l1", still=True)
     computes(coaxial)                                             # parallel, but apart
-    refused(chain({"type": "ball"}, {"type": "ball"}), "j1", "l1")
-    refused(chain(revolute(X), {"type": "free"}), "j1", "l1")
-    refused(chain({"type": "prismatic", "axes": (X,)}, {"type": "prismatic", "axes": (X,)}), "j1", "l1")
+    refused(chain({"type": "ball"}, {"type": "ball"}), "j1", "l1", still=True)
+    refused(chain(revolute(X), {"type": "free"}), "j1", "l1", still=True)
+    refused(chain({"type": "prismatic", "axes": (X,)}, {"type": "prismatic", "axes": (X,)}), "j1", "l1", still=True)
 
 
 def test_more_slides_than_directions_are_refused():
     """Four slides in space: what the last of them leaves is rounding, and was taken for an inertia: accelerations of 1e16."""
     slide = [{"type": "prismatic", "axes": (axis,)} for axis in ((0.6, 0.0, 0.8), (0.0, 0.6, 0.8), X, Y)]
-    refused(chain(*slide), "j1", "l1")
+    refused(chain(*slide), "j1", "l1", still=True)
     computes(chain(*slide[1:]))
     computes(chain(*slide, masses=(0, 1, 0, 1)))
     screws = tuple((0.0, 0.0, 0.0, *joint["axes"][0]) for joint in slide)
@@ -160,7 +163,8 @@ def test_a_massless_root_is_harmless_when_fixed_and_refused_when_floating():
     links = (Link("root"), body("arm"))
     joint = (Joint("j", "revolute", "root", "arm", axes=(Z,)),)
     computes(Robot("r", links, joint))
-    refused(Robot("r", links, joint, base="floating"), "base", "root")
+    refused(Robot("r", links, joint, base="floating"), "base", "root", still=True,
+            hint=" (a floating base needs mass and inertia)")
 
 
 def test_joints_on_the_ground():

@@ -166,6 +166,19 @@ def test_pd_with_gravity(of):
     check_against(result, model, law)
 
 
+def test_gravity_that_is_compensated_twice_is_reported(of):
+    """Once by gravity_compensation; by the other laws and a pd law twice, without a word."""
+    pd = {"torque": {"pd": {"kp": 10, "target": 0.2, "gravity": True}}}
+    once = run_scenario(of(control={"law": "gravity_compensation"}, joints={"elbow": pd}))
+    assert not any("twice" in note for note in once.notes)
+    twice = run_scenario(of(control=TRACK, joints={"elbow": pd}))
+    assert any("gravity of elbow is compensated twice" in note and "computed_torque" in note for note in twice.notes)
+    model = twice.model
+    alone = run_scenario(of(control=TRACK, joints={"elbow": {"torque": {"pd": {"kp": 10, "target": 0.2}}}}))
+    k = model.v_names.index("elbow")
+    assert twice.tau[0, k] - alone.tau[0, k] == pytest.approx(ld.gravity_force(model, alone.q[0])[k])
+
+
 def test_gravity_compensation_of_some_joints(of):
     result = run_scenario(of(control={"law": "gravity_compensation", "joints": ["s*"]}))
     model = result.model

@@ -120,7 +120,8 @@ class Store:
             os.replace(part / "runs", self.folder / CHUNKS / file)
 
     def finish(self, names: Iterable[str], csv: bool) -> tuple[dict[str, int], int, tuple[int, str]]:
-        """Make the table of the chunks with these names, and remove those of other sweeps. Returns how many runs have each
+        """Make the table of the chunks with these names, and remove those of other sweeps. csv: as runs.csv, too, which is
+        written anew where it is there already. Returns how many runs have each
         status, how many are complete but have a reason to doubt them, and of those that are not complete the most frequent
         reason, apart from its numbers: how many runs have it, and its text in the first of them."""
         import pyarrow as pa
@@ -147,7 +148,7 @@ class Store:
                     waiting.clear()
             writer.close()
             self._give_all_columns(names, part)
-            if csv:
+            if csv or (self.folder / "runs.csv").exists():     # of another sweep, or of less runs
                 _write_csv(part / RUNS, part / "runs.csv")
                 os.replace(part / "runs.csv", self.folder / "runs.csv")
             os.replace(part / RUNS, self.folder / RUNS)

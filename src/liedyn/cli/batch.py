@@ -8,7 +8,7 @@ import click
 
 from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, override_option
-from liedyn.errors import LiedynError, UsageError
+from liedyn.errors import ComputationError, LiedynError, UsageError
 
 
 class _Shard(click.ParamType):
@@ -77,7 +77,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     if as_json:
         console.result_json({"runs": done.count, "computed": done.computed, "reused": done.reused, "chunks_missing": done.missing,
                              "seconds": done.seconds, "status": done.counts, "folder": str(folder)})
-    _tell(done, folder, csv, console)
+    _tell(done, folder, console)
 
 
 def _run(found, folder, console, *, shard, **options):
@@ -98,20 +98,23 @@ def _run(found, folder, console, *, shard, **options):
             raise KeyboardInterrupt(f"what is computed is in {folder}; --resume computes the rest") from None
 
 
-def _tell(done, folder: Path, csv: bool, console) -> None:
+def _tell(done, folder: Path, console) -> None:
+    """Raises ComputationError where runs are not complete."""
     reused = f", {done.reused} were there already" if done.reused else ""
     told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
     if done.missing:
         console.note(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
         return
+    if done.doubtful:
+        console.note(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
+    tables = [path for path in (folder / "runs.parquet", folder / "runs.csv") if path.exists()]
+    console.wrote([*tables, folder / "batch.json"])
     many, reason = done.failure
     if many:
         others = f"; {lost - many} more for other reasons" if (lost := done.count - done.counts.get("complete", 0)) > many else ""
-        console.note(f"{many} of {done.count} runs are not complete, the first because: {reason}{others} (column reason)")
-    if done.doubtful:
-        console.note(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
-    console.wrote([folder / "runs.parquet", *([folder / "runs.csv"] if csv else []), folder / "batch.json"])
+        raise ComputationError(f"{many} of {done.count} runs are not complete, the first because: {reason}{others} (column "
+                               f"reason)")
 
 
 def _dry_run(found, folder: Path, as_json: bool, console) -> None:

@@ -23,7 +23,8 @@ class Existing(click.Path):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            near = None if os.path.exists(value) else _nearest(Path(value))
+            inside = Path(value, "trajectory.csv")             # of a run folder
+            near = inside if inside.is_file() else None if os.path.exists(value) else _nearest(Path(value))
             if near:
                 error.message = f"{error.message.rstrip('.')}. Did you mean '{near}'?"
             raise

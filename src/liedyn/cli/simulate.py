@@ -10,7 +10,7 @@ import click
 
 from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
-from liedyn.errors import ComputationError, Interrupted, LiedynError, UsageError
+from liedyn.errors import ComputationError, Interrupted, LiedynError, ScenarioError, UsageError
 
 
 class _Run(Existing):
@@ -110,9 +110,9 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
         with asked_to_stop(disk):
             return simulate_file(scenario, disk.command["overrides"], console.progress, disk.command["strict"],
                                  force_long or disk.command["force_long"], disk, resumed), None, disk
-    except (ComputationError, Interrupted) as error:
+    except (ComputationError, ScenarioError, Interrupted) as error:
         if error.result is None:
-            disk.close(finished=not isinstance(error, Interrupted))
+            disk.close(finished=isinstance(error, ComputationError))
             raise
         again = f" (`liedyn simulate {folder} --resume` continues)" if isinstance(error, Interrupted) else ""
         t = error.result.t

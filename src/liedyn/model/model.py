@@ -375,11 +375,22 @@ def assembled(robot: Robot) -> Model:
     tree.grow()
     bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
-        joint = tree.owner[bare[0]]
-        raise ModelError(f'the joint moves link "{joint.child}", which has no inertia', place=place_of(joint),
-                         expected="a mass or inertia of the link or its descendants, or an armature",
-                         hint="a massless link is allowed between joints, but not at the end of the tree")
+        raise _no_inertia(robot, tree.owner[bare[0]])
     return tree.model()
+
+
+def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
+    """Of a joint that can move without moving a mass."""
+    links, heavy = [joint.child], {link.name for link in robot.links if link.mass > 0.0}
+    for link in links:
+        links += [one.child for one in robot.joints if one.parent == link]
+    if joint.child not in heavy and heavy.intersection(links):
+        return ModelError(f'the joint can move link "{joint.child}", which has no inertia, while the joints behind it keep all '
+                          "masses still", place=place_of(joint), expected="a mass and inertia of the link, or an armature",
+                          hint="a floating base needs mass and inertia" if joint.type == "free" else None)
+    return ModelError(f'the joint moves link "{joint.child}", which has no inertia', place=place_of(joint),
+                      expected="a mass or inertia of the link or its descendants, or an armature",
+                      hint="a massless link is allowed between joints, but not at the end of the tree")
 
 
 @dataclass

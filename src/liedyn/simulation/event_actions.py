@@ -199,8 +199,6 @@ class Actions:
         return begin_motions(moment, modes.problem, t, False, f"event {event.name}", action.place)
 
     def _set(self, moment: Moment, action: Set, t: float, event: Event) -> Moment:
-        if self.model.nc:
-            raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
         q, v = moment.q.copy(), moment.v.copy()
         self._write(action, q, v)
         moving = [name for name in self.modes.mode.locked if v[self.model.v_index(name)].any()]
@@ -378,6 +376,8 @@ class Actions:
                     raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
                                         found=list(action.inertia), expected="principal inertias of at least zero")
             elif isinstance(action, Set):
+                if self.model.nc:
+                    raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
                 self._write(action, self.model.neutral(), np.zeros(self.model.nv))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.codegen.rhs import instructions, read_signal
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.errors import ComputationError, Place
+from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.integrators.problem import (
     MULTISTEP,
@@ -456,8 +456,12 @@ class Timeline:
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q] and (
             stop in self._hard.stops or stop.name not in aimed))
         made = moment                                          # by the event itself; then, from nothing, at limits
-        moment = self._settled(replace(made, impulse=np.zeros(len(now.v)), work=0.0, lost=0.0), now.t, (*staying, *closed),
-                               speed=np.abs(before.v).max(initial=0.0))
+        try:
+            moment = self._settled(replace(made, impulse=np.zeros(len(now.v)), work=0.0, lost=0.0), now.t, (*staying, *closed),
+                                   speed=np.abs(before.v).max(initial=0.0))
+        except ScenarioError as problem:                       # a coordinate is beyond its hard stop now
+            raise ScenarioError(f"event {event.name}: {problem.message}", place=event.place,
+                                expected=problem.expected) from None
         struck = [stop for stop in self._pushed_by(moment) if stop not in rested]
         self._turned_back = bool(turned and e in self._pressed_in(replace(now, q=moment.q, v=moment.v)))
         self.actions.count_short(event, since, before)

@@ -13,7 +13,7 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Controller, Mask
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.errors import ComputationError, Interrupted, LiedynError, NameLookupError, ShapeError, UsageError, warn
+from liedyn.errors import ComputationError, Interrupted, LiedynError, NameLookupError, ScenarioError, ShapeError, UsageError, warn
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.integrators.problem import Statistics
 from liedyn.io.scenarios.scenario import Attach, Prescribe, Scenario
@@ -306,7 +306,7 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         try:
             with listening(disk):
                 statistics = motion.run(output_times(scenario), options, progress.update, rows)
-        except (ComputationError, Interrupted) as error:
+        except (ComputationError, ScenarioError, Interrupted) as error:
             ended, statistics = error, motion.so_far(rows.cut())
         stop = time.perf_counter()
     timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
@@ -322,8 +322,9 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         if ended is None:
             return _result(prepared, rows, rows.parts(), statistics, timing, others)
         parts = rows.parts()
-        if isinstance(ended, ComputationError):
+        if not isinstance(ended, Interrupted):
             parts = meaningful(parts)
+        if isinstance(ended, ComputationError):
             ended.args = (f"{ended}{others(parts)}" if ended.depends_on_method else str(ended),)
         ended.result = _result_before(ended, prepared, rows, parts, statistics, timing)
         try:

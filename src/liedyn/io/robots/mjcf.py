@@ -102,6 +102,8 @@ def _thruster(element: MjcfElement, tree: Tree) -> Iterator[Actuator]:
     if size == 0 or math.hypot(*cross(force, torque)) > _PARALLEL * size * math.hypot(*torque):
         tree.count("actuators whose force and torque have other axes")
         return
+    if _largest_force(element, tree) < math.inf:
+        tree.count("limits of motors at sites")
     link, pose = tree.site[name]
     axis = tuple(x / size for x in rotate(pose.rotation, force))
     along = sum(a * b for a, b in zip(force, torque, strict=True)) / (size * size)

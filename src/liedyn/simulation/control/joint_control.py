@@ -198,6 +198,11 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
                 laws, notes = _feedback(control, model, mask, laws, scenario.passive)
                 laws = laws._replace(row=np.where(now, -1, laws.row))
                 table.notes += notes
+    twice = gravity & (laws.driven | (laws.row >= 0))
+    if control is not None and twice.any():
+        names = ", ".join(name for name, both in zip(model.v_names, twice, strict=True) if both)
+        table.notes.append(f"{control.place}: gravity of {names} is compensated twice, by `gravity: true` of the pd law and by "
+                           f"control: {control.law}")
     acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     return _with_switches(laws._replace(acts=acts), drives["integral"], places, table)
 
