@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import liedyn.batch.run_batch as run_batch
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.io.sweep_file import read_sweep
 
 SIZE = 8                 # runs to a chunk
@@ -22,7 +22,7 @@ SIZE = 8                 # runs to a chunk
 
 def compute(sweep: str, folder: str, scheduler: str | None) -> None:
     run_batch._SOON = 0.0                                      # processes at once
-    Batch(read_sweep(sweep), SIZE).run(folder, resume=True, jobs=2, scheduler=scheduler)
+    PreparedSweep(read_sweep(sweep), SIZE).run(folder, resume=True, jobs=2, scheduler=scheduler)
 
 
 def client(sweep: str, folder: Path, scheduler: str | None) -> subprocess.Popen:
@@ -128,7 +128,7 @@ if __name__ == "__main__":
         sys.exit(0)
     arguments = [one for one in sys.argv[1:] if one != "--dask"]
     place = Path(arguments[1])
-    Batch(read_sweep(arguments[0]), SIZE).run(place / "alone", force=True)
+    PreparedSweep(read_sweep(arguments[0]), SIZE).run(place / "alone", force=True)
     result = killed(arguments[0], place / "killed", int(arguments[2]), int(arguments[3]) if len(arguments) > 3 else 0,
                     "--dask" in sys.argv)
     print(result, difference(place / "killed", place / "alone") or "equal")

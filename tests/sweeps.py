@@ -1,7 +1,7 @@
 """Small sweeps for tests: a double pendulum under a servo, with what varies given by a test."""
 from pathlib import Path
 
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.io.sweep_file import read_sweep
 
 ROBOT = Path(__file__).parents[1] / "robots/double_pendulum.yaml"
@@ -36,8 +36,8 @@ def written(folder: Path, text: str, scenario: str = SCENARIO, name: str = "swee
     return folder / name
 
 
-def batch(folder: Path, text: str, size: int | None = None, **more) -> Batch:
-    return Batch(read_sweep(written(folder, text, **more)), size)
+def batch(folder: Path, text: str, size: int | None = None, **more) -> PreparedSweep:
+    return PreparedSweep(read_sweep(written(folder, text, **more)), size)
 
 
 def table(folder: Path) -> dict[str, list]:

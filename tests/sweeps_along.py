@@ -2,7 +2,7 @@
 import numpy as np
 
 import liedyn as ld
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.io.sweep_file import read_sweep
 from liedyn.io.trajectory_csv import write_trajectory
 from liedyn.simulation.trajectory_columns import columns_of
@@ -28,7 +28,7 @@ def recorded(path, rows: int = 9, shift: float = 0.0):
     write_trajectory(path, {"robot": ROBOT}, t, columns_of(model, ("lower",), wrench, q=q, v=v, a=a, tau=tau), force=True)
 
 
-def batch(folder, text: str, size: int | None = None) -> Batch:
+def batch(folder, text: str, size: int | None = None) -> PreparedSweep:
     recorded(folder / "motion.csv")
     (folder / "sweep.yaml").write_text(f"trajectory: motion.csv\n{text}", encoding="utf-8")
-    return Batch(read_sweep(folder / "sweep.yaml"), size)
+    return PreparedSweep(read_sweep(folder / "sweep.yaml"), size)

@@ -136,7 +136,7 @@ EXAMPLES = {
     "UsageError": lambda p: raised(lambda: rollout(p, prescribed=[1, 2])),
     "Variants": lambda p: ld.Variants([model_of(p), model_of(p).with_changes(mass={"upper": 2.0})]),
     "Warmup": lambda p: ld.Warmup((), "folder", 1, 2),
-    "Written": lambda p: ld.write_run(ld.simulate(model_of(p), duration=0.01), p.with_name("run"), plots=False, force=True),
+    "SavedPlots": lambda p: ld.write_run(ld.simulate(model_of(p), duration=0.01), p.with_name("run"), plots=False, force=True),
 }
 
 

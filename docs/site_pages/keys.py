@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from functools import singledispatch
 
-from liedyn.io.file_schema import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
+from liedyn.io.file_schema import Boolean, Choice, OneOf, File, Integer, Field, Schema, List, Named, Number, Text, Value, Vector
 from liedyn.io.schema_export import KINDS, described
 
 _PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md"}
@@ -15,18 +15,18 @@ def keys_page(kind: str) -> str:
     return "\n".join(_section(keys, kind) for keys in mappings(KINDS[kind]))
 
 
-def mappings(root: Keys) -> list[Keys]:
+def mappings(root: Schema) -> list[Schema]:
     """All mappings of a file, each once, those of the root first."""
-    found: dict[int, Keys] = {}
+    found: dict[int, Schema] = {}
 
     def visit(value: Value) -> None:
-        if isinstance(value, Keys) and id(value) not in found:
+        if isinstance(value, Schema) and id(value) not in found:
             found[id(value)] = value
             for key in value.keys:
                 visit(key.value)
         elif isinstance(value, List | Named):
             visit(value.of)
-        elif isinstance(value, Either):
+        elif isinstance(value, OneOf):
             for one in value.values:
                 visit(one)
 
@@ -34,17 +34,17 @@ def mappings(root: Keys) -> list[Keys]:
     return list(found.values())
 
 
-def heading(keys: Keys) -> str:
+def heading(keys: Schema) -> str:
     return keys.title.replace("_", " ")
 
 
-def _section(keys: Keys, kind: str) -> str:
+def _section(keys: Schema, kind: str) -> str:
     rows = [f"| `{key.name}` | {value_words(key.value)} | {_meaning(key, kind)} |" for key in keys.keys]
     title = "Top level" if keys is KINDS[kind] else heading(keys)
     return "\n".join((f"## {title}\n", *_conditions(keys), "| key | value | meaning |", "|---|---|---|", *rows, ""))
 
 
-def _conditions(keys: Keys) -> list[str]:
+def _conditions(keys: Schema) -> list[str]:
     return [f"Exactly one of {_listed(group)}{_where(keys, group)} is given.\n" for group in keys.one_of]
 
 
@@ -52,12 +52,12 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _where(keys: Keys, group: tuple[str, ...]) -> str:
+def _where(keys: Schema, group: tuple[str, ...]) -> str:
     kinds = keys[group[0]].kinds
     return f" (with `{keys.kind}: {'`, `'.join(kinds)}`)" if kinds else ""
 
 
-def _meaning(key: Key, kind: str) -> str:
+def _meaning(key: Field, kind: str) -> str:
     """Its links start from the page that describes the file, which is a folder above."""
     text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", described(key)).replace("](#", f"](../{_PAGE[kind]}#")
     return text.replace("|", r"\|")
@@ -124,10 +124,10 @@ _TITLED = {"signal": "[signal](../scenarios.md#signals)", "signals": "[signal](.
 
 
 @value_words.register
-def _(value: Either) -> str:
+def _(value: OneOf) -> str:
     return _TITLED.get(value.title) or ", or ".join(dict.fromkeys(value_words(one) for one in value.values))
 
 
 @value_words.register
-def _(value: Keys) -> str:
+def _(value: Schema) -> str:
     return f"[{heading(value)}](#{value.title.replace('_', '-')})"

@@ -11,7 +11,7 @@ from pathlib import Path
 from liedyn.arrays import ArrayLike, Base
 from liedyn.errors import CheckFailed, ModelError, Place, UsageError, warn
 from liedyn.io.robots.visual_shapes import LinkShape, shapes_of_urdf, shapes_of_yaml, urdf_root
-from liedyn.io.robots.write_urdf import Loss, Subset, as_urdf
+from liedyn.io.robots.write_urdf import Omission, Subset, as_urdf
 from liedyn.model.description import Robot
 from liedyn.model.model import Model, build
 
@@ -159,7 +159,7 @@ class Conversion:
     text, loops  of the robot file, and of the loops file beside a URDF; None where none is needed
     robot        what the text describes
     rewritten    what was put otherwise and means the same
-    losses       what the format cannot say (`Loss`)
+    losses       what the format cannot say (`Omission`)
     """
 
     format: str
@@ -167,7 +167,7 @@ class Conversion:
     loops: str | None
     robot: Robot
     rewritten: tuple[str, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[Omission, ...]
 
     def check(self, *, lossy: bool = False, source: str | None = None) -> None:
         """ModelError where the robot of the text would move otherwise, or, with `lossy`, could not be computed."""
@@ -259,7 +259,7 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
     subset, loops = as_urdf(robot), None
     if robot.loops or robot.couplings:
         if name is None:
-            subset.losses += [Loss(one.name, "the constraint is left out: it needs a loops file beside the URDF")
+            subset.losses += [Omission(one.name, "the constraint is left out: it needs a loops file beside the URDF")
                               for one in (*robot.loops, *robot.couplings)]
         else:
             loops = loops_yaml(subset.robot, name)
@@ -304,7 +304,7 @@ def _shapes(source: str | None, format: str):
         message = "meshes and collision shapes are left out; primitives are written for pictures"
     else:
         return link_shapes(source), ()
-    return link_shapes(source), (Loss("shapes", message, dynamics=False),)
+    return link_shapes(source), (Omission("shapes", message, dynamics=False),)
 
 
 def yaml_of(model: Model) -> str:
@@ -319,7 +319,7 @@ def _as_yaml(robot: Robot) -> Subset:
     for joint in robot.joints:
         if joint.mimic and (joint.type == "fixed" or joint.mimic.joint not in names):
             message = f"its mimic of {joint.mimic.joint}, which has no effect, is left out"
-            out.losses.append(Loss(joint.name, message, dynamics=False))
+            out.losses.append(Omission(joint.name, message, dynamics=False))
     lost = {loss.element for loss in out.losses}
     out.robot = replace(robot, joints=tuple(replace(j, mimic=None) if j.name in lost else j for j in robot.joints))
     return out

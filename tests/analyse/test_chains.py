@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analysis.numerical_differentiation import Fit, has_rows, one_sided, spline_derivatives
+from liedyn.analysis.numerical_differentiation import SmoothingFit, has_rows, one_sided, spline_derivatives
 from liedyn.analysis.trajectory_dynamics import dynamics_along
 from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, knot_spacings, rows_per_knot
 from liedyn.errors import TrajectoryError
@@ -55,9 +55,9 @@ def test_each_coordinate_is_smoothed_as_well_as_by_its_best_fixed_spacing(pendul
     for seed in range(4):
         q, true = recorded(pair, seed)
         rows = knot_spacings(T, [chain_of(pendulum, q)], "auto")[0]["q"]
-        chosen = spline_derivatives(T, q, 2, Fit(rows))[:, 2] - true
+        chosen = spline_derivatives(T, q, 2, SmoothingFit(rows))[:, 2] - true
         for n in SPACINGS:
-            error = spline_derivatives(T, q, 2, Fit(n))[:, 2] - true
+            error = spline_derivatives(T, q, 2, SmoothingFit(n))[:, 2] - true
             for k, ends in enumerate(one_sided(N, 2, max(n, int(x))) for x in rows):
                 for sums, x in ((found, chosen), (fixed, error)):
                     sums[n][k] += np.mean(x[ends:N - ends, k] ** 2)
@@ -70,7 +70,7 @@ def test_one_spacing_for_both_is_far_from_the_best_of_one(pendulum):
     q, true = recorded(PAIRS["slow and noisy, quick and clean"], 0)
     (common, _), (own, _) = (choose(T, [chain_of(pendulum, q)], "auto") for choose in (rows_per_knot, knot_spacings))
     inner = slice(ENDS, -ENDS)
-    one, each = (np.sqrt(np.mean((spline_derivatives(T, q, 2, Fit(n))[:, 2] - true)[inner] ** 2, axis=0))
+    one, each = (np.sqrt(np.mean((spline_derivatives(T, q, 2, SmoothingFit(n))[:, 2] - true)[inner] ** 2, axis=0))
                  for n in (common, own["q"]))
     assert (one / each).max() > 3.0 and own["q"][0] > common > own["q"][1]
 

@@ -12,9 +12,9 @@ from liedyn.analysis.operating_point import frozen, instant, prepare, state_at
 from liedyn.analysis.tangent_system import linear_system
 from liedyn.dynamics.kinematics import numbers_of_tangent, tangent_of_numbers
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
-from liedyn.integrators.problem import Options, Problem
+from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve
-from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
+from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Signals
 from liedyn.simulation.control.law_derivatives import signal_gradient
 from liedyn.simulation.name_binding import coordinates
 
@@ -181,15 +181,16 @@ def test_the_discretization_is_a_step_of_the_simulation(worst):
 
 # --- against differences ------------------------------------------------------------------------------------------------
 
-def problem_of(model, q, v, a, tau, prescribed, passive=True) -> Problem:
+def problem_of(model, q, v, a, tau, prescribed, passive=True) -> InitialValueProblem:
     """A problem of constant accelerations and forces."""
     nv = model.nv
     constants = Signals(np.zeros(nv, dtype=np.int64), np.arange(nv), np.ones(nv, dtype=np.int64), np.empty(0), np.empty(0),
                         np.empty(0, dtype=np.int64), np.where(prescribed, a, tau))
     none = np.empty(0, dtype=np.int64)
-    schedule = Schedule(np.where(prescribed, ACCELERATION, TORQUE), np.arange(nv), np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+    schedule = InputSchedule(np.where(prescribed, ACCELERATION, TORQUE), np.arange(nv), np.full(nv, -1), np.zeros(nv),
+                             np.zeros(nv),
                         coordinates(model), none, none, np.empty(0), np.empty(0), none, *np.empty((4, 0)))
-    return Problem(model, schedule, constants, q, v, 3, passive=passive)
+    return InitialValueProblem(model, schedule, constants, q, v, 3, passive=passive)
 
 
 @pytest.mark.parametrize("name", zoo.ROBOTS)

@@ -10,7 +10,7 @@ from scipy.interpolate import make_lsq_spline
 
 import liedyn as ld
 from liedyn.analysis.numerical_differentiation import (
-    Fit,
+    SmoothingFit,
     body_velocities,
     check_rows,
     continued,
@@ -78,7 +78,7 @@ def test_derivatives_of_free_and_ball_joints(model):
     errors = []
     for step in (0.2, 0.1):
         t = np.arange(0, 6, step) + 0.05 * np.sin(np.arange(0, 6, step))
-        v = body_velocities(model, spline_derivatives(t, continued(model, sampled(t)), 5, Fit()))
+        v = body_velocities(model, spline_derivatives(t, continued(model, sampled(t)), 5, SmoothingFit()))
         k = len(t) // 2
         errors.append(np.abs(v[k] - exact(t[k], 5)).max(axis=1))
     assert (errors[0] < [1e-8, 1e-7, 1e-6, 1e-5, 1e-3]).all(), errors
@@ -114,7 +114,7 @@ def test_the_spline_does_not_hang_on_the_axes(model):
     first, second = q.copy(), q.copy()
     first[:, 7:11] = q[:, 7:11] @ left.T
     second[:, 7:11] = q[:, 7:11] @ right.T
-    plain, world, body = (body_velocities(model, spline_derivatives(t, continued(model, each), 4, Fit()))[:, :, 6:9]
+    plain, world, body = (body_velocities(model, spline_derivatives(t, continued(model, each), 4, SmoothingFit()))[:, :, 6:9]
                           for each in (q, first, second))
     size = np.abs(plain).max(axis=(0, 2))[:, None]
     assert (np.abs(world - plain) < 1e-9 * size).all()
@@ -124,7 +124,7 @@ def test_the_spline_does_not_hang_on_the_axes(model):
 def test_velocities_agree_with_those_of_polynomials_in_charts(model):
     """The way of order 0, which knows nothing of quaternions."""
     t = np.arange(0, 2, 0.02)
-    v = body_velocities(model, spline_derivatives(t, continued(model, sampled(t)), 2, Fit()))
+    v = body_velocities(model, spline_derivatives(t, continued(model, sampled(t)), 2, SmoothingFit()))
     first, second = derivatives(model, t, sampled(t))
     assert np.abs(v[10:-10, 0] - first[10:-10]).max() < 1e-8 and np.abs(v[10:-10, 1] - second[10:-10]).max() < 1e-5
 
@@ -138,7 +138,8 @@ def waves(t, k):
 
 def estimated_and_true(t, x, highest, samples, truth):
     """Errors of derivative `highest`, within and at the ends: (2, 3) each."""
-    found, *others = (spline_derivatives(t, x, highest, fit)[:, highest:] for fit in (Fit(samples), *Fit(samples).checks()))
+    found, *others = (spline_derivatives(t, x, highest, fit)[:, highest:] for fit in (SmoothingFit(samples),
+                                                                                      *SmoothingFit(samples).checks()))
     ends = one_sided(len(t), highest, samples)
     return np.array(errors(found, others, ends)[:2])[:, 0], np.array(errors(found, [truth[:, None]], ends)[:2])[:, 0]
 
@@ -178,7 +179,7 @@ def test_smoothing_makes_less_noise_and_knots_too_far_apart_are_seen():
     t = np.arange(800) * 0.01
     x = waves(t, 0) + 1e-4 * np.random.default_rng(2).standard_normal((len(t), 3))
     inner = slice(200, -200)
-    rough, smooth = (np.abs(spline_derivatives(t, x, 3, Fit(n))[inner, 3] - waves(t, 3)[inner]).max() for n in (1, 60))
+    rough, smooth = (np.abs(spline_derivatives(t, x, 3, SmoothingFit(n))[inner, 3] - waves(t, 3)[inner]).max() for n in (1, 60))
     assert smooth < 0.1 < 10 < rough
     assert misses(np.arange(800) * 0.2, waves(np.arange(800) * 0.2, 0), 3, 60).all()
 
@@ -188,7 +189,7 @@ def test_rows_that_are_too_few():
     t = np.arange(11.0)
     with pytest.raises(TrajectoryError, match=r"11 row.s. are not enough for derivative 4 with a spline of degree 9; at least "
                                               r"12"):
-        spline_derivatives(t, t[:, None], 4, Fit())
+        spline_derivatives(t, t[:, None], 4, SmoothingFit())
     with pytest.raises(TrajectoryError, match="degree 9 and a knot every 3 rows; at least 12 are needed"):
         check_rows(t, 4, 3)
     assert has_rows(12, 4, 3) and not has_rows(11, 4, 3)
@@ -200,15 +201,15 @@ def test_times_that_no_spline_stands():
     t = np.arange(40) * 0.1
     t[21] = t[20] + 1e-12
     with pytest.raises(TrajectoryError, match=r"the row at t = 2\.0 s and the next are too close.*found '1e-12 s'"):
-        spline_derivatives(t, t[:, None], 4, Fit())
+        spline_derivatives(t, t[:, None], 4, SmoothingFit())
     with pytest.raises(TrajectoryError, match="derivative 4 overflows; are the times in seconds"):
-        spline_derivatives(np.arange(40) * 1e-100, np.sin(np.arange(40.0))[:, None], 4, Fit())
+        spline_derivatives(np.arange(40) * 1e-100, np.sin(np.arange(40.0))[:, None], 4, SmoothingFit())
 
 
 def test_least_squares_that_times_do_not_allow():
     t = np.cumsum(10.0 ** np.random.default_rng(0).uniform(-8, 0, 200))
     with pytest.raises(TrajectoryError, match="no spline of degree 21 with a knot every 2 rows can be computed for these times"):
-        spline_derivatives(t, np.sin(t)[:, None], 16, Fit(2))
+        spline_derivatives(t, np.sin(t)[:, None], 16, SmoothingFit(2))
 
 
 def test_least_squares_are_those_of_scipy():
@@ -218,7 +219,7 @@ def test_least_squares_are_those_of_scipy():
     inner = t[25:275:5]
     knots = np.concatenate([np.full(10, t[0]), inner, np.full(10, t[-1])])
     expected = make_lsq_spline(t, x, knots, k=9)
-    found = spline_derivatives(t, x, 4, Fit(5))
+    found = spline_derivatives(t, x, 4, SmoothingFit(5))
     for k in range(5):
         assert np.allclose(found[:, k], expected(t, nu=k), rtol=0, atol=1e-9 * np.abs(expected(t, nu=k)).max())
 
@@ -228,7 +229,7 @@ def test_least_squares_are_those_of_scipy():
 def test_the_least_rows_are_enough(highest, samples):
     count = next(n for n in range(100) if has_rows(n, highest, samples))
     t = np.arange(float(count)) ** 1.1
-    for fit in (Fit(samples), *Fit(samples).checks()):
+    for fit in (SmoothingFit(samples), *SmoothingFit(samples).checks()):
         assert np.isfinite(spline_derivatives(t, np.sin(t / 9)[:, None], highest, fit)).all()
 
 
@@ -255,5 +256,5 @@ def test_the_low_pass_keeps_splines_whole_and_noise_white(samples):
     t = np.cumsum(np.random.default_rng(0).uniform(0.5, 1.5, 300)) * 0.01
     F = low_pass(t, 2, samples)(np.eye(300))
     assert F.shape[0] < 300 and np.allclose(F @ F.T, np.eye(len(F)), rtol=0, atol=1e-9)
-    smooth = spline_derivatives(t, np.sin(3 * t)[:, None], 2, Fit(samples))[:, 0]
+    smooth = spline_derivatives(t, np.sin(3 * t)[:, None], 2, SmoothingFit(samples))[:, 0]
     assert np.linalg.norm(F @ smooth) == pytest.approx(np.linalg.norm(smooth), rel=1e-9)

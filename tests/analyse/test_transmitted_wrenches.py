@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.analysis.recorded_motion import Motion
+from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_dynamics import joint_wrenches_along
 from liedyn.model.description import Joint
 from zoo import model_of, random_robot, state
@@ -25,7 +25,7 @@ def test_moving_joints_transmit_what_the_recursion_has(name):
     turned = np.stack([np.concatenate([np.einsum("...ji,...j->...i", R, W[:, s]) for s in (slice(0, 3), slice(3, 6))], axis=1)
                        for R, W in zip(homes, np.moveaxis(expected["local_world_aligned"], 1, 0), strict=True)], axis=1)
     for axes, one in (("link", expected["local"]), ("world", expected["local_world_aligned"]), ("joint", turned)):
-        got = joint_wrenches_along(model, Motion(q, v, a, None, F, True, ()), axes)
+        got = joint_wrenches_along(model, SampledMotion(q, v, a, None, F, True, ()), axes)
         assert set(got) == {joint.name for joint in model.description.joints} | set(model.joint_names)
         for k, joint in enumerate(model.joints):
             np.testing.assert_allclose(got[joint.name], one[:, k], rtol=0, atol=2e-13 * np.abs(one).max(), err_msg=joint.name)
@@ -44,5 +44,5 @@ def test_a_fixed_joint_transmits_what_a_locked_hinge_in_its_place_would():
         Q[:, other.q_index(joint.name)], V[:, other.v_index(joint.name)] = q[:, joint.q], v[:, joint.v]
         A[:, other.v_index(joint.name)] = a[:, joint.v]
     locked = ld.joint_wrenches(other, Q, V, A)[:, other.joint_names.index(weld.name)]
-    got = joint_wrenches_along(model, Motion(q, v, a, None, None, True, ()), "link")[weld.name]
+    got = joint_wrenches_along(model, SampledMotion(q, v, a, None, None, True, ()), "link")[weld.name]
     np.testing.assert_allclose(got, locked, rtol=0, atol=1e-12 * np.abs(locked).max())

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.batch.vectorized_sweep import RunNumbers, origin_of
+from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
 
 VALUES = np.array([0.3, 0.1, 0.7, 1.1, 2.3])
 
@@ -10,7 +10,7 @@ VALUES = np.array([0.3, 0.1, 0.7, 1.1, 2.3])
 def map_of(numbers, *values):
     """Of runs with these numbers; the values of each thing that varies."""
     looked = list(values)
-    return RunNumbers(numbers, looked, [], numbers(origin_of(looked)), 0, 0)
+    return AffineParameterMap(numbers, looked, [], numbers(origin_of(looked)), 0, 0)
 
 
 def test_what_is_the_value_is_it_to_the_last_bit():

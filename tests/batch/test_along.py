@@ -5,7 +5,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.analysis.trajectory_derivatives import with_parameters
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.batch.trajectory_jobs import along
 from liedyn.errors import LiedynError
 from liedyn.io.sweep_file import read_sweep
@@ -14,7 +14,7 @@ from sweeps import ROBOT, table, without_seconds
 from sweeps_along import VARY, batch, recorded
 
 
-def robot_of_run(found: Batch, number: int) -> ld.Model:
+def robot_of_run(found: PreparedSweep, number: int) -> ld.Model:
     """Built from its description, not by the binding of the batch."""
     mass, friction = found.binding.values_of(number)
     return ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "friction.elbow": friction}))
@@ -91,7 +91,7 @@ def test_by_number_alone_bit_for_bit_and_shards_and_resume(tmp_path):
     rows = [parquet.read_table(tmp_path / name / "trajectories") for name in ("whole", "parts")]
     assert rows[0].equals(rows[1]) and rows[0].column_names == ["number", "t[s]", "tau.shoulder[N m]", "tau.elbow[N m]"]
     recorded(tmp_path / "motion.csv", shift=0.1)
-    assert Batch(read_sweep(tmp_path / "sweep.yaml"), 4).run(tmp_path / "parts", resume=True).reused == 0
+    assert PreparedSweep(read_sweep(tmp_path / "sweep.yaml"), 4).run(tmp_path / "parts", resume=True).reused == 0
 
 
 def test_robots_that_cannot_be_are_rows_and_the_others_go_on(tmp_path):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from command_line import run
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.errors import InputError, LiedynError
 from liedyn.io.sweep_file import read_sweep
 from sweeps import SCENARIO, batch, written
@@ -120,7 +120,7 @@ BOUND = [
 def test_what_the_scenario_or_the_robot_does_not_have(tmp_path, text, message):
     path = written(tmp_path, text)
     with pytest.raises(LiedynError, match=message) as caught:
-        Batch(read_sweep(path))
+        PreparedSweep(read_sweep(path))
     assert "\n" not in str(caught.value)
 
 

@@ -12,7 +12,7 @@ from liedyn.batch.evaluator import hashes
 from liedyn.batch.output_expressions import motion_of_run
 from liedyn.io.trajectory_csv import read_trajectory
 from liedyn.simulation.preparation import prepare_with
-from liedyn.simulation.run import Silent, simulate_prepared
+from liedyn.simulation.run import SilentProgress, simulate_prepared
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, table, without_seconds, written
 
 SAMPLES = f"{DRAWN}samples: 150\nseed: 4\n{OUTPUTS}"
@@ -21,7 +21,7 @@ ADAPTIVE = "overrides: {integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10
 
 def outputs_alone(found, number):
     """By the way of `run_scenario`."""
-    result = simulate_prepared(found.binding.run(number), Silent())
+    result = simulate_prepared(found.binding.run(number), SilentProgress())
     return [float(np.ravel(one.value(motion_of_run(result)))[0]) for one in found.bench.outputs], result
 
 
@@ -47,7 +47,7 @@ def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     changed = ld.build(with_parameters(model, {"mass.lower": mass}))
     assert changed.description.links[1].mass == pytest.approx(mass, rel=1e-15)
     from liedyn.io.scenarios.scenario_file import scenario_of
-    result = simulate_prepared(prepare_with(scenario_of(tmp_path / "scenario.yaml", overrides), changed), Silent())
+    result = simulate_prepared(prepare_with(scenario_of(tmp_path / "scenario.yaml", overrides), changed), SilentProgress())
     mine = outputs_alone(found, 7)[1]
     assert np.array_equal(mine.q, result.q) and np.array_equal(mine.tau, result.tau)
     plain = batch(tmp_path, "vary: [{key: initial.q.shoulder, list: [0.3]}]\n", name="other.yaml")
@@ -107,7 +107,7 @@ def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
     assert rows["status"] == ["complete", "failed", "diverged", "failed", "complete", "failed"]
     assert rows["last"][2] is None and rows["last"][1] is None and rows["reason"][0] == ""
     with pytest.raises(ld.ComputationError) as caught:
-        simulate_prepared(found.binding.run(2), Silent(), trials=False)
+        simulate_prepared(found.binding.run(2), SilentProgress(), trials=False)
     assert rows["reason"][2] == str(caught.value) and "mass" in rows["reason"][1]
     assert rows["last"][4] == pytest.approx(outputs_alone(found, 4)[0][0], rel=1e-12)
 
@@ -301,9 +301,9 @@ vary:
 combine: zip
 """
     path = written(tmp_path, text)
-    from liedyn.batch.run_batch import Batch
+    from liedyn.batch.run_batch import PreparedSweep
     from liedyn.io.sweep_file import read_sweep
-    found = Batch(read_sweep(path, ["duration=0.3"]))
+    found = PreparedSweep(read_sweep(path, ["duration=0.3"]))
     assert [list(x) for x in found.binding.values(0, 2)] == [[0.2, 0.8], [2.0, 4.5], [1.0, 1.5]]
     run = found.binding.run(1)
     assert (run.scenario.duration, run.scenario.integrator.step, run.problem.q[0]) == (0.3, 0.001, 0.8)

@@ -6,10 +6,11 @@ import pytest
 from scipy import stats
 
 from liedyn.batch.sweep_binding import Design, quantile
-from liedyn.io.sweep_file import MOST_RUNS, Distribution, Range, Sweep, Varied
+from liedyn.io.sweep_file import MOST_RUNS, Distribution, Range, Sweep, SweepParameter
 
-ONE, TWO, WORDS = Varied("a", "a", (1.0, 2.0, 3.0)), Varied("b", "b", (4.0, 5.0)), Varied("c", "c", ("x", "y"))
-UNIFORM = Varied("u", "u", None, Distribution("uniform", -1.0, 2.0))
+ONE, TWO, WORDS = SweepParameter("a", "a", (1.0, 2.0, 3.0)), SweepParameter("b", "b", (4.0, 5.0)), SweepParameter("c", "c",
+                                                                                                                  ("x", "y"))
+UNIFORM = SweepParameter("u", "u", None, Distribution("uniform", -1.0, 2.0))
 OTHER = replace(UNIFORM, key="other", name="other")
 
 
@@ -27,12 +28,12 @@ def test_a_grid_has_each_with_each_and_the_last_changes_first():
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_a_range_is_equally_spaced_and_ends_where_it_should(count):
-    x = sweep(Varied("r", "r", Range(-0.1, 0.7, count))).values(0, count)[0]
+    x = sweep(SweepParameter("r", "r", Range(-0.1, 0.7, count))).values(0, count)[0]
     assert np.allclose(x, np.linspace(-0.1, 0.7, count), rtol=1e-15) and x[0] == -0.1 and (count == 1 or x[-1] == 0.7)
 
 
 def test_of_a_range_of_very_many_values_only_those_are_made_that_are_asked_for():
-    found = sweep(Varied("r", "r", Range(0.0, 1.0, MOST_RUNS)))
+    found = sweep(SweepParameter("r", "r", Range(0.0, 1.0, MOST_RUNS)))
     assert found.count == MOST_RUNS and not isinstance(found.listed[0], np.ndarray)
     last = found.values(MOST_RUNS - 3, MOST_RUNS)[0]
     assert np.allclose(1.0 - last, [2e-8, 1e-8, 0.0], atol=1e-16)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.batch.output_expressions import RunsMotion, compile_output, motion_of_run, robots_of_rows
+from liedyn.batch.output_expressions import BatchMotion, compile_output, motion_of_run, robots_of_rows
 from liedyn.dynamics.variants import Variants
 from liedyn.io.sweep_file import Output
 from sweeps import ROBOT
@@ -45,7 +45,7 @@ def expected(text, r):
 def twice(result, variants=None):
     """The run two times, side by side."""
     columns = [(name, unit, np.stack([x, x])) for name, unit, x in result.columns]
-    return RunsMotion(result.model, result.t, columns, *(np.stack([x, x]) for x in (result.q, result.v)), variants)
+    return BatchMotion(result.model, result.t, columns, *(np.stack([x, x]) for x in (result.q, result.v)), variants)
 
 
 TEXTS = ["final(q.elbow)", "initial(v(elbow))", "min(z(tip))", "max(abs(tau.elbow))", "mean(q.shoulder)",
@@ -82,7 +82,7 @@ def test_robots_of_their_own_have_their_own_energies_and_places(result):
 def test_at_a_time_of_each_run(result):
     """It was an error where runs went side by side."""
     columns = [(name, unit, np.stack([x, 0.5 * x])) for name, unit, x in result.columns]
-    motion, t, q = RunsMotion(result.model, result.t, columns), result.t, result.q[:, 1]
+    motion, t, q = BatchMotion(result.model, result.t, columns), result.t, result.q[:, 1]
     found = value("at(0.3 + max(q.elbow)/4, q.elbow)", motion)
     assert found == pytest.approx([np.interp(0.3 + q.max() / 4, t, q), 0.5 * np.interp(0.3 + q.max() / 8, t, q)], rel=1e-12)
     beyond = value("at(1 + min(0, initial(q.shoulder) - 0.7), t)", motion)

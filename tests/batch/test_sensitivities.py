@@ -5,7 +5,7 @@ import pytest
 import liedyn as ld
 import sweeps_along
 from liedyn.analysis.trajectory_derivatives import with_parameters
-from liedyn.batch.sensitivities import DIFFERENCES, EXACT, NotExact, sensitivities
+from liedyn.batch.sensitivities import DIFFERENCES, EXACT, NotDifferentiableError, sensitivities
 from liedyn.batch.trajectory_jobs import along
 from liedyn.report.plots.batch_plots import plot_batch
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, written
@@ -79,11 +79,11 @@ samples: 4
         from liedyn.batch.output_expressions import motion_of_run
         from liedyn.io.scenarios.scenario_file import scenario_of
         from liedyn.simulation.preparation import prepare_with
-        from liedyn.simulation.run import Silent, simulate_prepared
+        from liedyn.simulation.run import SilentProgress, simulate_prepared
         q, kp, mass, com = values
         model = ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "com.lower.z": com}))
         scenario = scenario_of(tmp_path / "scenario.yaml", {"initial.q.shoulder": q, "joints.shoulder.torque.pd.kp": kp})
-        motion = motion_of_run(simulate_prepared(prepare_with(scenario, model), Silent()))
+        motion = motion_of_run(simulate_prepared(prepare_with(scenario, model), SilentProgress()))
         return np.array([float(np.ravel(one.value(motion))[0]) for one in found.bench.outputs])
     want = slopes_by_runs(run, centre, spreads)
     off = np.abs(result.slopes - want) / (1e-3 * np.abs(want).max(axis=1, keepdims=True) + np.abs(want))
@@ -135,7 +135,7 @@ def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
     assert by_dopri5.ways == (DIFFERENCES,) and exact.ways == (EXACT,)
     assert by_dopri5.slopes == pytest.approx(exact.slopes, rel=1e-5)
     mass = batch(tmp_path, "vary: [{key: robot.mass.lower, list: [1, 2]}]\noutputs: {x: final(q.elbow)}\n")
-    with pytest.raises(NotExact, match="the run at the medians of what varies is not complete"):
+    with pytest.raises(NotDifferentiableError, match="the run at the medians of what varies is not complete"):
         sensitivities(mass.bench, [-1.0], np.array([1.0]))
     near = sensitivities(mass.bench, [1e-3], np.array([10.0]))         # masses beside it are below zero
     assert near.base[0] == near.base[0] and near.ways == (DIFFERENCES,) and np.isnan(near.slopes).all()
@@ -151,11 +151,11 @@ def test_jobs_along_a_trajectory(tmp_path, head, text):
     assert result.ways == (EXACT,)
 
     def run(values):
-        from liedyn.batch.output_expressions import RunsMotion
+        from liedyn.batch.output_expressions import BatchMotion
         bound = found.binding.bind(values)
         columns = [(name, unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns]
         state = found.bench.together_along(found.sweep.job.trajectory).setting.motion
-        return found.bench.outputs[0].value(RunsMotion(bound.model, bound.trajectory.t, columns, state.q[None],
+        return found.bench.outputs[0].value(BatchMotion(bound.model, bound.trajectory.t, columns, state.q[None],
                                                             state.v[None]))
     assert result.slopes == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)
 

@@ -7,7 +7,7 @@ import pytest
 
 import killed_batches
 from liedyn.batch import run_batch
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.errors import ComputationError
 from liedyn.io.sweep_file import read_sweep
 from sweeps import DRAWN, OUTPUTS, batch, without_seconds, written
@@ -18,7 +18,7 @@ ALONE = f"{ADAPTIVE}{DRAWN.replace('- {key: robot', '# {')}samples: 40\n{OUTPUTS
 
 def test_a_batch_that_is_killed_and_resumed_is_that_which_was_left_alone(tmp_path):
     path = written(tmp_path, ALONE)
-    Batch(read_sweep(path), killed_batches.SIZE).run(tmp_path / "alone")
+    PreparedSweep(read_sweep(path), killed_batches.SIZE).run(tmp_path / "alone")
     found = killed_batches.killed(str(path), tmp_path / "killed", kills=2, seed=3)
     assert found["failed"] == 0 and "not finished" not in found
     assert killed_batches.difference(tmp_path / "killed", tmp_path / "alone") == ""
@@ -51,7 +51,7 @@ def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
     found.run(tmp_path / "alone")
     executor = Breaking(times=2)
     job = run_batch.Job(found.sweep, str(tmp_path / "broken"), found.identity)
-    store = run_batch.Store(job.folder, False)
+    store = run_batch.ResultStore(job.folder, False)
     store.tell({})
     names = [found.name(k) for k in range(found.chunks)]
     todo = [(name, *found.span(k)) for k, name in enumerate(names)]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.batch.run_batch import Batch
-from liedyn.integrators.batch_integrator import Outputs, Runs
+from liedyn.batch.run_batch import PreparedSweep
+from liedyn.integrators.batch_integrator import BatchOutputs, BatchStates
 from liedyn.io.sweep_file import read_sweep
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -53,14 +53,14 @@ def throughput(runs: int) -> dict[int, float]:
     return found
 
 
-def _run(name: str, runs: int, workers: int) -> tuple[Batch, float]:
+def _run(name: str, runs: int, workers: int) -> tuple[PreparedSweep, float]:
     """A batch that was computed, and its seconds."""
     scenario, vary, outputs = SWEEPS[name]
     with tempfile.TemporaryDirectory() as place:
         Path(place, "scenario.yaml").write_text(scenario, encoding="utf-8")
         sweep = Path(place, "sweep.yaml")
         sweep.write_text(f"scenario: scenario.yaml\nvary: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n", encoding="utf-8")
-        batch = Batch(read_sweep(sweep), threads=workers)
+        batch = PreparedSweep(read_sweep(sweep), threads=workers)
         batch.bench.chunk(0, 64)                               # compiles
         done = batch.run(Path(place, "out"), jobs=workers)
         assert done.counts == {"complete": runs}, done
@@ -79,15 +79,15 @@ def report(line, quick: bool = False) -> None:
         line(True, "double pendulum, 1 s: " + ", ".join(f"{rate:6.0f} runs a second with -j {n}" for n, rate in rates.items()))
 
 
-def _engine(batch: Batch, threads: int) -> float:
+def _engine(batch: PreparedSweep, threads: int) -> float:
     """The same runs without values, outputs, self-check and files."""
     lineup, seconds = batch.bench.lineup, 0.0
     assert lineup is not None and lineup.affine
     for chunk in range(batch.chunks):
         numbers, _ = lineup.rows(batch.binding.values(*batch.span(chunk)))
         model, n = lineup.first.model, len(numbers.q)
-        out = Outputs.of(n, len(lineup.times), model.nq, model.nv, 0)
-        moving, engine = Runs.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps)), lineup.engine_for(numbers)
+        out = BatchOutputs.of(n, len(lineup.times), model.nq, model.nv, 0)
+        moving, engine = BatchStates.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps)), lineup.engine_for(numbers)
         began = time.perf_counter()
         engine.advance(moving, lineup.grid, out, numbers.values, threads=threads)
         seconds += time.perf_counter() - began

@@ -5,9 +5,9 @@ import numpy as np
 
 import liedyn as ld
 from benchmarks.measure import Pair, seconds, side_by_side
-from liedyn.integrators.problem import Options, Problem
+from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve
-from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, Schedule, Signals
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, InputSchedule, Signals
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 
 LENGTH, MASS, RADIUS = 0.2, 0.5, 0.02        # m, kg, m: rods along z, joint axes x and y in turn
@@ -64,14 +64,14 @@ def _run(n: int):
     return lambda: solve(problem, times, options)[0].q, solve(problem, times, options)[1].evaluations * n
 
 
-def free_motion(model, q, v) -> Problem:
+def free_motion(model, q, v) -> InitialValueProblem:
     """A problem without motors and forces."""
     nv, none = model.nv, np.zeros(0)
     ints = np.zeros(0, dtype=np.int64)
-    schedule = Schedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
+    schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
                         *np.zeros((2, nv)), np.arange(nv, dtype=np.int64), ints, ints, none, none, ints, *np.zeros((4, 0)))
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
-    return Problem(model, schedule, signals, q, v, 3)
+    return InitialValueProblem(model, schedule, signals, q, v, 3)
 
 
 def rk4_step(n: int, steps: int = 1000, repeats: int = 11) -> tuple[float, float, Pair]:

@@ -15,7 +15,7 @@ from liedyn.integrators import solve
 from liedyn.io import checkpoint_files
 from liedyn.io.atomic_output import hold, unfinished_of
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.simulation.run_recorder import Rows
+from liedyn.simulation.run_recorder import RunRecorder
 
 ROBOT = """\
 links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}
@@ -37,14 +37,14 @@ def folder(tmp_path, monkeypatch):
 def signalled(monkeypatch):
     """signalled(number): the signal comes while the run is computed."""
     def at(number):
-        plain, calls = Rows.between, []
+        plain, calls = RunRecorder.between, []
 
         def between(rows, t, snapshot):
             calls.append(t)
             if len(calls) == 3:
                 signal.raise_signal(number)
             plain(rows, t, snapshot)
-        monkeypatch.setattr(Rows, "between", between)
+        monkeypatch.setattr(RunRecorder, "between", between)
     return at
 
 

@@ -5,7 +5,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.codegen.trace import plain
-from liedyn.codegen.tracer import Recorded, Tape, zeros
+from liedyn.codegen.tracer import Operations, Tracer, zeros
 from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 32 and name != "every kind"]        # which "…, floating" is, too
@@ -15,7 +15,7 @@ _OPERATIONS = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv":
 
 def recorded(model, which, prescribed=None):
     """(tape, three matrices as lists of numbers by rows, deficit) of one robot."""
-    n, nv, tape = model.n_bodies, model.nv, Tape(library=True)
+    n, nv, tape = model.n_bodies, model.nv, Operations(library=True)
     tree = plain("joints.joint_model").tree_of(model.index, model.constants)
     q, v, a, tau = (tape.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
     kernel, out, deficit = plain(f"kernels.{which}_dynamics_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
@@ -38,7 +38,7 @@ def evaluated(tape, results, **given):
         else:
             found[k] = _OPERATIONS[name](*(found[x] if isinstance(x, int) else x for x in rest))
     count = len(given["q"])
-    return np.stack([found[x.k] if isinstance(x, Recorded) else np.full(count, x) for x in results], axis=1)
+    return np.stack([found[x.k] if isinstance(x, Tracer) else np.full(count, x) for x in results], axis=1)
 
 
 def matrices(model, tape, out, given):
@@ -69,12 +69,12 @@ def test_zeros_of_the_tree_are_not_computed():
     hangs = (k[:, None] >= k) & (k[:, None] <= last)
     _, out, _ = recorded(model, "inverse")
     for x in out:
-        computed = np.array([isinstance(y, Recorded) for y in x]).reshape(model.nv, model.nv)
+        computed = np.array([isinstance(y, Tracer) for y in x]).reshape(model.nv, model.nv)
         assert not computed[~(hangs | hangs.T)].any()
     top = model.paths[1]
     _, out, _ = recorded(model, "hybrid", np.zeros(model.nv, dtype=bool))
     for x in out:
-        computed = np.array([isinstance(y, Recorded) for y in x]).reshape(model.nv, model.nv)
+        computed = np.array([isinstance(y, Tracer) for y in x]).reshape(model.nv, model.nv)
         assert not computed[top[:, None] != top].any()
 
 

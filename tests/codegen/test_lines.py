@@ -5,9 +5,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.codegen import python_call, specialize
-from liedyn.codegen.specialize import Batch, build, supported
-from liedyn.codegen.trace import Array, Recording, record
-from liedyn.codegen.tracer import NotALine, Tape
+from liedyn.codegen.specialize import GeneratedBatchFunction, build, supported
+from liedyn.codegen.trace import Array, Trace, record
+from liedyn.codegen.tracer import NotTraceableError, Operations
 from liedyn.dynamics.batching.calls import asked_by
 from liedyn.model.model import on_cache_lines
 from zoo import ROBOTS, model_of, state
@@ -92,7 +92,8 @@ def test_functions_go_by_line(function, monkeypatch):
     """The test above would compare loops with loops."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     model, arrays, compiled = fresh("universal"), given(model_of("universal"), 9), []
-    monkeypatch.setattr(specialize, "Batch", lambda built: compiled.append(built) or Batch(built))
+    monkeypatch.setattr(specialize, "GeneratedBatchFunction", lambda built: compiled.append(built)
+                        or GeneratedBatchFunction(built))
     FUNCTIONS[function](model, *arrays)
     assert compiled
 
@@ -107,7 +108,7 @@ def test_every_width_gives_the_same(function, width, worst):
     x, call = (a if function == "inverse_dynamics" else tau), getattr(ld, function)
     asked, _ = asked_by(call, model, q, v, x, f_ext=F, passive=False)
     recording = record(model, asked)
-    line, expected = Batch(build(recording, width)), call(model, q, v, x, f_ext=F, passive=False)
+    line, expected = GeneratedBatchFunction(build(recording, width)), call(model, q, v, x, f_ext=F, passive=False)
     scratch = on_cache_lines(-(-line.scratch // 8) * 8, make=np.empty)
     arrays = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": F.reshape(19, -1)}
     result = "tau" if function == "inverse_dynamics" else "a"
@@ -195,10 +196,10 @@ def test_another_word_for_lines_is_refused(monkeypatch):
 @LINES
 def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
     """At one place: its old number goes elsewhere."""
-    tape = Tape()
+    tape = Operations()
     old = tape.inputs("x", 2)
-    recording = Recording(tape, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
-    line, x = Batch(build(recording, 4)), np.tile([1.0, 2.0], (5, 1))
+    recording = Trace(tape, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
+    line, x = GeneratedBatchFunction(build(recording, 4)), np.tile([1.0, 2.0], (5, 1))
     assert line.run([x], on_cache_lines(line.scratch, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
 
 
@@ -273,13 +274,13 @@ def test_members_of_arrays_are_where_they_are_looked_for():
 @pytest.mark.parametrize("question", [bool, lambda x: x > 1.0, lambda x: x == x, lambda x: [1, 2].index(x), abs])
 def test_a_kernel_cannot_ask_what_a_recorded_number_is(question):
     """A wrong branch would be taken silently."""
-    x, = Tape().inputs("q", 1)
-    with pytest.raises((NotALine, TypeError)):
+    x, = Operations().inputs("q", 1)
+    with pytest.raises((NotTraceableError, TypeError)):
         question(x)
 
 
 @pytest.mark.parametrize("mix", [lambda x, y: x * y, lambda x, y: x + y, lambda x, y: y - x, lambda x, y: y / x])
 def test_a_number_is_not_the_operation_with_that_number(mix):
     """Operation 5 times itself is not 5.0 times it: friction of exactly 5 N gave a wrong force."""
-    *_, five, six = Tape().inputs("q", 7)
+    *_, five, six = Operations().inputs("q", 7)
     assert mix(six, five).k != mix(six, 5.0).k and mix(five, six).k != mix(five, 6.0).k

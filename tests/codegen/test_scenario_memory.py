@@ -15,7 +15,7 @@ PENDULUM = ld.Robot("pendulum", (Link("arm", 1.0, (0.0, 0.0, -0.5), (0.1, 0.0, 0
 
 def batches() -> int:
     gc.collect()
-    return sum(type(one) is specialize.Batch for one in gc.get_objects())
+    return sum(type(one) is specialize.GeneratedBatchFunction for one in gc.get_objects())
 
 
 def roll(model, k: int):

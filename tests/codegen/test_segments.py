@@ -7,9 +7,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.codegen import llvm_ir
-from liedyn.codegen.specialize import Batch, build, supported, width
-from liedyn.codegen.trace import Array, Recording, record
-from liedyn.codegen.tracer import Tape
+from liedyn.codegen.specialize import GeneratedBatchFunction, build, supported, width
+from liedyn.codegen.trace import Array, Trace, record
+from liedyn.codegen.tracer import Operations
 from liedyn.dynamics.batching.calls import asked_by
 from liedyn.model.model import on_cache_lines
 from zoo import model_of, state
@@ -31,11 +31,11 @@ def line_in(function, name, count):
         patch.setattr(llvm_ir, "SEGMENT", recording.size // count + 1)
         parts = llvm_ir.segments(recording)
         assert len(parts) == count and all(part.operations for part in parts)
-        return recording, Batch(build(recording, width()))
+        return recording, GeneratedBatchFunction(build(recording, width()))
 
 
 def run(recording, arrays, line=None):
-    line = line or Batch(build(recording, width()))
+    line = line or GeneratedBatchFunction(build(recording, width()))
     good = line.run(arrays, on_cache_lines(line.scratch, make=np.empty), 0, len(arrays[0]))
     return good, arrays
 
@@ -89,10 +89,10 @@ def test_a_bad_number_is_seen_in_any_block(array, bad, place):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_of_any_length_come_back(size, states):
     """Numbers turned around."""
-    tape = Tape()
+    tape = Operations()
     x, y = tape.inputs("x", size), tape.inputs("y", size)
     written = tuple(x[size - 1 - k] * y[k] for k in range(size))
-    recording = Recording(tape, (Array("x", size, (None,) * size), Array("y", size, written)), (), tuple(x))
+    recording = Trace(tape, (Array("x", size, (None,) * size), Array("y", size, written)), (), tuple(x))
     X, Y = np.random.default_rng(size).standard_normal((2, states, size))
     good, (given, found) = run(recording, [X.copy(), Y.copy()])
     assert good and (given == X).all()
@@ -103,14 +103,14 @@ def test_rows_of_any_length_come_back(size, states):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_that_are_written_in_part_come_back(size, states):
     """Numbers turned around, one a constant, one that stays."""
-    tape = Tape()
+    tape = Operations()
     x, y = tape.inputs("x", size), tape.inputs("y", size)
     written = [x[size - 1 - k] * y[k] for k in range(size)]
     kept = size // 2
     written[kept] = None
     if size > 2:
         written[1] = 3.0
-    recording = Recording(tape, (Array("x", size, (None,) * size), Array("y", size, tuple(written))), (), tuple(x))
+    recording = Trace(tape, (Array("x", size, (None,) * size), Array("y", size, tuple(written))), (), tuple(x))
     rng = np.random.default_rng(size)
     X, Y = rng.standard_normal((2, states, size))
     expected = X[:, ::-1] * Y

@@ -8,9 +8,9 @@ import liedyn as ld
 from codegen.test_contact_step import problem_of
 from liedyn.codegen.specialize import supported
 from liedyn.codegen.trace_derivatives import tangent
-from liedyn.codegen.tracer import NotALine, Tape, c_math, sincos, sqrt, where_less
-from liedyn.integrators.problem import Options, Start
-from liedyn.integrators.scipy_solvers import _Run
+from liedyn.codegen.tracer import NotTraceableError, Operations, c_math, sincos, sqrt, where_less
+from liedyn.integrators.problem import Options, SegmentStart
+from liedyn.integrators.scipy_solvers import _SolverRun
 from zoo import model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -25,7 +25,7 @@ def operations(x, y, functions, choose):
             f.sinh(y), f.cosh(x), f.atan(x), f.asin(x), f.acos(y), choose(x, y, x * x, y), choose(y, x, x * x, y)]
 
 
-def evaluated(tape: Tape, results, values: dict) -> list[float]:
+def evaluated(tape: Operations, results, values: dict) -> list[float]:
     """In plain Python."""
     found = []
     of = {"fadd": lambda a, b: a + b, "fsub": lambda a, b: a - b, "fmul": lambda a, b: a * b, "fdiv": np.divide,
@@ -45,7 +45,7 @@ _NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 
 
 def test_tangents_of_operations_are_complex_steps():
-    tape = Tape(library=True)
+    tape = Operations(library=True)
     (x, y), (dx, dy) = tape.inputs("x", 2), tape.inputs("dx", 2)
     rates = tangent(tape, [(x, dx), (y, dy)], operations(x, y, c_math, where_less))
     numpys = SimpleNamespace(**{name: getattr(np, _NUMPY.get(name, name)) for name in FUNCTIONS})
@@ -57,7 +57,7 @@ def test_tangents_of_operations_are_complex_steps():
 
 def test_sines_of_lines_have_cosines_for_tangents():
     """They are made of other operations, which must not be differentiated one by one: turns are rounded."""
-    tape = Tape()
+    tape = Operations()
     x, = tape.inputs("x", 1)
     s, c = sincos(x)
     rates = tangent(tape, [(x, 2.0)], [s, c])
@@ -67,7 +67,7 @@ def test_sines_of_lines_have_cosines_for_tangents():
 
 def test_a_force_that_begins_has_a_tangent():
     """d sqrt(d) at d = 0, as of a foot in the air: not 0 times infinity."""
-    tape = Tape(library=True)
+    tape = Operations(library=True)
     x, = tape.inputs("x", 1)
     d = where_less(0.0, x, x, 0.0)
     rate, = tangent(tape, [(x, 1.0)], [d * sqrt(d)])
@@ -76,9 +76,9 @@ def test_a_force_that_begins_has_a_tangent():
 
 
 def test_a_function_without_a_known_tangent_is_none():
-    tape = Tape()
+    tape = Operations()
     x, = tape.inputs("x", 1)
-    with pytest.raises(NotALine):
+    with pytest.raises(NotTraceableError):
         tangent(tape, [(x, 1.0)], [x**1.5])
 
 
@@ -87,7 +87,7 @@ def test_slopes_of_right_hand_sides_with_contact_are_those_of_the_dynamics(name,
     """By the line, and made of derivatives of hybrid dynamics, of contact and of the chart."""
     model, rng = model_of(name), np.random.default_rng(1)
     problem = problem_of(model)
-    run = _Run(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("rodas5p"))
+    run = _SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("rodas5p"))
     for _ in range(4):
         run.state.q[:] = ld.integrate(model, problem.q, 0.3 * rng.standard_normal(model.nv))
         y = np.r_[0.3 * rng.standard_normal(model.nv), rng.standard_normal(model.nv), 0.7]

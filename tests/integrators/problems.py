@@ -2,19 +2,19 @@
 import numpy as np
 
 import liedyn as ld
-from liedyn.integrators.problem import Problem
-from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, Schedule, Signals
+from liedyn.integrators.problem import InitialValueProblem
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, InputSchedule, Signals
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 
 
-def free_motion(model, q, v) -> Problem:
+def free_motion(model, q, v) -> InitialValueProblem:
     """No motors, no external forces."""
     from liedyn.simulation.name_binding import coordinates
     nv, none, ints = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
-    schedule = Schedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
+    schedule = InputSchedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
                         np.zeros(nv), np.zeros(nv), coordinates(model), ints, ints, none, none, ints, none, none, none, none)
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
-    return Problem(model, schedule, signals, np.array(q, dtype=float), np.array(v, dtype=float), 3)
+    return InitialValueProblem(model, schedule, signals, np.array(q, dtype=float), np.array(v, dtype=float), 3)
 
 
 def link(name, mass=1.0, com=(0.05, -0.02, 0.1), inertia=(0.05, 0.0, 0.0, 0.08, 0.0, 0.1)) -> Link:

@@ -7,9 +7,9 @@ import pytest
 import liedyn as ld
 import zoo
 from integrators.problems import free_motion
-from liedyn.integrators.problem import Options, Start
+from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import chart_slopes
-from liedyn.integrators.scipy_solvers import _Run
+from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
 from liedyn.simulation.finite_differences import slope
@@ -60,7 +60,7 @@ def test_jacobian_is_that_of_the_rates_on_random_trees(seed):
     rng = np.random.default_rng(seed)
     problem = compile_schedule(scenario_for(model, rng), model).problem
     problem = replace(problem, q=ld.random_configuration(model, rng))
-    run = _Run(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = _SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
     y = np.concatenate([0.3 * rng.uniform(-1, 1, model.nv), rng.standard_normal(model.nv), [0.0]])
     J = run.extra["jac"](TIME, y)
     theirs, doubt = differences(run, y)
@@ -78,7 +78,8 @@ def test_jacobian_without_laws_is_by_differences():
     y = np.concatenate([np.zeros(model.nv), rng.standard_normal(model.nv), [0.0]])
     def zero(problem, t, q, v):
         return (np.zeros((model.nv, 2 * model.nv)),) * 2
-    A, B = (_Run(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("BDF")).extra["jac"](TIME, y)
+    A, B = (_SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("BDF")).extra["jac"](TIME,
+                                                                                                                            y)
             for problem in (exact, replace(exact, slopes=zero)))
     assert np.abs(A - B).max() < 1e-5 * np.abs(B).max()
 
@@ -87,7 +88,7 @@ def test_jacobian_of_a_state_beyond_all_numbers_is_finite():
     """'array must not contain infs or NaNs': a trial too far keeps the Jacobian of before."""
     model = ld.build(zoo.random_robot(1, 4))
     problem = free_motion(model, model.neutral(), np.zeros(model.nv))
-    run = _Run(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = _SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("Radau"))
     y = np.zeros(2 * model.nv + 1)
     before = run.extra["jac"](TIME, y).copy()
     y[model.nv:-1] = 1e200

@@ -7,7 +7,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from liedyn.errors import ScenarioError
-from liedyn.io.file_schema import Choice, Either, Key, Keys, List, Named, Number
+from liedyn.io.file_schema import Choice, Field, List, Named, Number, OneOf, Schema
 from liedyn.io.robots.robot_yaml import read_loops_file, read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
 from liedyn.io.schema_export import KINDS, described, json_schema, template_text
@@ -23,13 +23,13 @@ FILES = [*((path, "scenario") for path in SCENARIOS),
 SCHEMAS = {kind: json_schema(keys) for kind, keys in KINDS.items()}
 
 
-def declared(value) -> dict[int, Keys]:
+def declared(value) -> dict[int, Schema]:
     """All mappings with known keys within a value."""
-    if isinstance(value, Keys):
+    if isinstance(value, Schema):
         return {id(value): value} | {k: v for key in value.keys for k, v in declared(key.value).items()}
     if isinstance(value, List | Named):
         return declared(value.of)
-    return {k: v for one in value.values for k, v in declared(one).items()} if isinstance(value, Either) else {}
+    return {k: v for one in value.values for k, v in declared(one).items()} if isinstance(value, OneOf) else {}
 
 
 def accepts(kind: str, values) -> bool:
@@ -88,8 +88,8 @@ def test_schemas_accept_what_the_readers_accept_without_a_value(tmp_path, text):
     ({"law": "a", "p": 1}, True), ({"law": "a", "q": 1}, True), ({"law": "a"}, False), ({"law": "a", "p": 1, "q": 1}, False),
     ({"law": "b"}, True), ({"law": "b", "p": 1}, False), ({"law": "b", "r": 1}, True), ({"law": "a", "p": 1, "r": 1}, False)])
 def test_one_of_several_keys_of_a_kind(given, valid):
-    keys = Keys("law", (Key("law", Choice(("a", "b")), "the law", required=True), Key("p", Number(), "of a", kinds=("a",)),
-                        Key("q", Number(), "of a", kinds=("a",)), Key("r", Number(), "of b", kinds=("b",))),
+    keys = Schema("law", (Field("law", Choice(("a", "b")), "the law", required=True), Field("p", Number(), "of a", kinds=("a",)),
+                        Field("q", Number(), "of a", kinds=("a",)), Field("r", Number(), "of b", kinds=("b",))),
                 kind="law", one_of=(("p", "q"),))
     assert Draft202012Validator(json_schema(keys)).is_valid(given) == valid
 
@@ -174,18 +174,18 @@ NEEDS = {"torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [
 
 def example_of(value):
     """The simplest value: what must be given, by the examples of the keys."""
-    if isinstance(value, Either):
+    if isinstance(value, OneOf):
         return example_of(value.values[0])
     if isinstance(value, Named):
         return {value.name: example_of(value.of)}
     if isinstance(value, List):
         return [example_of(value.of)] * max(value.least, 1)
-    if isinstance(value, Keys):
+    if isinstance(value, Schema):
         return beside(value, None) or beside(value, value.keys[0])
     return {Choice: lambda: value.options[0], Number: lambda: 1.0}.get(type(value), lambda: "a")()
 
 
-def beside(keys: Keys, key: Key | None) -> dict:
+def beside(keys: Schema, key: Field | None) -> dict:
     """A mapping with this key and what it needs, by the examples of the keys."""
     found = dict(NEEDS.get(f"{keys.title}.{key.name}", {})) if key else {}
     if keys.kind:
@@ -201,7 +201,7 @@ def beside(keys: Keys, key: Key | None) -> dict:
     return found
 
 
-def keys_with_places(keys: Keys, embed=lambda x: x, path=(), seen=None):
+def keys_with_places(keys: Schema, embed=lambda x: x, path=(), seen=None):
     """Each key of a file once: its mapping, its path, and what makes a whole file of a mapping in the place of this one."""
     seen = set() if seen is None else seen
     if id(keys) in seen:
@@ -216,9 +216,9 @@ def keys_with_places(keys: Keys, embed=lambda x: x, path=(), seen=None):
 
 def mappings_in(value, example):
     """Mappings with known keys that a value may be or hold, with what wraps one, and the way to it."""
-    if isinstance(value, Keys):
+    if isinstance(value, Schema):
         yield value, (lambda x: x), ()
-    elif isinstance(value, Either):
+    elif isinstance(value, OneOf):
         for one in value.values:
             yield from mappings_in(one, example)
     elif isinstance(value, Named):

@@ -4,7 +4,7 @@ import pytest
 
 from liedyn.dynamics.constraints.constrained_derivatives import BalanceDerivatives, response
 from liedyn.errors import ComputationError
-from liedyn.kernels.constraints.pivoting import PivotWork, factor_pivoted, solve_pivoted
+from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
 
 
 def system(n, m, rank, seed=0):
@@ -45,7 +45,7 @@ def test_singular_mass():
 def pivoted(J, n):
     N, m = len(J), len(J) - n
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    work = PivotWork(J.copy(), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)), np.abs(J[n:, :n]))
+    work = PivotWorkspace(J.copy(), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)), np.abs(J[n:, :n]))
     return factor_pivoted(n, work), work
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.dynamics.batching import threads
 from liedyn.io.sweep_file import read_sweep
 from metamorphic.mechanisms import MECHANISMS, SEED, State, state_of
@@ -102,7 +102,7 @@ def test_samples_of_a_sweep_do_not_depend_on_the_order_of_entries_and_outputs(tm
         if k:
             entries, outputs = list(rng.permutation(entries)), list(rng.permutation(outputs))
         text = "\n".join([head, *entries, "samples: 6", "seed: 5", top, *outputs]) + "\n"
-        found = Batch(read_sweep(written(tmp_path / str(k), text)))
+        found = PreparedSweep(read_sweep(written(tmp_path / str(k), text)))
         values = found.bench.chunk(0, 6).outputs
         rows.append({line.split(":")[0]: values[:, i] for i, line in enumerate(outputs)})
     first, other = rows

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import liedyn as ld
 from degenerate_mechanisms import at, body
 from liedyn.analysis.configurations import assembled_state
-from liedyn.analysis.recorded_motion import Motion
+from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_derivatives import differences, question
 from liedyn.analysis.trajectory_dynamics import closed, obedient
 from liedyn.model.description import WORLD, Coordinate, Joint, Loop, Robot
@@ -79,7 +79,7 @@ def test_a_velocity_off_the_constraints_in_a_recorded_motion_is_refused(units):
     rows = SimpleNamespace(source=None, lines=np.array([1]), columns=("v.crank",))
     for off, refused in ((1e-7, False), (1e-3, True)):
         v = SPEED * (1.0 + np.array([0.0, off, 0.0])) / units[2]
-        motion = Motion(CLOSED[None], v[None], np.zeros((1, 3)), None, None, True, ())
+        motion = SampledMotion(CLOSED[None], v[None], np.zeros((1, 3)), None, None, True, ())
         if refused:
             with pytest.raises(ld.TrajectoryError, match="the velocity violates the constraints"):
                 closed(model, rows, motion)
@@ -92,7 +92,8 @@ def test_accelerations_that_are_moved_onto_the_constraints_are_told(units):
     model, _ = in_units(FOUR_BAR, units)
     a = ld.constrained_forward_dynamics(model, CLOSED, np.zeros(3), np.zeros(3)).a
     for share, told in ((1e-9, 0), (1e-2, 1)):
-        motion = Motion(CLOSED[None], np.zeros((1, 3)), (a * (1.0 + np.array([0.0, share, 0.0])))[None], None, None, True, ())
+        motion = SampledMotion(CLOSED[None], np.zeros((1, 3)), (a * (1.0 + np.array([0.0, share, 0.0])))[None], None, None, True,
+                               ())
         assert len(obedient(model, motion)[1]) == told
 
 
@@ -261,7 +262,7 @@ def test_differences_are_as_sure_in_all_units(units):
     reach = np.array([length, 1.0, length])
     q, v, a = rng.normal(0.0, 0.5, (3, 4, 3)) * reach
     tau = rng.normal(0.0, 1.0, (4, 3)) * mass * length**2 / time**2 / reach
-    motion = Motion(q, v / time, a / time**2, tau, None, True, ())
+    motion = SampledMotion(q, v / time, a / time**2, tau, None, True, ())
     for of in ("inverse", "forward"):
         parameters = () if of == "forward" else ("q.*", "v.*", "a.*", "com.*", "origin.*", "mass.*", "armature.*", "damping.*")
         asked = question(model, of, (), parameters, ())

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from liedyn.report.plots.joint_plots import draw_energy
-from liedyn.report.plots.plot_data import BasePath, Energy, Followed, Group, Recording, Series, Skeleton
+from liedyn.report.plots.plot_data import BasePath, Energy, Group, PlotData, Series, Skeleton, TrackedReferences
 from liedyn.report.plots.save_plots import figures, save_figures
 from liedyn.report.plots.spatial_plots import (
     CURVE_PARTS,
@@ -39,7 +39,7 @@ def skeleton(**more):
 
 
 def recording(**more):
-    return Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),), **more)
+    return PlotData("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),), **more)
 
 
 def labelled(figure):
@@ -219,8 +219,9 @@ def test_figures_leave_no_trace_in_pyplot():
                                   "_hidden", "%s {0}"])
 def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
     """Two $ were read as a formula, which no picture survived."""
-    named = Recording(name, T, (Group("positions", name, (Series(name, name, "rad", T), Series(name, "", name, T))),),
-                      Energy(T, T), tracking=(Followed(name, T, {name: (name, T, T)}), Followed(name, T, {name: (name, T, T)})))
+    named = PlotData(name, T, (Group("positions", name, (Series(name, name, "rad", T), Series(name, "", name, T))),),
+                      Energy(T, T), tracking=(TrackedReferences(name, T, {name: (name, T, T)}),
+                                              TrackedReferences(name, T, {name: (name, T, T)})))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         written = save_figures(named, tmp_path, ("png", "svg", "pdf"))

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.report.plots.drawing import Draughtsman
-from liedyn.report.plots.plot_data import FORMATS, Group, Recording, Series
+from liedyn.report.plots.drawing import PlotProcess
+from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.save_plots import save_figures
 
 T = np.linspace(0, 1, 11)
-WAVE = Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))
+WAVE = PlotData("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))
 
 
 def contents(written):
@@ -19,7 +19,7 @@ def contents(written):
 
 
 def test_the_same_pictures(tmp_path):
-    with Draughtsman() as draughtsman:
+    with PlotProcess() as draughtsman:
         process = draughtsman._process
         far = draughtsman.save_figures(WAVE, tmp_path / "far", FORMATS)
     assert process.returncode == 0
@@ -28,7 +28,7 @@ def test_the_same_pictures(tmp_path):
 
 
 def test_two_orders(tmp_path):
-    with Draughtsman() as draughtsman:
+    with PlotProcess() as draughtsman:
         first = draughtsman.save_figures(WAVE, tmp_path / "first", FORMATS)
         assert contents(first) == contents(draughtsman.save_figures(WAVE, tmp_path / "second", FORMATS))
 
@@ -36,20 +36,20 @@ def test_two_orders(tmp_path):
 def test_without_a_process_the_caller_draws(tmp_path, monkeypatch):
     for command in ("/no/such/python", "false"):
         monkeypatch.setattr(sys, "executable", command)
-        with Draughtsman() as draughtsman:
+        with PlotProcess() as draughtsman:
             written = draughtsman.save_figures(WAVE, tmp_path / command.strip("/"), ("svg",))
         assert list(contents(written)) == ["positions.svg"]
 
 
 def test_what_fails_there_is_told_here(tmp_path):
     bad = replace(WAVE, groups=(replace(WAVE.groups[0], name="no/such/folder"), *WAVE.groups))
-    with Draughtsman() as draughtsman:
+    with PlotProcess() as draughtsman:
         written = draughtsman.save_figures(bad, tmp_path, ("svg",))
     assert [path.name for path in written.paths] == ["positions.svg"] and os.listdir(tmp_path) == ["positions.svg"]
     assert list(written.failures) == ["no/such/folder"]
 
 
 def test_the_process_is_gone_where_nothing_is_drawn():
-    with Draughtsman() as draughtsman:
+    with PlotProcess() as draughtsman:
         process = draughtsman._process
     assert process.poll() is not None

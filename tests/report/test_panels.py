@@ -4,7 +4,7 @@ import pytest
 
 from liedyn.report.plots import style
 from liedyn.report.plots.joint_plots import PANELS_A_PAGE, draw_group
-from liedyn.report.plots.plot_data import Group, Recording, Series
+from liedyn.report.plots.plot_data import Group, PlotData, Series
 from liedyn.report.plots.save_plots import figures
 
 T = np.linspace(0, 2, 101)
@@ -66,7 +66,7 @@ def test_each_column_ends_with_a_time_axis(n):
 
 def test_many_joints_make_pages_of_nearly_the_same_size():
     group = Group("torques", "Joint forces", tuple(series(f"j{k}") for k in range(PANELS_A_PAGE + 20)))
-    pages = figures(Recording("arm", T, (group,)))
+    pages = figures(PlotData("arm", T, (group,)))
     assert list(pages) == ["torques-1", "torques-2"]
     assert [len(figure.axes) for figure in pages.values()] == [30, 30]
     assert pages["torques-2"].texts[0].get_text() == "Joint forces  (2 of 2)"

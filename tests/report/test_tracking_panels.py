@@ -8,7 +8,7 @@ from command_line import run
 from liedyn.errors import UsageError
 from liedyn.io.trajectory_csv import Trajectory
 from liedyn.report.plots.joint_plots import draw_tracking
-from liedyn.report.plots.plot_data import Followed, Recording, followed_of
+from liedyn.report.plots.plot_data import PlotData, TrackedReferences, followed_of
 from liedyn.report.plots.save_plots import figures
 from liedyn.report.run_folder import plot_trajectory
 
@@ -18,7 +18,7 @@ REFERENCE = np.sin(3 * T)
 
 def followed(label="law", error=1e-6, t=T, **more):
     joints = {"waist": ("rad", np.sin(3 * t) + error * np.cos(9 * t), np.sin(3 * t)), "rail": ("m", t + error, t)}
-    return Followed(label, t, joints | more)
+    return TrackedReferences(label, t, joints | more)
 
 
 def curves(axes):
@@ -31,7 +31,7 @@ def texts(axes):
 
 @pytest.mark.parametrize("size", [1.0, 1e-12])
 def test_motions_of_any_size_fill_their_axes(size):
-    axes = draw_tracking([Followed("law", T, {"rail": ("m", size * REFERENCE, size * REFERENCE)})]).axes[0]
+    axes = draw_tracking([TrackedReferences("law", T, {"rail": ("m", size * REFERENCE, size * REFERENCE)})]).axes[0]
     low, high = np.array(axes.get_ylim()) / size
     assert -1.2 < low < -1.0 and 1.0 < high < 1.2
 
@@ -61,7 +61,7 @@ def test_runs_have_colours_and_names_of_their_own_and_may_differ_in_time():
 
 
 def test_no_error_at_all_is_an_empty_panel():
-    figure = draw_tracking([Followed("", T, {"waist": ("rad", REFERENCE, REFERENCE)})])
+    figure = draw_tracking([TrackedReferences("", T, {"waist": ("rad", REFERENCE, REFERENCE)})])
     assert curves(figure.axes[1]) == [] and np.isfinite(figure.axes[1].get_ylim()).all()
     assert [text.get_text() for text in figure.texts] == ["Tracking", "- - reference"]
 
@@ -79,8 +79,8 @@ def test_a_recording_with_tracking_has_the_picture():
     found = followed_of(Trajectory({"control": "law"}, T, columns, {"reference.waist": "rad"}))
     assert [list(one.joints) for one in found] == [["waist"]] and found[0].joints["waist"][0] == "rad"
     assert followed_of(Trajectory({"control": "law"}, T, {"q.waist": T}, {})) == ()
-    assert list(figures(Recording("arm", T, (), tracking=found))) == ["tracking"]
-    assert list(figures(Recording("arm", T, ()))) == []
+    assert list(figures(PlotData("arm", T, (), tracking=found))) == ["tracking"]
+    assert list(figures(PlotData("arm", T, ()))) == []
 
 
 # files -------------------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.expression_parser import MAX_LENGTH
 from liedyn.kernels.simulation import signals as code
-from liedyn.simulation.signals.expression import Program, compile_expression
+from liedyn.simulation.signals.expression import SignalProgram, compile_expression
 
 PLACE = Place("s.yaml", 7, "joints.elbow.torque")
 
 
-def compiled(text: str, state_allowed: bool = True) -> Program:
+def compiled(text: str, state_allowed: bool = True) -> SignalProgram:
     return compile_expression(text, PLACE, state_allowed, lambda kind, name: {None: 1, "knee": 2, "base.px": 3}[name])
 
 
@@ -32,7 +32,7 @@ def test_what_depends_on_nothing_is_folded(text, value):
 
 
 def test_program():
-    assert compiled("2*t + sin(pi/2)") == Program((code.LITERAL, code.TIME, code.MULTIPLY, code.LITERAL + 256, code.ADD),
+    assert compiled("2*t + sin(pi/2)") == SignalProgram((code.LITERAL, code.TIME, code.MULTIPLY, code.LITERAL + 256, code.ADD),
                                                   (2.0, 1.0), 2)
     assert compiled("clip(t, 0, 1)").code == (code.TIME, code.LITERAL, code.MAX, code.LITERAL + 256, code.MIN)
     assert compiled("t").constant is None

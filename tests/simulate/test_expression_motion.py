@@ -9,7 +9,7 @@ from liedyn.io.scenarios.scenario import Expression
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.expression_motion import expression_motion
 from liedyn.simulation.name_binding import coordinates
-from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 from zoo import model_of, state
 
 H = 2e-3                    # s: the five-point formulas leave H^4 times fifth and sixth derivatives, and 1e-16 / H^2
@@ -17,8 +17,8 @@ H = 2e-3                    # s: the five-point formulas leave H^4 times fifth a
 
 class Problem:
     def __init__(self, model, text: str):
-        table = SignalTable(model, 1.0, coordinates(model))
-        self.k = table.put(table.lower(Expression(text), Use("test", forces=True)), Use("test"))
+        table = SignalCompiler(model, 1.0, coordinates(model))
+        self.k = table.put(table.lower(Expression(text), SignalPurpose("test", forces=True)), SignalPurpose("test"))
         self.model, self.signals = model, table.arrays(np.zeros(0), np.zeros(0))
         self.schedule = SimpleNamespace(level=np.full(model.nv, TORQUE), q_of_v=np.full(model.nv, -1))
 

@@ -5,10 +5,18 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.analysis.recorded_motion import Motion
+from liedyn.analysis.recorded_motion import SampledMotion
 from liedyn.analysis.trajectory_derivatives import differences, question
 from liedyn.errors import ComputationError
-from liedyn.simulation.finite_differences import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
+from liedyn.simulation.finite_differences import (
+    BOUND,
+    DerivativeComparison,
+    compare,
+    condition_of,
+    own_error,
+    slope,
+    surest_slope,
+)
 
 
 def one(f):
@@ -71,7 +79,7 @@ def test_steps_that_lead_astray_do_not_count():
 
 def test_compared():
     theirs, doubt = np.array([[1.0, 2.0]]), np.array([[0.0, 1e-4]])
-    assert compare(theirs, theirs, 0 * doubt, 2.0) == Compared(0, 0, 0)
+    assert compare(theirs, theirs, 0 * doubt, 2.0) == DerivativeComparison(0, 0, 0)
     bent = compare(theirs + np.array([0, 9e-4]), theirs, doubt, 2.0)
     assert bent.sound and bent.off == pytest.approx(4.5e-4) and str(bent) == "4.5e-04 (differences are good to 5e-04 only)"
     wrong = compare(theirs + np.array([1e-5, 0]), theirs, doubt, 2.0)
@@ -88,7 +96,7 @@ def icub():
     model = ld.load(file_of("icub.urdf"), base="fixed")
     q = np.array([ld.random_configuration(model, np.random.default_rng(seed)) for seed in (0, 541, 641, 1725, 1713)])
     v, tau = np.random.default_rng(1).standard_normal((2, len(q), model.nv))
-    return model, Motion(q, v, None, tau, None, True, ())
+    return model, SampledMotion(q, v, None, tau, None, True, ())
 
 
 def test_a_sound_derivative_is_never_refused(icub, worst):

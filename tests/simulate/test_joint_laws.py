@@ -15,9 +15,9 @@ from controlled_robots import FINE
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.codegen.specialize import supported
 from liedyn.errors import ScenarioError
-from liedyn.integrators.problem import Options, Start
+from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import RateJacobian
-from liedyn.integrators.scipy_solvers import _Run
+from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule
 from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, to_plain
 from liedyn.simulation.finite_differences import slope
@@ -320,7 +320,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
                         linearize_scenario(scenario, open_loop=True, verify=True).differences):
         assert all(x.off < 1e-9 and x.sound for x in differences.values())
     c, model = compiled(scenario)
-    run = _Run(c, Start(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
+    run = _SolverRun(c, SegmentStart(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
     jacobian = RateJacobian(run.problem, run.work, run.trial)
     y = np.concatenate([0.1 * np.arange(model.nv), c.v, [0.0]])
     assert jacobian.exact

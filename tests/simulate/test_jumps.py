@@ -7,12 +7,12 @@ import pytest
 
 import liedyn as ld
 from complex_step import Reference
-from liedyn.io.scenarios.scenario import Attach, Constant, Event, Go, Impact, Lock, Phase, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.scenario import Attach, Constant, EnterPhase, Event, Impact, Lock, Phase, Prescribe, Rule, Scenario
 from liedyn.model.spatial import full, skew
 from liedyn.simulation.event_actions import Actions
-from liedyn.simulation.impacts import HardStops, Moment
+from liedyn.simulation.impacts import EventState, HardStops
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.segment_problems import Modes
+from liedyn.simulation.segment_problems import SegmentProblems
 from loop_zoo import looped_of, motion
 from zoo import model_of, state
 
@@ -66,9 +66,9 @@ def happen(model, q, v, actions, prescribed=(), phases=()):
     rules = tuple(Rule(joint.name, Prescribe("acceleration", (zero,) * (joint.v.stop - joint.v.start))) for joint in model.joints
                   if joint.name in prescribed)
     scenario = Scenario("zoo", 1.0, 0.1, joints=rules, events=(event,), phases=phases, assemble=False)
-    modes = Modes(scenario, model, compile_schedule(scenario, model).problem)
+    modes = SegmentProblems(scenario, model, compile_schedule(scenario, model).problem)
     actions = Actions(modes, HardStops((), model, 1.0, None), (event,))
-    return actions.do(Moment(modes.problem.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
+    return actions.do(EventState(modes.problem.model, q.copy(), v.copy(), np.zeros(model.nv)), event, 0.5)
 
 
 def check(moment, dense, worst, where):
@@ -176,6 +176,6 @@ def test_a_loop_that_closes_and_a_joint_that_locks_under_loops(name, worst):
     dense = Dense(model, q, v)
     dense.hit(A[closing], np.zeros(len(closing)), others)
     dense.hit(rows_of(model, joint), np.zeros(len(rows_of(model, joint))), A)
-    moment = happen(model, q, v, [Go("closed"), Lock((joint,), True)], (), phases)
+    moment = happen(model, q, v, [EnterPhase("closed"), Lock((joint,), True)], (), phases)
     check(moment, dense, worst, f"{name}, {joint}")
     assert np.abs(A @ moment.v).max() < 1e-11 * (1 + np.abs(v).max()) * np.abs(A).max()

@@ -12,7 +12,7 @@ from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Expression
 from liedyn.simulation.finite_differences import slope
 from liedyn.simulation.name_binding import coordinates, measured_at, measured_slope
-from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 from zoo import ROBOTS, model_of, state
 
 PENDULUM = {"name": "pendulum", "links": {
@@ -39,10 +39,10 @@ def test_points_of_links_are_those_of_the_public_functions(name, worst):
     """Values to rounding, derivatives by the state against extrapolated differences: every kind of joint, merged links too."""
     model, p = model_of(name).open_tree(), np.array([0.1, -0.2, 0.3])
     q, v, _, _ = state(model, 3)
-    table = SignalTable(model, 1.0, coordinates(model))
+    table = SignalCompiler(model, 1.0, coordinates(model))
     links = dict.fromkeys((model.link_names[0], model.link_names[len(model.link_names) // 2], model.link_names[-1]))
     for link in links:
-        table.add(Expression(f"x({link}) + vx({link}, 0.1, -0.2, 0.3)"), Use("test"))
+        table.add(Expression(f"x({link}) + vx({link}, 0.1, -0.2, 0.3)"), SignalPurpose("test"))
     signals = table.arrays(np.zeros(0), np.zeros(0))
 
     def measured(q, v):

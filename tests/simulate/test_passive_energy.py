@@ -4,11 +4,11 @@ import pytest
 
 import liedyn as ld
 from liedyn.analysis.trajectory_dynamics import dynamics_along
-from liedyn.batch.run_batch import Batch
+from liedyn.batch.run_batch import PreparedSweep
 from liedyn.batch.sensitivities import EXACT, sensitivities
 from liedyn.io.sweep_file import read_sweep
 from liedyn.report.plots.plot_data import record
-from liedyn.simulation.run import Silent, simulate_prepared
+from liedyn.simulation.run import SilentProgress, simulate_prepared
 
 SPRING = """
 name: p
@@ -146,10 +146,10 @@ def test_batches_report_the_energy_of_what_acts(feature, passive, tmp_path):
     (tmp_path / "s.yaml").write_text(f"robot: arm.yaml\nduration: 0.3\noutput_step: 0.01\npassive: {str(passive).lower()}\n"
                                      f"integrator: {{method: rk4, step: 1.0e-3}}\n{feature}\n{INITIAL}\n")
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    found = Batch(read_sweep(tmp_path / "sweep.yaml"))
+    found = PreparedSweep(read_sweep(tmp_path / "sweep.yaml"))
     table = found.bench.chunk(0, 3)
     for i in range(3):
-        run = simulate_prepared(found.binding.run(i), Silent())
+        run = simulate_prepared(found.binding.run(i), SilentProgress())
         assert table.outputs[i] == pytest.approx([run.potential[-1], run.potential.max(), run.work[-1]], rel=1e-9, abs=1e-9)
         assert table.energy_balance[i] < 1e-6
     result = sensitivities(found.bench, [12.0, 1.0], np.array([1.0, 0.1]))

@@ -13,7 +13,7 @@ from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.prescribed_poses import Unsettled, prescribed_at, rotation_spline
+from liedyn.simulation.prescribed_poses import SplineNotSolvedError, prescribed_at, rotation_spline
 
 ROOT = Path(__file__).parents[2]
 ARM = {"upper": {"mass": 1.2, "com": [0.05, 0, -0.3], "inertia": [0.06, 0.05, 0.004, 0.06, 0.002, 0.02]},
@@ -82,7 +82,7 @@ def test_rotations_through_waypoints_are_those_of_scipy(count, size, worst):
 
 
 def test_a_rotation_without_a_curve_is_told():
-    with pytest.raises(Unsettled):
+    with pytest.raises(SplineNotSolvedError):
         turns = Rotation.from_rotvec([[0, 0, 0], [3, 0, 0], [0, 3, 0]]).as_quat()
         rotation_spline([0, 1e-3, 1], turns, (0, 1e4, 0), (9e3, 0, 1e5))
 

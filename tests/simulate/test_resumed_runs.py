@@ -12,7 +12,7 @@ from liedyn.integrators import segment, solve
 from liedyn.integrators.run_state import give_back, zeros
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.simulation import run_recorder
-from liedyn.simulation.run import Silent, simulate_file
+from liedyn.simulation.run import SilentProgress, simulate_file
 
 ROOT = Path(__file__).parents[2]
 ARM = {"name": "arm", "links": {
@@ -69,7 +69,7 @@ def in_pieces(tmp_path, monkeypatch):
         for piece in range(100):
             disk = Stopping(tmp_path / "run", looks)
             try:
-                result = simulate_file(given, (), Silent(), disk=disk, resumed=piece > 0)
+                result = simulate_file(given, (), SilentProgress(), disk=disk, resumed=piece > 0)
                 disk.close(finished=True)
                 return result, piece + 1
             except Interrupted:
@@ -191,7 +191,7 @@ def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
     monkeypatch.setattr(run_recorder, "IN_MEMORY", 100.0)
     monkeypatch.setattr(run_recorder, "BLOCK", 5)
     disk = Unfinished(tmp_path / "run")
-    result = simulate_file(given, (), Silent(), disk=disk)
+    result = simulate_file(given, (), SilentProgress(), disk=disk)
     assert disk.is_open and result.q.base is not None and not result.q.flags.c_contiguous
     for name in ("t", "q", "v", "a", "tau", "wrench", "work"):
         np.testing.assert_array_equal(getattr(result, name), getattr(alone, name), err_msg=name)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.io.trajectory_csv import write_trajectory
@@ -35,7 +35,7 @@ LEG_1, LEG_12, RAIL, BALL, UNI = 0, 1, 2, 3, 6                        # first ve
 @pytest.fixture
 def compiled(tmp_path):
     """Compile the body of a scenario of 2 s."""
-    def run(body: str, robot: str = ROBOT) -> Problem:
+    def run(body: str, robot: str = ROBOT) -> InitialValueProblem:
         (tmp_path / "robot.yaml").write_text(robot)
         (tmp_path / "s.yaml").write_text("robot: robot.yaml\nduration: 2\n" + body)
         problem, _, run.warnings = compile_schedule(read_scenario(tmp_path / "s.yaml"),
@@ -46,11 +46,11 @@ def compiled(tmp_path):
     return run
 
 
-def jet(c: Problem, k: int, t: float, q=None, v=None) -> tuple[float, float, float]:
+def jet(c: InitialValueProblem, k: int, t: float, q=None, v=None) -> tuple[float, float, float]:
     return signal(c.signals, k, t, c.q if q is None else q, c.v if v is None else v, np.zeros(c.stack_size))
 
 
-def value(c: Problem, i: int, t: float, **state) -> float:
+def value(c: InitialValueProblem, i: int, t: float, **state) -> float:
     return jet(c, c.schedule.signal[i], t, **state)[0]
 
 

@@ -14,7 +14,7 @@ from liedyn.io.scenarios.scenario import Integrator
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation import trials
 from liedyn.simulation.preparation import prepare, prepare_with
-from liedyn.simulation.run import Silent, run_scenario, simulate_prepared
+from liedyn.simulation.run import SilentProgress, run_scenario, simulate_prepared
 from sweeps import batch
 
 PENDULUM = """
@@ -128,7 +128,7 @@ def test_events_happen_in_trials_as_in_runs(scenario):
     (found, passed), = outcomes(run.notes[-1])
     better = run_scenario(given, [f"integrator={found}"])
     assert balance(passed) == float(f"{better.check['energy_balance_relative']:.1e}")
-    alone = simulate_prepared(prepare(given, ()), Silent(), trials=False)
+    alone = simulate_prepared(prepare(given, ()), SilentProgress(), trials=False)
     assert np.array_equal(run.q, alone.q) and [one.t for one in run.events] == [one.t for one in alone.events] != []
     assert run.notes[-1] == f"{alone.notes[-1]}; tried: integrator={found} {passed}"
 
@@ -148,7 +148,7 @@ def test_the_first_step_of_a_trial_which_may_compile_costs_no_time(scenario, met
     """Compiled in 1 s here: the whole run is computed, nevertheless."""
     monkeypatch.setattr(trials, "SECONDS", 0.5)
     prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.1}), ())
-    between = trials._TimedRows.between
+    between = trials._TimedRecorder.between
 
     def compiling(self, t, snapshot):
         between(self, t, snapshot)
@@ -156,14 +156,14 @@ def test_the_first_step_of_a_trial_which_may_compile_costs_no_time(scenario, met
             time.sleep(1.0)
     run = trials._trial
     run(prepared, Integrator(method), 600.0, None)                      # really compiled here
-    monkeypatch.setattr(trials._TimedRows, "between", compiling)
+    monkeypatch.setattr(trials._TimedRecorder, "between", compiling)
     outcome, spent = run(prepared, Integrator(method, step=1e-4), 0.5, None)
     assert "computes the whole run" in outcome.text and spent < 0.5
 
 
 def test_steps_cut_by_outputs_are_named_with_the_step_given(scenario):
     run = simulate_prepared(prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF | {"duration": 0.146, "output_step": 7.3e-4}),
-                                    {"integrator.step": 0.1}), Silent(), trials=False)
+                                    {"integrator.step": 0.1}), SilentProgress(), trials=False)
     note, = (one for one in run.notes if "not stable" in one)
     assert "not stable there with steps of 0.00073 s (the step of 0.1 s is cut to output_step), and" in note
 
@@ -172,19 +172,20 @@ def test_a_signal_ends_trials(scenario):
     prepared = prepare(scenario(PENDULUM % "damping: 1000.0", **STIFF), ())
     disk = SimpleNamespace(stop=0)
 
-    class Interrupting(Silent):
+    class Interrupting(SilentProgress):
         def stage(self, text):
             disk.stop = 2
             return super().stage(text)
     assert len(outcomes(trials.tried(prepared, [], Interrupting(), disk))) == 1
-    assert trials.tried(prepared, [], Silent(), disk) == ""
+    assert trials.tried(prepared, [], SilentProgress(), disk) == ""
 
 
 def test_a_controller_in_python_is_not_called_again(scenario):
     def controller(t, q, v):
         pytest.fail("called")
     prepared = prepare(scenario(FREE, sampling={"rate": 200}), (), controller=controller)
-    assert trials.tried(prepared, [], Silent()) == "; no other integrator was tried, because that would call the controller again"
+    told = "; no other integrator was tried, because that would call the controller again"
+    assert trials.tried(prepared, [], SilentProgress()) == told
 
 
 def test_messages_that_no_integrator_changes_name_none(scenario):
@@ -217,7 +218,7 @@ def test_loops_are_tried_by_a_method_for_loops():
     ({"position": "0.5*max(t-0.5, 0)**2"}, None), ({"acceleration": "step(t-0.5)"}, None)])
 def test_jumps_of_prescribed_motions_are_named_without_trials(scenario, given, told):
     run = simulate_prepared(prepare(scenario(PENDULUM % "damping: 0.0", output_step=0.1, joints={"j": {"prescribe": given}}), ()),
-                            Silent())
+                            SilentProgress())
     assert [note.partition(", where no impulse acts")[0] for note in run.notes if "jumps" in note] == ([told] if told else [])
     assert not any("tried" in note for note in run.notes) and (told or not run.notes)
 
@@ -227,5 +228,5 @@ def test_jumps_that_a_phase_does_not_reach_are_not_named(scenario):
     given = scenario(PENDULUM % "damping: 0.0", output_step=0.1,
                      phases={"one": prescribe, "two": {"joints": {"j": {"torque": 0}}}},
                      events={"release": {"at": 0.3, "do": {"phase": "two"}}})
-    run = simulate_prepared(prepare(given, ()), Silent())
+    run = simulate_prepared(prepare(given, ()), SilentProgress())
     assert [event.name for event in run.events] == ["release"] and not any("jumps" in note for note in run.notes)

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from liedyn.analysis.linear_system import LinearSystem
-from liedyn.analysis.operating_point import Instant, Setup, chart, completed, frozen, instant, prepare, standing, state_at
+from liedyn.analysis.operating_point import (
+    LinearizationSetup,
+    OperatingPoint,
+    chart,
+    completed,
+    frozen,
+    instant,
+    prepare,
+    standing,
+    state_at,
+)
 from liedyn.analysis.tangent_system import linear_system
 from liedyn.arrays import Array, ArrayLike, short
 from liedyn.codegen.rhs import depends_on_time
@@ -124,10 +134,10 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     return replace(found, system=linear_system(setup, rest, here))
 
 
-def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
+def settle(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equilibrium:
     """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
     _refuse_moving_drives(setup, t)
-    search = _Search(setup, t, q, v, *held(setup, hold))
+    search = _EquilibriumSearch(setup, t, q, v, *held(setup, hold))
     rng = np.random.default_rng(0)
     best, notes = search.newton(q), []
     for k in range(_STARTS):
@@ -146,14 +156,14 @@ def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
     return search.result(best, q, v, notes)
 
 
-def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
+def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarray:
     """q moved onto the constraints, if there are any."""
     if not setup.model.nc:
         return q
     return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
 
 
-def _refuse_moving_drives(setup: Setup, t: float) -> None:
+def _refuse_moving_drives(setup: LinearizationSetup, t: float) -> None:
     units = scales_of(setup.model)
     sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
@@ -162,7 +172,7 @@ def _refuse_moving_drives(setup: Setup, t: float) -> None:
                                    "(choose another time, or constant drives)")
 
 
-def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
+def held(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.ndarray]:
     """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
@@ -176,11 +186,11 @@ def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _EquilibriumPoint:
     q: np.ndarray
     u: np.ndarray
     z: np.ndarray
-    here: Instant
+    here: OperatingPoint
     off: np.ndarray          # accelerations of free coordinates, then the errors that are summed, in characteristic units
     residual: float          # the largest acceleration or error [rad/s^2 | m/s^2 | rad | m]
 
@@ -193,11 +203,11 @@ class _Point:
         return float(np.abs(self.off).max(initial=0.0))
 
 
-class _Search:
+class _EquilibriumSearch:
     """Solves a(q, thrusts, z) = 0 at v = 0 for the coordinates that neither are prescribed nor held, with the integrals z of
     those of them that have a pid law: there, q is the target."""
 
-    def __init__(self, setup: Setup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
+    def __init__(self, setup: LinearizationSetup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
         self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
         self.z = np.zeros(setup.model.nv) if setup.integral is None else setup.integral
         self.start = instant(setup.problem, t, q, v, None, self.z)
@@ -225,16 +235,16 @@ class _Search:
         q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
         return _closed(self.setup, self.t, q, ~self.free)
 
-    def point(self, q, u, z) -> _Point:
+    def point(self, q, u, z) -> _EquilibriumPoint:
         here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
         off = np.concatenate([here.a[self.free], self._errors(here)[self.summed]])
-        return _Point(q, u, z, here, off / self.off_units, float(np.abs(off).max(initial=0.0)))
+        return _EquilibriumPoint(q, u, z, here, off / self.off_units, float(np.abs(off).max(initial=0.0)))
 
-    def _errors(self, here: Instant) -> np.ndarray:
+    def _errors(self, here: OperatingPoint) -> np.ndarray:
         """(m,) of pid laws [rad | m]."""
         return here.integral_rate[self.sums] / self.ki
 
-    def newton(self, q) -> _Point:
+    def newton(self, q) -> _EquilibriumPoint:
         """Damped steps of least length while the accelerations fall."""
         now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
@@ -247,7 +257,7 @@ class _Search:
             now = after
         return now
 
-    def _step(self, now: _Point) -> np.ndarray:
+    def _step(self, now: _EquilibriumPoint) -> np.ndarray:
         nv = self.model.nv
         moves = chart(self.model, now.here.q, now.here.v, ~self.free, drives_at(self.problem, self.t))
         index, Z = (moves.index, moves.Z) if moves else (np.arange(nv), np.eye(nv))
@@ -267,7 +277,7 @@ class _Search:
         longest = np.abs(step[:nv] / self.reach).max(initial=0.0)
         return step * min(1.0, _LONGEST / longest) if longest else step
 
-    def _blocked(self, now: _Point, downhill) -> np.ndarray:
+    def _blocked(self, now: _EquilibriumPoint, downhill) -> np.ndarray:
         """Coordinates that stand at a limit beyond which the accelerations would fall."""
         blocked = np.zeros(self.model.nv, dtype=bool)
         k = self.limited
@@ -275,7 +285,7 @@ class _Search:
         blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
         return blocked
 
-    def _shorter(self, now: _Point, step) -> _Point | None:
+    def _shorter(self, now: _EquilibriumPoint, step) -> _EquilibriumPoint | None:
         """The first of ever shorter steps after which the accelerations are less; None where none is."""
         nv = self.model.nv
         dq, thrust, dz = step[:nv], step[nv:nv + len(self.thrusts)], step[nv + len(self.thrusts):]
@@ -292,14 +302,14 @@ class _Search:
                 return after
         return None
 
-    def far(self, found: _Point, q) -> str:
+    def far(self, found: _EquilibriumPoint, q) -> str:
         """The note about an equilibrium to which no way leads from q."""
         moved = difference(self.model, q, found.q)
         k = int(np.argmax(np.abs(moved) / self.reach))
         return f"the search did not converge from the given configuration: the equilibrium found from others is " \
                f"{moved[k]:+.3g} {self.model.v_units[k]} of {self.model.v_names[k]} away, and nearer ones may exist"
 
-    def result(self, best: _Point, q, v, notes) -> Equilibrium:
+    def result(self, best: _EquilibriumPoint, q, v, notes) -> Equilibrium:
         """With the forces of held joints less what their laws give."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest, None, best.z)
@@ -333,7 +343,7 @@ class _Search:
         windows = (s.force_from > 0.0).any() or np.isfinite(s.force_until).any()
         return bool(windows) or any(depends_on_time(problem.signals, int(k)) for k in used if k >= 0)
 
-    def refusal(self, best: _Point) -> ComputationError:
+    def refusal(self, best: _EquilibriumPoint) -> ComputationError:
         """Names the coordinate that is held least, and how it could be."""
         off = np.where(self.summed, np.abs(self._errors(best.here)), 0.0)
         if off.max(initial=0.0) and (off / self.reach[self.sums]).max() >= best.worst:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import (
-    Fit,
+    SmoothingFit,
     continued,
     has_rows,
     low_pass,
@@ -22,7 +22,7 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.analysis.numerical_differentiation import noise as noise_of
 from liedyn.analysis.recorded_motion import (
-    Motion,
+    SampledMotion,
     as_recorded,
     attached_notes,
     given_motion,
@@ -100,7 +100,7 @@ class NoisySamples:
             samples = [x if x is None else x + e for x, e in zip(samples, more, strict=True)]
         samples[0] = of_unit_norm(self.model, samples[0])
         chain = Chain(self.model, list(_KINDS), samples, self.model.v_units)
-        return tuple(x[self.inner] for x in chain.filled(self.t, Fit(self.rows, raised)))
+        return tuple(x[self.inner] for x in chain.filled(self.t, SmoothingFit(self.rows, raised)))
 
     def draw(self, rng) -> list[np.ndarray | None]:
         return [None if x is None else s * rng.standard_normal(x.shape) for x, s in zip(self._samples(), self.noise, strict=True)]
@@ -119,7 +119,7 @@ class NoisySamples:
         (error, _), = chain.doubt(self.t, rows)
         ends = one_sided(len(self.t), k, rows)
         inner = slice(ends, len(self.t) - ends)
-        apart = quiet_size((chain.filled(self.t, Fit(rows))[k] - self.given[k])[inner])
+        apart = quiet_size((chain.filled(self.t, SmoothingFit(rows))[k] - self.given[k])[inner])
         size = np.sqrt(np.mean(self.given[k][inner] ** 2, axis=0))
         return np.where(apart > np.maximum(_OFF * error, _SLIGHT * size), apart, 0.0)
 
@@ -137,7 +137,8 @@ class NoisySamples:
         return out
 
 
-def noisy_samples(model: Model, t: np.ndarray, motion: Motion, smooth: float | str | None) -> tuple[NoisySamples, list[str]]:
+def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion, smooth: float | str | None) -> tuple[NoisySamples,
+                                                                                                           list[str]]:
     """Of a motion, with splines whose knots are `smooth` seconds apart ("auto": where the estimated error is least; None: through
     every row), and what is to be said of that. Raises TrajectoryError for too few rows."""
     raw = NoisySamples(model, t, (motion.q, motion.v, motion.a), 1)
@@ -159,7 +160,7 @@ _MOST = 0.99          # of the information in a direction may be noise for a bia
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class LeastSquaresSolution:
     """x        (b,) solution; zero in directions that are not excited
     root        (b, k): root root^T is the inverse of the normal equations
     noise       (nv,) of each joint's equations; their weights are its inverse
@@ -179,7 +180,7 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
-class Effect:
+class StateNoiseEffect:
     """What noise in the states does to a solution.
 
     variance   (b,) that it has from it
@@ -194,7 +195,7 @@ class Effect:
     force: np.ndarray
 
 
-def fit(W: np.ndarray, least: np.ndarray, sizes: np.ndarray) -> Solution:
+def fit(W: np.ndarray, least: np.ndarray, sizes: np.ndarray) -> LeastSquaresSolution:
     """The solution weighted with each joint's own noise, at least `least` (nv,), which are the weights to begin with. sizes (b,):
     characteristic units of the parameters."""
     noise = least
@@ -213,7 +214,7 @@ def compressed(W: np.ndarray) -> np.ndarray:
     return np.array([np.linalg.qr(W[:, k], mode="r") for k in range(W.shape[1])])
 
 
-def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> Solution:
+def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> LeastSquaresSolution:
     """Of compressed equations whose noise differs from joint to joint."""
     weighted = (R / noise[:, None, None]).reshape(-1, R.shape[2])
     A, y = weighted[:, :-1], weighted[:, -1]
@@ -228,17 +229,17 @@ def solve(R: np.ndarray, noise: np.ndarray, sizes: np.ndarray) -> Solution:
     mixed = blind & (part > _ABSENT)
     root[blind & ~mixed] = 0.0
     condition = float(s[0] / s[-1]) if good.all() and seen.all() else np.inf
-    return Solution(root @ (U[:, good].T @ y), root, noise, blind, mixed, condition, sizes)
+    return LeastSquaresSolution(root @ (U[:, good].T @ y), root, noise, blind, mixed, condition, sizes)
 
 
-def variance_by_force(W: np.ndarray, found: Solution, noise: np.ndarray) -> np.ndarray:
+def variance_by_force(W: np.ndarray, found: LeastSquaresSolution, noise: np.ndarray) -> np.ndarray:
     """(nv, b) variance of the solution from noise (nv,) of each joint's force, which may differ from what the weights suppose."""
     R = compressed(W)[:, :, :-1] / found.noise[:, None, None]
     return np.array([((row @ found.root @ found.root.T) ** 2).sum(axis=0) * ratio**2
                      for row, ratio in zip(R, noise / found.noise, strict=True)])
 
 
-def effect_of_noise(found: Solution, noisier: Iterable[tuple[np.ndarray, np.ndarray]]) -> Effect:
+def effect_of_noise(found: LeastSquaresSolution, noisier: Iterable[tuple[np.ndarray, np.ndarray]]) -> StateNoiseEffect:
     """Of the noise that states have, told by more of the same: pairs of equations of states with a draw of noise added, and with
     the same subtracted.
 
@@ -254,7 +255,7 @@ def effect_of_noise(found: Solution, noisier: Iterable[tuple[np.ndarray, np.ndar
         told.append((((x[0] - x[1]) / 2.0) ** 2, x.mean(axis=0) - found.x, D.T @ D, force))
         variance, moved, part, force = (np.mean(one, axis=0) for one in zip(*told, strict=True))
         share = np.einsum("kj,ji,ki->k", found.root, part, found.root)
-        effect = Effect(variance, _extrapolated(moved, found.root, part), np.divide(share, own, out=np.zeros_like(own),
+        effect = StateNoiseEffect(variance, _extrapolated(moved, found.root, part), np.divide(share, own, out=np.zeros_like(own),
                                                                                     where=own > 0.0), np.sqrt(force))
         if (variance <= _NOTHING**2 * own).all() and (np.abs(effect.bias) <= _NOTHING * np.sqrt(own)).all():
             break
@@ -343,7 +344,7 @@ class JointFit:
         return self.inflation < _COLOURED
 
 
-def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: Solution,
+def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.ndarray, W: np.ndarray, found: LeastSquaresSolution,
                low_pass: Callable[[np.ndarray], np.ndarray], noise: np.ndarray,
                least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
     """Tests of the residual of each joint; (nv, b) by how much a significant candidate of the joint changes the solution; and
@@ -384,7 +385,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
 
 
 @dataclass(frozen=True, eq=False)
-class _Test:
+class _CandidateTests:
     """Of candidates of one joint, each alone: coefficients in standard deviations (c,), standard deviations of the coefficients,
     norms of what they explain of the residual, and of what a coefficient of 1 does [N m | N]; changes of the solution (b, c) by
     the candidate, and by a coefficient of 1; effective degrees of freedom, and the variance inflation of the residual."""
@@ -409,7 +410,8 @@ class _Test:
         return float(max(by_noise, material / self.sizes[c]))
 
 
-def _separated(W, found: Solution, candidates, least, alone: list[_Test]) -> tuple[list[_Test], np.ndarray]:
+def _separated(W, found: LeastSquaresSolution, candidates, least, alone: list[_CandidateTests]) -> tuple[list[_CandidateTests],
+                                                                                                         np.ndarray]:
     """Tests of each joint, and norms of its residual, without the misfits of others: a wrong torque of one joint moves parameters
     that other joints' torques depend on.
 
@@ -434,12 +436,12 @@ def _separated(W, found: Solution, candidates, least, alone: list[_Test]) -> tup
     return tests, residual
 
 
-def _residual(W, found: Solution) -> np.ndarray:
+def _residual(W, found: LeastSquaresSolution) -> np.ndarray:
     """(nv,) norms of what the solution leaves over."""
     return np.linalg.norm(W[:, :, -1] - W[:, :, :-1] @ found.x, axis=0)
 
 
-def _found_scale(W, found: Solution, k: int, C, gain: int, test: _Test, material: float, least) -> float:
+def _found_scale(W, found: LeastSquaresSolution, k: int, C, gain: int, test: _CandidateTests, material: float, least) -> float:
     """As `JointFit.scale`. A wrong scale takes weight from the joints that would show it: the fit is repeated with it."""
     scale = test.found(gain, material)
     for _ in range(_CHECK_ROUNDS):
@@ -453,7 +455,7 @@ def _found_scale(W, found: Solution, k: int, C, gain: int, test: _Test, material
     return scale if scale < 1.0 else np.inf
 
 
-def _scores(W, found: Solution, k: int, C, least: float) -> _Test:
+def _scores(W, found: LeastSquaresSolution, k: int, C, least: float) -> _CandidateTests:
     """Test candidates C (n, c) for joint k against its residual, of equations W (n, nv, b + 1).
 
     The candidates act on joint k only, so that their inner products with residuals need its rows only. The noise is judged by
@@ -478,14 +480,14 @@ def _scores(W, found: Solution, k: int, C, least: float) -> _Test:
         power, freedom = remaining @ remaining, free - np.count_nonzero(clear)
     elif free - 1.0 < _FEWEST:                                     # no test
         zero = np.zeros(len(size))
-        return _Test(zero, np.full(len(size), np.inf), zero, zero, np.zeros((A.shape[2], len(size))), changes, 1.0,
+        return _CandidateTests(zero, np.full(len(size), np.inf), zero, zero, np.zeros((A.shape[2], len(size))), changes, 1.0,
                      variance_inflation(r))
     else:                                                          # too few to remove all candidates: each one alone
         power, freedom, inflation = np.maximum(r @ r - explained ** 2, 0.0), max(free - 1.0, 1.0), variance_inflation(r)
     scale = np.maximum(np.sqrt(power / freedom), least) * np.sqrt(inflation)
     deviations = np.where(clear, scale / (length * safe), np.inf)
     freedom = max(freedom / inflation, 1.0)
-    return _Test(_normal_scores(explained / scale, freedom), deviations, explained, noise * length * safe,
+    return _CandidateTests(_normal_scores(explained / scale, freedom), deviations, explained, noise * length * safe,
                  root @ part * (explained / length), changes, freedom, variance_inflation(r))
 
 
@@ -744,7 +746,7 @@ def _checked(smooth) -> float | str | None:
     raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
 
 
-def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
+def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
     kinds = joint_kinds(model, motion.passive, joints)
     idle = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if idle:
@@ -756,7 +758,7 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
         q, unwrapping = unwrapped(model, motion.q)
         motion = replace(motion, q=q, notes=(*motion.notes, *unwrapping))
     samples, notes = noisy_samples(model, t, motion, smooth)
-    rows = _Rows(model, base, motion, samples, chosen)
+    rows = _RegressorRows(model, base, motion, samples, chosen)
     raw = rows.equations()
     W = rows.filtered(raw)
     if raw.shape[0] * raw.shape[1] < len(base):
@@ -793,12 +795,12 @@ def _identify(model: Model, t, motion: Motion, joints, offset: bool, smooth, tol
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _RegressorRows:
     """The rows of a motion as equations for changes of the base parameters."""
 
     model: Model
     base: BaseParameters
-    motion: Motion
+    motion: SampledMotion
     samples: NoisySamples
     chosen: dict
 
@@ -815,7 +817,7 @@ class _Rows:
         """(n, nv, b + 1)"""
         return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
 
-    def tested(self, W: np.ndarray, found: Solution, left: np.ndarray,
+    def tested(self, W: np.ndarray, found: LeastSquaresSolution, left: np.ndarray,
                least: np.ndarray) -> tuple[tuple[JointFit, ...], np.ndarray, np.ndarray]:
         """As `joint_fits`. left (N inner, nv): modelled minus measured torque."""
         inner, t = self.samples.inner, self.samples.t
@@ -831,7 +833,7 @@ class _Rows:
             yield tuple(self.filtered(self.equations(more=[None if x is None else sign * x for x in draw])) for sign in (1, -1))
 
 
-def _doubts(rows: _Rows, W: np.ndarray, found: Solution, tested: Sequence[JointFit], shifts: np.ndarray,
+def _doubts(rows: _RegressorRows, W: np.ndarray, found: LeastSquaresSolution, tested: Sequence[JointFit], shifts: np.ndarray,
             sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Standard deviations, whether they and the values can be relied on, and the joints with a misfit that values depend on.
 
@@ -950,7 +952,7 @@ def _notes(base: BaseParameters, verdicts: Sequence[str], misfits: Sequence[str]
 
 
 # for the command ---------------------------------------------------------------------------------------------------
-class Found(NamedTuple):
+class ParametersResult(NamedTuple):
     model: Model
     base: BaseParameters
     fit: Identification | None
@@ -958,7 +960,7 @@ class Found(NamedTuple):
 
 
 def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bool = False, joints: Sequence[str] = (),
-                  offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> Found:
+                  offset: bool = True, smooth: float | str | None = "auto", tolerance: float | None = None) -> ParametersResult:
     """Base parameters of a robot file, fitted to a trajectory file where there is one (with its base and gravity).
 
     joints: as in `base_parameters`; none: those that the robot has; "none": none of them. offset, smooth: as in
@@ -969,8 +971,8 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
         if not model.nv:
             raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         given = {} if tolerance is None else {"tolerance": tolerance}
-        return Found(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
+        return ParametersResult(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
     motion = read_trajectory(trajectory, events=True)
     model, notes = robot_of(motion, robot, base=base, strict=strict)
     found = identify(model, motion, joints=kinds, offset=offset, smooth=smooth, tolerance=tolerance)
-    return Found(model, found.base, found, tuple(dict.fromkeys((*notes, *found.notes))))
+    return ParametersResult(model, found.base, found, tuple(dict.fromkeys((*notes, *found.notes))))

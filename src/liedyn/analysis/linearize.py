@@ -11,7 +11,16 @@ import numpy as np
 
 from liedyn.analysis.configurations import held, settle
 from liedyn.analysis.linear_system import LinearSystem
-from liedyn.analysis.operating_point import Instant, Setup, chart, completed, frozen, instant, prepare, state_at
+from liedyn.analysis.operating_point import (
+    LinearizationSetup,
+    OperatingPoint,
+    chart,
+    completed,
+    frozen,
+    instant,
+    prepare,
+    state_at,
+)
 from liedyn.analysis.tangent_system import linear_system, refuse_unmatched, tangent_system
 from liedyn.arrays import Array, ArrayLike, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
@@ -35,7 +44,15 @@ from liedyn.numba_tools.compile_cache import FIRST_RUN
 from liedyn.robot_files import findings_note
 from liedyn.simulation.constraint_setup import drives_at
 from liedyn.simulation.control.law_derivatives import friction_note
-from liedyn.simulation.finite_differences import Compared, compare, condition_of, own_error, rough, slope, surest_slope
+from liedyn.simulation.finite_differences import (
+    DerivativeComparison,
+    compare,
+    condition_of,
+    own_error,
+    rough,
+    slope,
+    surest_slope,
+)
 
 _CLOSED = 1e-7       # rad or lengths of the loop; of velocities, of the largest: a state off its constraints by less is closed
 
@@ -52,13 +69,13 @@ class Linearization(Immutable):
 
     scenario: Scenario
     model: Model
-    here: Instant
+    here: OperatingPoint
     system: LinearSystem
     step: float
     Ad: Array
     Bd: Array
     offset: dict[str, float] | None = None
-    differences: dict[str, Compared] | None = None
+    differences: dict[str, DerivativeComparison] | None = None
     notes: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict, compare=False)
 
@@ -126,7 +143,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     _refuse_open(model, q, v, drive)
     a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, drive)
     chosen = chart(model, q, v, prescribed, drive, independent)
-    here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
+    here = OperatingPoint(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
     none = np.zeros((nv, 2 * nv))
     return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, drive)
 
@@ -192,9 +209,9 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     >>> found.system.states, found.system.stability
     (('q.cart', 'q.pole', 'v.cart', 'v.pole'), 'stable')
     """
-    from liedyn.simulation.run import Silent
+    from liedyn.simulation.run import SilentProgress
 
-    progress, began = progress or Silent(), time.perf_counter()
+    progress, began = progress or SilentProgress(), time.perf_counter()
     setup = prepare(path, overrides, strict)
     offset, u = None, None
     if not setup.scenario.events:                            # else what is prescribed depends on the time
@@ -228,7 +245,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 
 
-def _default_outputs(setup: Setup) -> list[str]:
+def _default_outputs(setup: LinearizationSetup) -> list[str]:
     return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.v_names, setup.prescribed, strict=True) if p)]
 
 
@@ -239,8 +256,8 @@ _TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a mi
 _WITHIN = 1e-3               # of the step, where it leads beyond the domain of a law
 
 
-def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None,
-                acting: bool = True) -> dict[str, Compared]:
+def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=lambda fraction: None,
+                acting: bool = True) -> dict[str, DerivativeComparison]:
     """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …), in
     characteristic units.
 
@@ -285,12 +302,12 @@ def _coordinates(model, system) -> np.ndarray:
     return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states if name.startswith("q.")])
 
 
-def _deviated(model, here: Instant):
+def _deviated(model, here: OperatingPoint):
     """State (q, v) by deviations dq, dv."""
     return lambda dq, dv: (integrate(model, here.q, dq), here.v + dv)
 
 
-def _deviated_tied(problem, here: Instant, index):
+def _deviated_tied(problem, here: OperatingPoint, index):
     """The same by deviations of the independent coordinates, which the others follow."""
     model, drive = problem.model, drives_at(problem, here.t)
     given = np.isin(np.arange(model.nv), index)
@@ -317,7 +334,7 @@ def _input_numbers(model, system) -> list[int]:
     return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
 
 
-def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.ndarray:
+def _outcome(problem, here: OperatingPoint, q, v, u, z, index, sums, outputs) -> np.ndarray:
     """Rates of the states, of coordinates `index` and integrals of coordinates `sums`, then the outputs, of a state near
     `here`."""
     model = problem.model
@@ -335,7 +352,7 @@ def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.nda
     return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])
 
 
-def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:
+def _rate_of_deviation(model, here: OperatingPoint, q, v) -> np.ndarray:
     """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
     units = scales_of(model)
     fast = np.abs(v / units.of_all(model.v_units)).max(initial=1.0 / units.time)
@@ -343,7 +360,7 @@ def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:
     return slope(change, _STEP / fast, 3)[0]
 
 
-def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, Compared]:
+def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, DerivativeComparison]:
     """Of the four blocks that meet at row and column n; each entry against the largest one of its rows' kind in its block."""
     scale = np.ones(ours.shape)
     for kind in set(kinds):

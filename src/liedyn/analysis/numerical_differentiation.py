@@ -33,7 +33,7 @@ _QUIET, _QUIET_SIZE = 0.9, 0.789        # the part without outliers (kinks, say)
 
 
 @dataclass(frozen=True)
-class Fit:
+class SmoothingFit:
     """A way to lay a spline through samples.
 
     samples  for each knot: 1 interpolates, more is a least-squares fit, which smooths; of all columns, of each (n,), or by the
@@ -46,11 +46,11 @@ class Fit:
     raised: int = 0
     noisy: bool = False
 
-    def checks(self) -> tuple[Fit, Fit]:
+    def checks(self) -> tuple[SmoothingFit, SmoothingFit]:
         """The fits that differ from this by about what it is off: of another degree, of other noise."""
-        return Fit(self.samples, raised=2), Fit(self.samples, noisy=True)
+        return SmoothingFit(self.samples, raised=2), SmoothingFit(self.samples, noisy=True)
 
-    def of(self, kind: str) -> Fit:
+    def of(self, kind: str) -> SmoothingFit:
         """The fit of a kind of quantity."""
         return replace(self, samples=self.samples[kind]) if isinstance(self.samples, Mapping) else self
 
@@ -89,7 +89,7 @@ def check_rows(t: np.ndarray, highest: int, samples: int) -> None:
                               found=f"{steps.min():.3g} s", expected=f"more than {steps.max() / UNEVEN:.3g} s")
 
 
-def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: Fit) -> np.ndarray:
+def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: SmoothingFit) -> np.ndarray:
     """(N, highest + 1, n): x and its derivatives with respect to t, of a spline through or along the samples x (N, n).
 
     Raises TrajectoryError as `check_rows` does."""

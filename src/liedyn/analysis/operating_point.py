@@ -16,11 +16,11 @@ from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import integrate, jacobian
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
-from liedyn.integrators.problem import Options, Problem, Start
+from liedyn.integrators.problem import InitialValueProblem, Options, SegmentStart
 from liedyn.integrators.segment import evaluated
 from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenarios.scenario_file import scenario_of
-from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, InputSchedule
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.constraint_setup import drives_at
@@ -29,7 +29,7 @@ from liedyn.simulation.name_binding import listed, measured_at, named
 
 
 @dataclass(frozen=True, eq=False)
-class Instant(Immutable):
+class OperatingPoint(Immutable):
     """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none; integral
     (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
 
@@ -44,13 +44,13 @@ class Instant(Immutable):
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class LinearizationSetup:
     """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with bodies that are attached; whole: as
     loaded. integral (nv,): of pid laws at present; None: zero."""
 
     scenario: Scenario
     model: Model
-    problem: Problem
+    problem: InitialValueProblem
     notes: tuple[str, ...]
     whole: Model
     integral: Array | None = None
@@ -60,14 +60,14 @@ class Setup:
         return np.asarray(self.problem.schedule.level != TORQUE)
 
 
-def prepare(path, overrides=(), strict: bool = False) -> Setup:
+def prepare(path, overrides=(), strict: bool = False) -> LinearizationSetup:
     """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
     scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
     model = read_model(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return _setup(scenario, model)
 
 
-def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
+def standing(model: Model, q=None, tau=None, passive: bool = True) -> LinearizationSetup:
     """A model in the configuration q (nq,), by default the neutral one, under constant joint forces tau (nv,)."""
     tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
     if tau.ndim != 1:
@@ -85,7 +85,7 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
     return replace(setup, problem=replace(setup.problem, q=integrate(model, q, np.zeros(model.nv))))
 
 
-def _setup(scenario: Scenario, model: Model) -> Setup:
+def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     from liedyn.simulation.input_schedule import compile_schedule
     from liedyn.simulation.segment_problems import opened
 
@@ -97,10 +97,11 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
     model = with_rotors(scenario, model)
     whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
     problem, _, warnings = compile_schedule(scenario, model)
-    return Setup(scenario, model, problem, warnings, whole)
+    return LinearizationSetup(scenario, model, problem, warnings, whole)
 
 
-def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[Setup, float, np.ndarray, np.ndarray]:
+def state_at(setup: LinearizationSetup, at: float, progress=lambda fraction: None) -> tuple[LinearizationSetup, float, np.ndarray,
+                                                                                            np.ndarray]:
     """t, q, v of the simulated motion at the time `at`, from 0 to the duration, with the setup of that time, after the events up
     to it. At the very end t is just before it: the last instant belongs to what came before. Raises UsageError for another time,
     ComputationError."""
@@ -125,13 +126,13 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[S
 
     times, options = np.array([0.0, at]), options_of(integrator)
     if len(problem.schedule.integral):
-        now = solve_stretch(problem, Start(0.0, problem.q, problem.v), times, options, progress).end
+        now = solve_stretch(problem, SegmentStart(0.0, problem.q, problem.v), times, options, progress).end
         return replace(setup, integral=now.integral), t, now.q, now.v
     record, _ = solve(problem, times, options, progress)
     return setup, t, record.q[-1], record.v[-1]
 
 
-def instant(problem: Problem, t: float, q, v, u=None, integral=None) -> Instant:
+def instant(problem: InitialValueProblem, t: float, q, v, u=None, integral=None) -> OperatingPoint:
     """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
     coordinate, the force of each other one, the thrusts. integral (nv,): of pid laws, None: zero. Raises ComputationError."""
     m, nv, work = problem.model, problem.model.nv, evaluated(problem, t, q, v, integral=integral)
@@ -141,7 +142,7 @@ def instant(problem: Problem, t: float, q, v, u=None, integral=None) -> Instant:
         f_ext[problem.forced_links] = work.wrench.reshape(-1, 6)
     sums, of_laws = np.zeros((2, nv)), problem.schedule.integral
     sums[:, of_laws] = work.z.reshape(2, -1)
-    here = Instant(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, *sums)
+    here = OperatingPoint(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, *sums)
     if u is None or not np.any(u):
         return here
     for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
@@ -161,7 +162,8 @@ def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, driv
     return found.a, found.tau
 
 
-def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=False) -> Problem:
+def frozen(problem: InitialValueProblem, here: OperatingPoint, *, laws: bool = True, rest: bool = False,
+           held=False) -> InitialValueProblem:
     """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
     are states like others.
 
@@ -186,12 +188,12 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
         known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
         problem = replace(problem, joint_laws=known)
     signals = _with_constants(signals, values)
-    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=Schedule._field_defaults["poses"],
+    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=InputSchedule._field_defaults["poses"],
                                  signal=np.where(constant, first + np.arange(nv), schedule.signal))
     return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
 
 
-def signal_at(problem: Problem, k: int, here: Instant) -> float:
+def signal_at(problem: InitialValueProblem, k: int, here: OperatingPoint) -> float:
     return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 
@@ -226,7 +228,7 @@ _NEARLY = 0.5      # of coordinates that move about as much the first in the fil
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
+class CoordinatePartition:
     """index: (f,) the independent coordinates; Z, G: (nv, f)."""
 
     index: np.ndarray
@@ -245,7 +247,7 @@ class Chart:
                        state_units=pick(full.state_units), moving=full.moving[kept])
 
 
-def chart(model, q, v, prescribed, drive=None, wanted=()) -> Chart | None:
+def chart(model, q, v, prescribed, drive=None, wanted=()) -> CoordinatePartition | None:
     """Of the model at q, v; None where it has no constraints. Independent are prescribed coordinates (nv,), then those `wanted`
     (patterns), then what moves most.
 
@@ -269,7 +271,7 @@ def chart(model, q, v, prescribed, drive=None, wanted=()) -> Chart | None:
     A = np.where(np.isin(np.arange(nv), others), rates.A, 0.0)
     Z[others] = least_solution(model, A, -rates.A[:, index])[others]
     G[others] = least_solution(model, A, -rates.dAx_dq @ Z)[others]
-    return Chart(index, Z, G)
+    return CoordinatePartition(index, Z, G)
 
 
 def _wanted(model, patterns) -> np.ndarray:
@@ -317,11 +319,11 @@ def _refuse_dependent(model, prescribed, wanted, freedom: int) -> None:
 def past_events(setup, at: float, options: Options, progress):
     """The setup of the phase at the time `at`, with locked joints prescribed at rest and with attached bodies, after all that
     happens at that time; and the state. Raises UsageError where the run ends before, or a joint rests at a hard stop then."""
-    from liedyn.simulation.hybrid_simulation import Timeline
-    from liedyn.simulation.run_recorder import Rows
+    from liedyn.simulation.hybrid_simulation import HybridSimulation
+    from liedyn.simulation.run_recorder import RunRecorder
 
     scenario = setup.scenario
-    timeline, rows = Timeline(scenario, setup.whole, setup.problem), Rows(setup.whole, setup.problem)
+    timeline, rows = HybridSimulation(scenario, setup.whole, setup.problem), RunRecorder(setup.whole, setup.problem)
     timeline.run(np.array([at]) if at == 0.0 else np.array([0.0, at]), options, progress, rows)
     now, mode = timeline.ended, timeline.modes.mode
     if timeline.actions.stopped:

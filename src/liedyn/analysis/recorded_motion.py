@@ -301,7 +301,7 @@ _UNIT_NORM = 4e-10                      # of a norm: a quaternion written with t
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
+class CompletedTrajectory:
     """A completed trajectory, ready for `io.trajectory_csv.write_trajectory`."""
 
     header: dict[str, str]
@@ -311,7 +311,7 @@ class Along:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class SampledMotion:
     """Of a file, and what dynamics makes of it. variants: the same motion with v and a derived in another way, and from positions
     with more noise, for telling what results are off; none where nothing is derived. multipliers: of constraints, once known."""
 
@@ -322,7 +322,7 @@ class Motion:
     f_ext: np.ndarray | None
     passive: bool
     notes: tuple[str, ...]
-    variants: tuple[Motion, ...] = ()
+    variants: tuple[SampledMotion, ...] = ()
     multipliers: np.ndarray | None = None
 
 
@@ -346,7 +346,7 @@ def header_along(model: Model, trajectory, passive: bool) -> dict[str, str]:
     return trajectory.header | {key: x for key, x in header_of(model, passive=passive).items() if key != "robot"}
 
 
-def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> Motion:
+def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> SampledMotion:
     """What dynamics needs of a file."""
     motion = motion_of_trajectory(model, trajectory, derive_a=bool(prescribed.any()))
     if not prescribed.all():
@@ -354,7 +354,7 @@ def motion_for(model: Model, trajectory, of: str, prescribed: np.ndarray) -> Mot
     return motion
 
 
-def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Motion:
+def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> SampledMotion:
     given = given_motion(model, trajectory)
     needed = (("velocities", given.v, True), ("accelerations", given.a, derive_a))
     missing = [name for name, x, derive in needed if x is None and derive]
@@ -372,19 +372,19 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Motion:
     return replace(derived, notes=(*given.notes, note), variants=tuple(others))
 
 
-def columns_of_motion(model: Model, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
+def columns_of_motion(model: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
     """The motion, and the external wrenches that act, as columns of a trajectory."""
     which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     return columns_of(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
                       q=motion.q, v=motion.v, a=motion.a, tau=motion.tau)
 
 
-def given_motion(model: Model, trajectory) -> Motion:
+def given_motion(model: Model, trajectory) -> SampledMotion:
     """What the file holds, v and a None where it does not."""
     q = positions_of(model, trajectory)
     v, a, tau = (bind_columns(model, trajectory, kind) for kind in ("v", "a", "tau"))
     passive = trajectory.passive
-    return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
+    return SampledMotion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
 
 
 def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None, needed=("q", "tau")):
@@ -411,10 +411,10 @@ def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passiv
     off = off_unit(model, arrays["q"])
     if off:
         raise ConfigurationError(f"the quaternion of joint {off[0]} is not of unit norm in row {off[1]}: |q| = {off[2]:.9g}")
-    return t, Motion(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False, ())
+    return t, SampledMotion(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False, ())
 
 
-def _derived(model: Model, t, given: Motion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> Motion:
+def _derived(model: Model, t, given: SampledMotion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> SampledMotion:
     """The motion with what it lacks, by polynomials through so many rows, with noise added or without."""
     if given.v is not None:
         return replace(given, a=rates(t, with_noise(t, given.v) if noisy else given.v, points))
@@ -597,8 +597,8 @@ def _is_of_file(model: Model, header: dict[str, str]) -> bool:
 
 # How far results are off because velocities and accelerations were derived from samples, and what a person is told of it.
 #
-# The motion is derived twice more, in another way and with noise of its own size added (`Motion.variants`). What comes out then
-# differs from the result by about the result's error.
+# The motion is derived twice more, in another way and with noise of its own size added (`SampledMotion.variants`). What comes out
+# then differs from the result by about the result's error.
 
 UNRELIABLE = 0.1                        # of a result's own size
 _NAMED_COLUMNS = 24                             # columns in one message
@@ -606,7 +606,7 @@ _FEWEST = 4                             # rows; fewer have no second way to deri
 
 
 @np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
-def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], np.ndarray], names: Sequence[str],
+def error_notes(motion: SampledMotion, found: np.ndarray, compute: Callable[[SampledMotion], np.ndarray], names: Sequence[str],
                 units: Sequence[str], smoothing: str | None) -> list[str]:
     """The estimated error of the worst column of `found` (N, n), and a line for each cause why columns are not reliable.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.analysis.linear_system import LinearSystem, choose
-from liedyn.analysis.operating_point import Instant, Setup, chart, signal_at, thrust_columns
+from liedyn.analysis.operating_point import LinearizationSetup, OperatingPoint, chart, signal_at, thrust_columns
 from liedyn.dynamics.constraints.constrained_derivatives import constrained_hybrid_derivatives
 from liedyn.dynamics.derivatives import SplitDerivatives, hybrid_dynamics_derivatives
 from liedyn.dynamics.kinematics import jacobian
@@ -56,10 +56,11 @@ class Integrals:
     force: np.ndarray
 
 
-def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
+def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push, inputs, outputs, chart=None,
                    drive=None, integrals: Integrals | None = None) -> LinearSystem:
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
-    inputs, outputs: patterns. chart: `operating_point.Chart` of a constrained model, with the motion of driven loops."""
+    inputs, outputs: patterns. chart: `operating_point.CoordinatePartition` of a constrained model, with the motion of driven
+    loops."""
     refuse_unmatched(model, prescribed, inputs, outputs)
     nv = model.nv
     integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
@@ -131,7 +132,7 @@ def _outputs(model, q, table, m: int, patterns):
     return tuple(name for name, _ in chosen), C, D, tuple(unit for _, unit in chosen)
 
 
-def _derivatives(model, here: Instant, prescribed, passive, drive) -> SplitDerivatives:
+def _derivatives(model, here: OperatingPoint, prescribed, passive, drive) -> SplitDerivatives:
     state = model, here.q, here.v, here.a, here.tau, prescribed
     if model.nc:
         return constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive).split()
@@ -159,7 +160,7 @@ def moving(model, prescribed) -> np.ndarray:
 
 # system at --------------------------------------------------------------------------------------------------------------
 
-def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None,
+def linear_system(setup: LinearizationSetup, problem, here: OperatingPoint, inputs="*", outputs="q.*", prescribed=None,
                   independent=(), acting: bool = True) -> LinearSystem:
     """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup; acting: whether forces
     answer to integrals."""
@@ -171,7 +172,7 @@ def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*
                           integrals_of(problem, here, acting))
 
 
-def integrals_of(problem, here: Instant, acting: bool = True) -> Integrals:
+def integrals_of(problem, here: OperatingPoint, acting: bool = True) -> Integrals:
     """How the integrals of pid laws answer to the state, and joint forces to them. An integral that rests at a limit of the force
     keeps its value, and a force that is at its limit."""
     schedule, nv, laws = problem.schedule, problem.model.nv, problem.joint_laws
@@ -193,7 +194,7 @@ def integrals_of(problem, here: Instant, acting: bool = True) -> Integrals:
     return Integrals(k, rate, force)
 
 
-def _of_computed(problem, here: Instant) -> np.ndarray:
+def _of_computed(problem, here: OperatingPoint) -> np.ndarray:
     """(nv, m) derivative of joint forces by integrals: forces are affine in them."""
     p, nv = problem.without_stops, problem.model.nv
 

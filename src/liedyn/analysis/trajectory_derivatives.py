@@ -8,8 +8,8 @@ import numpy as np
 
 from liedyn.analysis.numerical_differentiation import POINTS
 from liedyn.analysis.recorded_motion import (
-    Along,
-    Motion,
+    CompletedTrajectory,
+    SampledMotion,
     error_notes,
     header_along,
     mask_of,
@@ -27,16 +27,24 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, UsageError, nearest
 from liedyn.io.trajectory_csv import LONGEST_LINE
 from liedyn.model.description import FRICTION_SPEED, WORLD, Joint, Link, Pose, Robot
-from liedyn.model.model import Assembly, Model
+from liedyn.model.model import Model, _ModelBuilder
 from liedyn.model.spatial import exp_screw, pose
-from liedyn.simulation.finite_differences import BOUND, Compared, compare, condition_of, own_error, rough, surest_slope
+from liedyn.simulation.finite_differences import (
+    BOUND,
+    DerivativeComparison,
+    compare,
+    condition_of,
+    own_error,
+    rough,
+    surest_slope,
+)
 from liedyn.simulation.name_binding import named
 
 LARGEST = 20_000                 # columns
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class DerivativeRequest:
     """What is differentiated by what.
 
     of           "inverse", "forward" or "hybrid"
@@ -51,7 +59,7 @@ class Question:
     by: tuple[str, ...]
 
 
-def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> Question:
+def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> DerivativeRequest:
     """Patterns bound to the names of the model; refuses what matches nothing, and too much."""
     if (of == "hybrid") != bool(prescribed):
         raise UsageError("--prescribed and --of hybrid must be used together")
@@ -59,7 +67,7 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
     outputs = np.flatnonzero(mask_of(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
     state += [f"{'a' if given else 'tau'}.{name}" for name, given in zip(model.v_names, mask, strict=True)]
-    asked = Question(of, mask, outputs, _chosen(model, by, state) if by else tuple(state))
+    asked = DerivativeRequest(of, mask, outputs, _chosen(model, by, state) if by else tuple(state))
     count = len(outputs) * len(asked.by)
     if count > LARGEST:
         raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(asked.by)} "
@@ -81,7 +89,7 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
     return tuple(named(patterns, known, refusal))
 
 
-def jacobian(model: Model, asked: Question, motion: Motion) -> np.ndarray:
+def jacobian(model: Model, asked: DerivativeRequest, motion: SampledMotion) -> np.ndarray:
     """(N, outputs, by) derivatives at every row of a motion."""
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     blocks = dict.fromkeys(("q", "v", "u"))
@@ -103,7 +111,7 @@ def jacobian(model: Model, asked: Question, motion: Motion) -> np.ndarray:
     return out
 
 
-def _full(model: Model, asked: Question, motion: Motion, given: dict) -> list[np.ndarray]:
+def _full(model: Model, asked: DerivativeRequest, motion: SampledMotion, given: dict) -> list[np.ndarray]:
     """(N, nv, nv) of what comes out, by q, by v and by what goes in."""
     if asked.of == "inverse":
         return list(inverse_dynamics_derivatives(model, motion.q, motion.v, motion.a, **given))
@@ -113,10 +121,10 @@ def _full(model: Model, asked: Question, motion: Motion, given: dict) -> list[np
                                             _or_zero(motion.tau, motion.v), asked.prescribed, **given)[:3])
 
 
-def rows_of(motion: Motion, rows) -> Motion:
+def rows_of(motion: SampledMotion, rows) -> SampledMotion:
     """The motion at some of its rows."""
     arrays = (None if x is None else x[rows] for x in (motion.q, motion.v, motion.a, motion.tau, motion.f_ext))
-    return Motion(*arrays, motion.passive, motion.notes)
+    return SampledMotion(*arrays, motion.passive, motion.notes)
 
 
 def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
@@ -130,7 +138,7 @@ def kind_of(name: str) -> str:
     return head if head in ("q", "v") else "u" if head in ("a", "tau") else "parameter"
 
 
-def column_names(model: Model, asked: Question) -> tuple[list[str], list[str]]:
+def column_names(model: Model, asked: DerivativeRequest) -> tuple[list[str], list[str]]:
     """Of all columns, output by output: names and units."""
     names, units = [], []
     for k in asked.outputs:
@@ -176,7 +184,7 @@ _PARTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "
 def varied(model: Model, name: str, change: float) -> Model:
     """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
     from a massless link to a negative mass."""
-    tree = Assembly(_changed(_with_root_joint(model), model, name, change))
+    tree = _ModelBuilder(_changed(_with_root_joint(model), model, name, change))
     tree.grow()
     tree.floor = np.zeros(model.nv)
     return tree.model()
@@ -286,7 +294,7 @@ _LIGHT = 1e-4         # of the largest mass or inertia: what a link without any 
 _NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it are judged by it
 
 
-def verify_rows(model: Model, asked: Question, motion, progress) -> str:
+def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str:
     """The note that says how large the differences are. Raises CheckFailed where one is larger than BOUND and than what the
     differences may be off themselves."""
     rows = np.unique(np.linspace(0, len(motion.q) - 1, ROWS).astype(int))
@@ -303,7 +311,8 @@ def verify_rows(model: Model, asked: Question, motion, progress) -> str:
     return told
 
 
-def differences(model: Model, asked: Question, motion, rows, update=lambda fraction: None) -> dict[str, Compared]:
+def differences(model: Model, asked: DerivativeRequest, motion, rows, update=lambda fraction: None) -> dict[str,
+                                                                                                            DerivativeComparison]:
     """Largest differences at these rows, {"dtau/dq": …}, relative to the largest entry of its kind in characteristic units, or to
     a millionth of the force or acceleration itself where that is more (by v, at rest, nothing depends)."""
     asked, chosen = _fewer_figures(asked), rows_of(motion, rows)
@@ -324,22 +333,23 @@ def differences(model: Model, asked: Question, motion, rows, update=lambda fract
     return out
 
 
-def _characteristic(model: Model, asked: Question) -> tuple[np.ndarray, np.ndarray]:
+def _characteristic(model: Model, asked: DerivativeRequest) -> tuple[np.ndarray, np.ndarray]:
     """Characteristic units of what comes out, and of what it is differentiated by."""
     units = scales_of(model)
     outputs = [f"{'tau' if asked.prescribed[k] else 'a'}.{model.v_names[k]}" for k in asked.outputs]
     return tuple(units.of_all(unit_of(model, name) for name in names) for names in (outputs, asked.by))
 
 
-def _fewer_figures(asked: Question) -> Question:
+def _fewer_figures(asked: DerivativeRequest) -> DerivativeRequest:
     """PARAMETERS of the parameters of the model, spread over all: each takes a robot built anew for every step."""
     parameters = [name for name in asked.by if kind_of(name) == "parameter"]
     kept = {parameters[k] for k in np.linspace(0, len(parameters) - 1, min(PARAMETERS, len(parameters))).astype(int)}
     by = tuple(name for name in asked.by if kind_of(name) != "parameter" or name in kept)
-    return Question(asked.of, asked.prescribed, asked.outputs, by)
+    return DerivativeRequest(asked.of, asked.prescribed, asked.outputs, by)
 
 
-def _differences(model: Model, asked: Question, motion, u, of, condition: float, update) -> tuple[np.ndarray, np.ndarray]:
+def _differences(model: Model, asked: DerivativeRequest, motion, u, of, condition: float, update) -> tuple[np.ndarray,
+                                                                                                           np.ndarray]:
     """(N, outputs, by) by extrapolated central differences, and how far they may be off; of: units of the outputs."""
     out, doubt = np.empty((2, len(motion.q), len(asked.outputs), len(asked.by)))
     for j, name in enumerate(asked.by):
@@ -349,7 +359,7 @@ def _differences(model: Model, asked: Question, motion, u, of, condition: float,
     return out, doubt
 
 
-def _along(model: Model, asked: Question, motion, u, name: str):
+def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
     """What comes out as a function of a change of one variable, and the first steps to take."""
     kind = kind_of(name)
     if kind == "parameter":
@@ -365,7 +375,7 @@ def _along(model: Model, asked: Question, motion, u, name: str):
     return lambda s: _outcome(model, asked, motion, integrate(model, motion.q, s * dq), motion.v + s * dv, u + s * du), steps
 
 
-def _outcome_of(other: Model, model: Model, asked: Question, motion, u) -> np.ndarray:
+def _outcome_of(other: Model, model: Model, asked: DerivativeRequest, motion, u) -> np.ndarray:
     """Of a robot with other numbers, by one line for all of them."""
     if not np.array_equal(other.index, model.index):
         return _outcome(other, asked, motion, motion.q, motion.v, u)
@@ -374,7 +384,7 @@ def _outcome_of(other: Model, model: Model, asked: Question, motion, u) -> np.nd
         return _outcome(robots, asked, motion, motion.q, motion.v, u)
 
 
-def _outcome(model: Model, asked: Question, motion, q, v, u) -> np.ndarray:
+def _outcome(model: Model, asked: DerivativeRequest, motion, q, v, u) -> np.ndarray:
     """(N, outputs): tau where prescribed, a elsewhere."""
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     if asked.of == "inverse":
@@ -404,7 +414,7 @@ _JUDGED = 256                    # rows by which errors are estimated
 
 
 def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (), by: Sequence[str] = (),
-                      joints: Sequence[str] = (), verify: bool = False, progress=None) -> Along:
+                      joints: Sequence[str] = (), verify: bool = False, progress=None) -> CompletedTrajectory:
     """Derivatives at each row of a trajectory, one column each: `dtau.elbow/dq.shoulder`, `da.elbow/dmass.hand`.
 
     Parameters
@@ -449,10 +459,10 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     tau = np.zeros_like(motion.v) if motion.tau is None else motion.tau
     notes[len(motion.notes):0] = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, tau)
     if verify:
-        from liedyn.simulation.run import Silent
-        notes.append(verify_rows(model, asked, motion, progress or Silent()))
+        from liedyn.simulation.run import SilentProgress
+        notes.append(verify_rows(model, asked, motion, progress or SilentProgress()))
     columns = list(zip(names, units, table.T, strict=True))
-    return Along(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(notes))
+    return CompletedTrajectory(header_along(model, trajectory, motion.passive), trajectory.t, columns, tuple(notes))
 
 
 def _sample(count: int) -> np.ndarray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.analysis.recorded_motion import (
-    Along,
-    Motion,
+    CompletedTrajectory,
+    SampledMotion,
     columns_of_motion,
     error_notes,
     header_along,
@@ -57,7 +57,7 @@ def motors_of(model, motion, actuated):
     return actuated, [f"actuated joints (those with forces in the trajectory): {names}"]
 
 
-def inverse_of_mechanism(model, motion, actuated, criterion) -> Motion:
+def inverse_of_mechanism(model, motion, actuated, criterion) -> SampledMotion:
     """With joint forces, and accelerations that obey the constraints. actuated: (nv,) bool."""
     a, notes = obedient(model, motion)
     found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
@@ -76,7 +76,7 @@ def obedient(model, motion):
     return motion.a - change, [note] if moved > _MOVED * size else []
 
 
-def closed(model, trajectory, motion: Motion) -> Motion:
+def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
     """The motion, derived velocities moved, least, to where they obey the constraints: deriving magnifies rounding of positions.
 
     Raises TrajectoryError for positions, and for given velocities, that violate the constraints."""
@@ -95,7 +95,7 @@ def closed(model, trajectory, motion: Motion) -> Motion:
     return replace(motion, v=v, variants=variants, notes=(*motion.notes, *([note] if moved > most else [])))
 
 
-def _allowed(model, motion: Motion) -> tuple[np.ndarray, float]:
+def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
     """Velocities (N, nv) that the constraints allow, and the largest change, in radians and lengths of the loops."""
     off = constraint_velocity(model, motion.q, motion.v)
     change = least_solution(model, constraint_jacobian(model, motion.q), off[..., None])[..., 0]
@@ -128,7 +128,7 @@ def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarra
     All joints, fixed ones too, and the free joint of a floating base. A joint carries what the links beyond it need, less the
     external wrenches and the reactions of loops on them.
 
-    motion : with q, v, a, f_ext and, of a robot with constraints, multipliers (`Motion`); axes of `AXES`.
+    motion : with q, v, a, f_ext and, of a robot with constraints, multipliers (`SampledMotion`); axes of `AXES`.
     """
     T = link_poses(model, motion.q)
     carried = link_loads(model, motion.q, motion.v, motion.a)
@@ -192,18 +192,18 @@ def _outermost_first(joints: dict[str, tuple]) -> list[str]:
 # dynamics along ---------------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class DynamicsRequest:
     """Dynamics along a motion, before it is computed. compute(model, motion): this motion, or another one, with a and tau
     complete; prescribed: (nv,) bool, the coordinates whose force is found and not given."""
 
     model: Model
-    motion: Motion
-    compute: Callable[[Model, Motion], Motion]
+    motion: SampledMotion
+    compute: Callable[[Model, SampledMotion], SampledMotion]
     prescribed: np.ndarray
 
 
 def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated=(), criterion: str = "unique", order: int = 0,
-                   smooth: float | str | None = None, wrenches: str | None = None, progress=None) -> Along:
+                   smooth: float | str | None = None, wrenches: str | None = None, progress=None) -> CompletedTrajectory:
     """Inverse, forward or hybrid dynamics along a trajectory of q; v and a are derived from it where the file has none.
 
     External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
@@ -239,7 +239,7 @@ def dynamics_along(model: Model, trajectory, of: str, prescribed=(), *, actuated
     return _along(model, trajectory, setting_of(model, trajectory, of, prescribed, actuated, criterion), wrenches)
 
 
-def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), criterion: str = "unique") -> Setting:
+def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), criterion: str = "unique") -> DynamicsRequest:
     """As for `dynamics_along`."""
     mask = prescribed_of(model, of, prescribed)
     motion = motion_for(model, trajectory, of, mask)
@@ -249,7 +249,7 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
             motors, notes = motors_of(model, motion, mask_of(model, actuated))
             motion = replace(motion, notes=(*motion.notes, *notes))
 
-    def compute(model: Model, motion: Motion) -> Motion:
+    def compute(model: Model, motion: SampledMotion) -> SampledMotion:
         state, given = (model, motion.q, motion.v), {"f_ext": motion.f_ext, "passive": motion.passive}
         if of == "inverse":
             if model.nc:
@@ -264,10 +264,10 @@ def setting_of(model: Model, trajectory, of: str, prescribed=(), actuated=(), cr
         a, tau = hybrid_dynamics(*state, a, tau, mask, **given)
         return replace(motion, a=a, tau=tau)
 
-    return Setting(model, motion, compute, mask)
+    return DynamicsRequest(model, motion, compute, mask)
 
 
-def completed(setting: Setting, motion: Motion) -> Motion:
+def completed(setting: DynamicsRequest, motion: SampledMotion) -> SampledMotion:
     """ConfigurationError where forces are not finite."""
     found = setting.compute(setting.model, motion)
     if not np.isfinite(found.tau).all():
@@ -275,7 +275,7 @@ def completed(setting: Setting, motion: Motion) -> Motion:
     return found
 
 
-def _along(model: Model, trajectory, setting: Setting, axes: str | None = None) -> Along:
+def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None = None) -> CompletedTrajectory:
     """The trajectory with what is found. axes: those of the wrenches that joints transmit, None for none."""
     motion = completed(setting, setting.motion)
     header, columns = header_along(model, trajectory, motion.passive), columns_of_motion(model, motion)
@@ -288,21 +288,21 @@ def _along(model: Model, trajectory, setting: Setting, axes: str | None = None) 
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
     limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau)
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
-    return Along(header, trajectory.t, columns, (*motion.notes, *limits, *slow, *_doubts(model, setting, motion)))
+    return CompletedTrajectory(header, trajectory.t, columns, (*motion.notes, *limits, *slow, *_doubts(model, setting, motion)))
 
 
-def _slow_friction(model: Model, t: np.ndarray, motion: Motion) -> list[str]:
+def _slow_friction(model: Model, t: np.ndarray, motion: SampledMotion) -> list[str]:
     speed = np.abs(motion.v)
     return slow_friction_note(model, speed.max(axis=0, initial=0.0), np.diff(t) @ speed[1:])
 
 
-def _doubts(model: Model, setting: Setting, found: Motion) -> list[str]:
+def _doubts(model: Model, setting: DynamicsRequest, found: SampledMotion) -> list[str]:
     """How far the result is off where velocities or accelerations were derived."""
     forces, accelerations = (columns_of(model, **{kind: found.a}) for kind in ("tau", "a"))
     chosen = [force if given else acceleration
               for force, acceleration, given in zip(forces, accelerations, setting.prescribed, strict=True)]
 
-    def results(motion: Motion) -> np.ndarray:
+    def results(motion: SampledMotion) -> np.ndarray:
         return np.where(setting.prescribed, motion.tau, motion.a)
 
     return error_notes(found, results(found), lambda other: results(setting.compute(model, other)), [name for name, *_ in chosen],

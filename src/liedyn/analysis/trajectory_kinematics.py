@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.analysis.recorded_motion import Along, Motion, error_notes, header_along, motion_of_trajectory
+from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, error_notes, header_along, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
 from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.dynamics.dynamics import link_loads, moving_links
@@ -27,7 +27,7 @@ Columns = list[tuple[str, str, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class KinematicsRequest:
     """links: their names; point (3,) in each link [m]; frame of twists, accelerations and Jacobians; what else is asked for."""
 
     links: tuple[str, ...]
@@ -41,7 +41,7 @@ class Question:
 
 def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, point: Sequence[float] | None = None,
                      frame: str = LOCAL_WORLD_ALIGNED, jacobian: bool = False, com: bool = False, momentum: bool = False,
-                     zmp: bool = False) -> Along:
+                     zmp: bool = False) -> CompletedTrajectory:
     """Motion of points of links, and what the whole robot does, along a trajectory of q; v and a are derived where it has none.
 
     Parameters
@@ -94,7 +94,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
                          None if model.nc else "liedyn inverse --smooth auto first")
     loops = f"no manipulability: the constraints of {model.name} bind its joints; Jacobians are by all joints of its tree"
     missing = [loops] if model.nc and jacobian and links else []
-    return Along(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *missing))
+    return CompletedTrajectory(header, trajectory.t, columns, (*motion.notes, *flight, *doubts, *missing))
 
 
 def frame_comment(frame: str, point: Sequence[float] | None) -> str:
@@ -103,7 +103,7 @@ def frame_comment(frame: str, point: Sequence[float] | None) -> str:
     return f"{frame}: {_AXES[frame]}{at}"
 
 
-def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> Question:
+def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> KinematicsRequest:
     check_frame(frame)
 
     def refusal(pattern: str) -> str:
@@ -125,10 +125,10 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
         if count > LARGEST or 2 * length > LONGEST_LINE:
             raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
                              f"{LONGEST_LINE} characters: name fewer links")
-    return Question(tuple(links), p, frame, jacobian, **whole)
+    return KinematicsRequest(tuple(links), p, frame, jacobian, **whole)
 
 
-def _columns(model: Model, asked: Question, motion: Motion) -> Columns:
+def _columns(model: Model, asked: KinematicsRequest, motion: SampledMotion) -> Columns:
     out: Columns = []
     T, V, dV = all_link_motions(model, motion.q, motion.v, motion.a)
     for link in asked.links:
@@ -141,7 +141,7 @@ def _columns(model: Model, asked: Question, motion: Motion) -> Columns:
     return out
 
 
-def _link_columns(asked: Question, link: str, T, V, dV) -> Columns:
+def _link_columns(asked: KinematicsRequest, link: str, T, V, dV) -> Columns:
     T, V, dV = _at_point(T, asked.point), _shifted(V, asked.point), _shifted(dV, asked.point)
     speed = np.linalg.norm(V[:, 3:], axis=1)
     if asked.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
@@ -153,7 +153,7 @@ def _link_columns(asked: Question, link: str, T, V, dV) -> Columns:
     return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in(asked.frame, T, dV))
 
 
-def _jacobian_columns(model: Model, asked: Question, link: str, q, T) -> Columns:
+def _jacobian_columns(model: Model, asked: KinematicsRequest, link: str, q, T) -> Columns:
     local = _shifted(np.swapaxes(jacobian(model, q, link, frame=LOCAL), 1, 2), asked.point)     # (N, nv, 6): rows are twists
     J = twists_in(asked.frame, _at_point(T, asked.point)[:, None], local)
     out = [(f"jacobian.{link}.{part}/{name}", quotient("rad" if row < 3 else "m", unit), J[:, k, row])
@@ -170,7 +170,7 @@ def _volume(rows) -> np.ndarray:
     return np.prod(np.linalg.svd(rows, compute_uv=False), axis=1) if n >= m else np.zeros(len(rows))
 
 
-def _whole_columns(model: Model, asked: Question, motion: Motion) -> Columns:
+def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion) -> Columns:
     moving = moving_links(model)
     mass = sum(link.mass for link, moves in zip(model.description.links, moving, strict=True) if moves)
     c, h = centre_of_mass(model, motion.q), momentum(model, motion.q, motion.v)

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from liedyn.analysis.numerical_differentiation import (
-    Fit,
+    SmoothingFit,
     body_velocities,
     check_rows,
     continued,
@@ -28,7 +28,7 @@ from liedyn.analysis.numerical_differentiation import (
 )
 from liedyn.analysis.recorded_motion import (
     UNRELIABLE,
-    Along,
+    CompletedTrajectory,
     header_along,
     mend,
     naming,
@@ -92,7 +92,7 @@ class Chain:
         """What a spline is laid through in order to derive what comes after entry k."""
         return continued(self.model, self.arrays[k]) if self.names[k] == "q" else self.arrays[k]
 
-    def filled(self, t: np.ndarray, fit: Fit) -> list[np.ndarray]:
+    def filled(self, t: np.ndarray, fit: SmoothingFit) -> list[np.ndarray]:
         """All entries, (N, n) each; what others are derived from is read off its spline where that smooths. Noise of a fit is in
         all that the file has."""
         out = [x if x is None or not fit.noisy else self._with_noise(t, k) for k, x in enumerate(self.arrays)]
@@ -110,7 +110,7 @@ class Chain:
 
     def doubt(self, t: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of the last entry of each gap, (n,) estimated error and size."""
-        entries = [self.filled(t, fit) for fit in (Fit(rows), *Fit(rows).checks())]
+        entries = [self.filled(t, fit) for fit in (SmoothingFit(rows), *SmoothingFit(rows).checks())]
         found = []
         for given, last in self.gaps():
             x, *others = (entry[last][:, None] for entry in entries)
@@ -176,7 +176,8 @@ def _quietest_of_each(t: np.ndarray, chain: Chain, given: int, last: int) -> np.
             break
         ends = one_sided(len(t), highest, rows)
         found, other, drawn = (spline_derivatives(t, samples, highest, fit)[ends:len(t) - ends, highest]
-                               for samples, fit in ((x, Fit(rows)), (x, Fit(rows, raised=2)), (draws, Fit(rows))))
+                               for samples, fit in ((x, SmoothingFit(rows)), (x, SmoothingFit(rows, raised=2)),
+                                                    (draws, SmoothingFit(rows))))
         square = np.mean((other - found) ** 2, axis=0) + variance * np.mean(drawn**2)
         for k, block in enumerate(blocks):
             error = float(square[block].sum())
@@ -246,7 +247,7 @@ _NOTHING = 1e-6                         # of a result: a derivative that changes
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class HigherOrderRequest:
     """of: "inverse", "forward" or "hybrid"; prescribed (nv,) bool: coordinates whose motion is given; forced: components of
     external wrenches that act, as "hand.fx"."""
 
@@ -276,7 +277,7 @@ class State:
 
 
 def higher_order_along(model: Model, trajectory, order: int, *, of: str, patterns=(), smooth: float | str | None = None,
-                       progress=None) -> Along:
+                       progress=None) -> CompletedTrajectory:
     """Forces (of="inverse"), accelerations ("forward") or both ("hybrid") with their first `order` time derivatives.
 
     Derivatives are taken from columns d1a, d2a, …, d1tau, …, d1fext, …; those that are missing are derived from the last that is
@@ -301,26 +302,26 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         raise UsageError(f"the robot {model.name} has constraints (loops, couplings): time derivatives of its dynamics are "
                          "not available; omit --order and --smooth")
     if progress is None:
-        from liedyn.simulation.run import Silent
-        progress = Silent()
+        from liedyn.simulation.run import SilentProgress
+        progress = SilentProgress()
     refuse_events(trajectory, "time derivatives")
     t, q, unwrapping = trajectory.t, positions_of(model, trajectory), []
     if bind_columns(model, trajectory, "v") is None:
         with naming(trajectory):
             q, unwrapping = unwrapped(model, q)
     passive = trajectory.passive
-    asked = Question(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
+    asked = HigherOrderRequest(of, order, prescribed_of(model, of, patterns), forced(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
     with progress.stage("deriving what the file lacks"), naming(trajectory):
         rows, notes = knot_spacings(t, chains, smooth)
     header = header_along(model, trajectory, passive)
-    fits = [Fit(rows)]
+    fits = [SmoothingFit(rows)]
     derived = derivations(t, chains, rows)
     if derived:
         header["derived"] = "; ".join(derived)
-        fits += Fit(rows).checks()
+        fits += SmoothingFit(rows).checks()
 
-    def result_of(fit: Fit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
+    def result_of(fit: SmoothingFit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
         with progress.stage("deriving what the file lacks"):
             state = _state(chains, t, fit)
         with progress.stage(f"computing ({FIRST_RUN})"):
@@ -335,10 +336,10 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
                  *_errors(model, asked, chains, t, rows, answers, smooth, lambda fit: asked.answer(*result_of(fit)[1]))]
     else:
         notes = [*notes, *unwrapping, *limits]
-    return Along(header, t, columns, tuple(notes))
+    return CompletedTrajectory(header, t, columns, tuple(notes))
 
 
-def _chains(model: Model, trajectory, asked: Question, q) -> list[Chain]:
+def _chains(model: Model, trajectory, asked: HigherOrderRequest, q) -> list[Chain]:
     """Of the motion, of the joint forces where they go in, of the external wrenches."""
     kinds = ["v", *(rate_of("a", k) for k in range(asked.order + 1))] if asked.prescribed.any() else ["v"]
     chains = [Chain(model, ["q", *kinds], [q, *(bind_columns(model, trajectory, kind) for kind in kinds)], model.v_units)]
@@ -354,14 +355,14 @@ def _chains(model: Model, trajectory, asked: Question, q) -> list[Chain]:
     return chains
 
 
-def _state(chains: list[Chain], t: np.ndarray, fit: Fit) -> State:
+def _state(chains: list[Chain], t: np.ndarray, fit: SmoothingFit) -> State:
     filled = {chain.names[0]: chain.filled(t, fit) for chain in chains}
     q, *v = filled.pop("q")
     stacked = {kind: np.stack(arrays, axis=1) for kind, arrays in filled.items()}
     return State(q, np.stack(v, axis=1), stacked.get("tau"), stacked.get("fext"))
 
 
-def _compute(model: Model, asked: Question, state: State, progress) -> tuple[np.ndarray, np.ndarray]:
+def _compute(model: Model, asked: HigherOrderRequest, state: State, progress) -> tuple[np.ndarray, np.ndarray]:
     """a and tau with their derivatives, (N, order + 1, nv) each."""
     count = len(state.q)
     a, tau = (np.zeros((count, asked.order + 1, model.nv)) for _ in range(2))
@@ -386,7 +387,7 @@ def _compute(model: Model, asked: Question, state: State, progress) -> tuple[np.
     return a, tau
 
 
-def _wrenches(asked: Question, state: State, rows) -> dict[str, np.ndarray] | None:
+def _wrenches(asked: HigherOrderRequest, state: State, rows) -> dict[str, np.ndarray] | None:
     """{link: (rows, K, 6)}; components that the file does not have are zero."""
     if state.wrench is None:
         return None
@@ -398,15 +399,15 @@ def _wrenches(asked: Question, state: State, rows) -> dict[str, np.ndarray] | No
     return out
 
 
-def _columns(model: Model, asked: Question, state: State, a, tau) -> list[tuple[str, str, np.ndarray]]:
+def _columns(model: Model, asked: HigherOrderRequest, state: State, a, tau) -> list[tuple[str, str, np.ndarray]]:
     orders = range(asked.order + 1)
     rates = {rate_of(kind, k): x[:, k] for kind, x in (("a", a), ("tau", tau)) for k in orders}
     wrenches = wrench_columns(asked.forced, state.wrench.swapaxes(0, 1)) if asked.forced else []
     return columns_of(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
 
 
-def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
-            answer_of: Callable[[Fit], np.ndarray]) -> list[str]:
+def _errors(model: Model, asked: HigherOrderRequest, chains: list[Chain], t, rows: dict[str, np.ndarray], answers, smooth,
+            answer_of: Callable[[SmoothingFit], np.ndarray]) -> list[str]:
     """How far the results are off, order by order; a second line where they are not to be relied on from some order on.
 
     answers: those of the fit, then of its checks; answer_of(fit): of another one."""
@@ -428,7 +429,7 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: dict[st
         by_spline, by_noise = (errors(found, [other], ends)[0][k, j] for other in others)
         noisy = by_noise > 2.0 * by_spline
         if smooth == "auto":            # which balances both errors: at fault is the noise if it is what demands smoothing
-            exact, disturbed = answer_of(Fit()), answer_of(Fit(noisy=True))
+            exact, disturbed = answer_of(SmoothingFit()), answer_of(SmoothingFit(noisy=True))
             noisy = errors(exact, [disturbed], ends)[0][k, j] > UNRELIABLE * size[k, j]
         named: dict[str, list[str]] = {}
         first = (inner > UNRELIABLE).argmax(axis=0)                           # order from which a coordinate is off

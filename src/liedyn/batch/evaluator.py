@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liedyn.batch.output_expressions import RunsMotion, as_written, compile_output
-from liedyn.batch.sweep_binding import Binding
+from liedyn.batch.output_expressions import BatchMotion, as_written, compile_output
+from liedyn.batch.sweep_binding import SweepBinding
 from liedyn.errors import LiedynError, ScenarioError, nearest
 from liedyn.io.sweep_file import Sweep
 from liedyn.io.trajectory_csv import column_title
@@ -26,7 +26,7 @@ _WORK = 4e6                                       # steps times coordinates in a
 
 
 @dataclass
-class Table:
+class SampleTable:
     """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds,
     hashes, and what is kept of trajectories: columns by title, of some runs each. Outputs of runs that are not complete are
     NaN."""
@@ -51,7 +51,7 @@ class Table:
         return {title: x[order] for title, x in columns.items()}
 
 
-class Bench:
+class SweepEvaluator:
     """What computes runs of a sweep. threads: for runs side by side; fewest: such runs in a chunk."""
 
     fewest = 64
@@ -65,7 +65,7 @@ class Bench:
         self._check_columns()
 
     # of kinds of runs ---------------------------------------------------------------------------------------------------
-    def _bound(self) -> Binding:
+    def _bound(self) -> SweepBinding:
         raise NotImplementedError
 
     @property
@@ -111,11 +111,11 @@ class Bench:
         """Columns that not every run has, with what asks for them."""
         raise NotImplementedError
 
-    def _together(self, table: Table, progress) -> list[int]:
+    def _together(self, table: SampleTable, progress) -> list[int]:
         """Compute runs side by side; the rows of those that are left."""
         raise NotImplementedError
 
-    def _alone(self, table: Table, i: int, run) -> None:
+    def _alone(self, table: SampleTable, i: int, run) -> None:
         """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
         raise NotImplementedError
 
@@ -163,14 +163,15 @@ class Bench:
             return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers * self.rows())), self.fewest, _MOST))
         return int(np.clip(_power_of_two(min(_WORK / work, count / 8)), 1, 256))
 
-    def chunk(self, first: int, until: int, progress=lambda runs: None) -> Table:
+    def chunk(self, first: int, until: int, progress=lambda runs: None) -> SampleTable:
         """Of runs first … until - 1."""
         return self.computed(first, self.binding.values(first, until), progress)
 
-    def computed(self, first: int, values: list, progress=lambda runs: None) -> Table:
+    def computed(self, first: int, values: list, progress=lambda runs: None) -> SampleTable:
         """Of runs with these values, by what varies; their numbers begin with `first`."""
         n = len(values[0])
-        table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
+        table = SampleTable(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan),
+                            [""] * n,
                       [""] * n, np.zeros(n), hashes(self.identity, first, values))
         todo = self._together(table, progress) if self.side_by_side else range(n)
         for i in todo:
@@ -183,7 +184,7 @@ class Bench:
             progress(1)
         return table
 
-    def _fill(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+    def _fill(self, table: SampleTable, rows: np.ndarray, motion: BatchMotion) -> None:
         """Of runs that are complete."""
         for k, x in enumerate([output.value(motion) for output in self.outputs]):
             table.outputs[rows, k] = x
@@ -191,7 +192,7 @@ class Bench:
             table.status[i] = COMPLETE
         self._keep(table, rows, motion)
 
-    def _keep(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+    def _keep(self, table: SampleTable, rows: np.ndarray, motion: BatchMotion) -> None:
         """Trajectories, where they are wanted."""
         if self.sweep.trajectories:
             shape = len(rows), len(motion.t)

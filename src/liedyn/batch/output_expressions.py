@@ -44,8 +44,8 @@ def as_written(column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """An output: `value(motion)` gives (N,) numbers of the N runs of a `output_expressions.RunsMotion`, or (1,) for all.
+class CompiledOutput:
+    """An output: `value(motion)` gives (N,) numbers of the N runs of a `output_expressions.BatchMotion`, or (1,) for all.
 
     columns   of trajectories that it reads; links: points of links that it reads; events: whose times it reads
     """
@@ -57,14 +57,14 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _OutputPart:
     """Of an expression: value(motion) is (N or 1, R) of a series, (N or 1, 1) of a number."""
 
     series: bool
     value: Callable
 
 
-def compile_output(output: Output) -> Compiled:
+def compile_output(output: Output) -> CompiledOutput:
     """ScenarioError, with the place of the output, for whatever is not allowed."""
     reader = _OutputParser(output)
     part = reader.read()
@@ -72,7 +72,7 @@ def compile_output(output: Output) -> Compiled:
         raise reader.error("an output is one number per run, and this expression has one at each time",
                             expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
     read = (tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events))
-    return Compiled(lambda motion: part.value(motion)[:, 0], *read)
+    return CompiledOutput(lambda motion: part.value(motion)[:, 0], *read)
 
 
 class _OutputParser(ExpressionParser):
@@ -102,18 +102,18 @@ class _OutputParser(ExpressionParser):
         self.words[word] = name, kind, tuple(point)
         return word
 
-    def number_value(self, x: float) -> _Part:
+    def number_value(self, x: float) -> _OutputPart:
         return _constant(x)
 
-    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: _Part) -> _Part:
+    def operation_value(self, node: ast.BinOp | ast.UnaryOp, *values: _OutputPart) -> _OutputPart:
         return _applied(np.negative if isinstance(node, ast.UnaryOp) else _OPERATORS[type(node.op)], *values)
 
-    def name_value(self, node: ast.Name) -> _Part:
+    def name_value(self, node: ast.Name) -> _OutputPart:
         name = node.id
         if name in CONSTANTS:
             return _constant(CONSTANTS[name])
         if name == "t":
-            return _Part(True, lambda motion: motion.t[None])
+            return _OutputPart(True, lambda motion: motion.t[None])
         if name in self.words:
             return self._column(*self.words[name])
         if name == "drift":
@@ -122,10 +122,10 @@ class _OutputParser(ExpressionParser):
         raise self.error(f"unknown name {name}", hint=nearest(name, known),
                           expected="a column such as q.elbow, t, pi, e, or a function")
 
-    def _column(self, name: str, kind: str, point) -> _Part:
+    def _column(self, name: str, kind: str, point) -> _OutputPart:
         if not kind:
             self.columns.append(name)
-            return _Part(True, lambda motion: motion.column(name))
+            return _OutputPart(True, lambda motion: motion.column(name))
         if kind == "event":
             raise self.error("an event is not a number", expected=f"{', '.join(OF_EVENTS.values())}")
         self.links.append(name)
@@ -136,9 +136,9 @@ class _OutputParser(ExpressionParser):
         if len(at) != 3 or (point and kind in ("wx", "wy", "wz")):
             raise self.error(f"wrong arguments of {kind}",
                               expected=f"{kind}(link), or x(link, 0, 0, 0.1) for a point in link axes")
-        return _Part(True, lambda motion: motion.point(kind, name, at))
+        return _OutputPart(True, lambda motion: motion.point(kind, name, at))
 
-    def call_value(self, name: str, node: ast.Call, depth: int) -> _Part:
+    def call_value(self, name: str, node: ast.Call, depth: int) -> _OutputPart:
         if node.keywords:
             raise self.error(f"wrong arguments of {name}", expected=f"{name}(…)")
         event = self._event(node.args[0]) if name in OF_EVENTS and node.args else None
@@ -166,7 +166,7 @@ class _OutputParser(ExpressionParser):
         name, kind, _ = self.words.get(node.id, (node.id, "event", ()))
         return name if kind == "event" else None
 
-    def _of_event(self, name: str, event: str | None, given: list[_Part]) -> _Part:
+    def _of_event(self, name: str, event: str | None, given: list[_OutputPart]) -> _OutputPart:
         if event is None or len(given) != (0 if name == "count" else 1):
             raise self.error(f"wrong arguments of {name}", expected=OF_EVENTS[name])
         self.events.append(event)
@@ -179,7 +179,7 @@ class _OutputParser(ExpressionParser):
             return _at(motion.t, when, series.value(motion), side)
         return _number_of(value)
 
-    def _reduced(self, name: str, given: list[_Part]) -> _Part:
+    def _reduced(self, name: str, given: list[_OutputPart]) -> _OutputPart:
         series = self._series(name, given[-1])
         if name == "at":
             if given[0].series:
@@ -187,26 +187,26 @@ class _OutputParser(ExpressionParser):
             return _number_of(lambda motion: _at(motion.t, np.asarray(given[0].value(motion))[:, 0], series.value(motion)))
         return _number_of(lambda motion: _REDUCE[name](motion.t, series.value(motion)))
 
-    def _series(self, name: str, part: _Part) -> _Part:
+    def _series(self, name: str, part: _OutputPart) -> _OutputPart:
         if not part.series:
             raise self.error(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
         return part
 
 
-def _constant(x: float) -> _Part:
+def _constant(x: float) -> _OutputPart:
     return _number_of(lambda motion: np.array([float(x)]))
 
 
-def _number_of(value: Callable) -> _Part:
+def _number_of(value: Callable) -> _OutputPart:
     """value(motion): (N,) or (1,)."""
-    return _Part(False, lambda motion: value(motion)[:, None])
+    return _OutputPart(False, lambda motion: value(motion)[:, None])
 
 
-def _applied(function: Callable, *parts: _Part) -> _Part:
+def _applied(function: Callable, *parts: _OutputPart) -> _OutputPart:
     def value(motion):
         with np.errstate(all="ignore"):
             return function(*(part.value(motion) for part in parts))
-    return _Part(any(part.series for part in parts), value)
+    return _OutputPart(any(part.series for part in parts), value)
 
 
 def _integral(t, x):
@@ -239,7 +239,7 @@ _FEW, MANY = 2048, 1 << 18          # states that are looked at together: poses 
 _TURNING = COMPONENTS.index("wx")
 
 
-class RunsMotion:
+class BatchMotion:
     """N runs with the same R times t [s].
 
     columns    (name, unit, (N or 1, R) array) of each
@@ -270,10 +270,10 @@ class RunsMotion:
                        _FEW)
 
 
-def motion_of_run(result: Result) -> RunsMotion:
+def motion_of_run(result: Result) -> BatchMotion:
     """One run."""
     columns = ((name, unit, x[None]) for name, unit, x in result.columns)
-    return RunsMotion(result.model, result.t, columns, result.q[None], result.v[None], events=result.events)
+    return BatchMotion(result.model, result.t, columns, result.q[None], result.v[None], events=result.events)
 
 
 def robots_of_rows(model: Model, variants: Variants | None, rows: int) -> AbstractContextManager[Model]:

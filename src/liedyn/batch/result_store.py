@@ -23,7 +23,7 @@ from liedyn.io.atomic_output import check_folder, open_folder, remove, scratch_f
 from liedyn.io.sweep_file import Sweep
 
 if TYPE_CHECKING:                       # pictures of a batch need no dynamics
-    from liedyn.batch.evaluator import Table
+    from liedyn.batch.evaluator import SampleTable
 
 MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
 _GROUP = 65536           # rows of the table that are written together
@@ -45,7 +45,7 @@ _TOLD = {
 }
 
 
-class Store:
+class ResultStore:
     """trajectories: whether they are kept."""
 
     def __init__(self, folder: str | os.PathLike, trajectories: bool = False):
@@ -108,7 +108,7 @@ class Store:
     def has(self, name: str) -> bool:
         return (self.folder / CHUNKS / f"{name}.parquet").is_file()
 
-    def write(self, name: str, sweep: Sweep, table: Table) -> None:
+    def write(self, name: str, sweep: Sweep, table: SampleTable) -> None:
         """Trajectories first: a chunk is there when its rows of the table are."""
         from pyarrow import parquet
         file, trajectories = f"{name}.parquet", table.trajectories
@@ -175,7 +175,7 @@ class Store:
                 os.replace(part / "trajectory", path)
 
 
-def runs_table(sweep: Sweep, table: Table):
+def runs_table(sweep: Sweep, table: SampleTable):
     """Rows of the index: a column for what varies and for each output; outputs of runs that are not complete are null."""
     import pyarrow as pa
     columns = {"number": pa.array(table.number, pa.int64())}

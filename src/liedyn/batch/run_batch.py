@@ -20,15 +20,15 @@ from pathlib import Path
 import numpy as np
 
 from liedyn import __version__
-from liedyn.batch.evaluator import FAILED, Bench, by_loops_of, hashes
-from liedyn.batch.result_store import Store
-from liedyn.batch.simulations import SimulationBench
-from liedyn.batch.trajectory_jobs import AlongBench
+from liedyn.batch.evaluator import FAILED, SweepEvaluator, by_loops_of, hashes
+from liedyn.batch.result_store import ResultStore
+from liedyn.batch.simulations import SimulationEvaluator
+from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.dynamics.batching.threads import cores
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
 from liedyn.simulation.preparation import free_disk
-from liedyn.simulation.run import Result, Silent, simulate_prepared
+from liedyn.simulation.run import Result, SilentProgress, simulate_prepared
 
 # Who computes chunks: this process, processes of this machine, or a dask cluster. Each writes its chunks itself ---------
 
@@ -46,21 +46,21 @@ class Job:
     identity: str
 
 
-def compute(bench: Bench, store: Store, name: str, first: int, until: int, progress=lambda runs: None) -> None:
+def compute(bench: SweepEvaluator, store: ResultStore, name: str, first: int, until: int, progress=lambda runs: None) -> None:
     store.write(name, bench.sweep, bench.chunk(first, until, progress))
 
 
 def work(job: Job, name: str, first: int, until: int) -> int:
     """In a worker: a chunk, unless it is there already. The number of its runs."""
-    store = Store(job.folder, job.sweep.trajectories is not None)
+    store = ResultStore(job.folder, job.sweep.trajectories is not None)
     if not store.has(name):
         compute(_bench(job), store, name, first, until)
     return until - first
 
 
 @lru_cache(maxsize=2)
-def _bench(job: Job) -> Bench:
-    batch = Batch(job.sweep, threads=1)
+def _bench(job: Job) -> SweepEvaluator:
+    batch = PreparedSweep(job.sweep, threads=1)
     if batch.identity != job.identity:
         raise UsageError("the scenario, the robot or liedyn itself differs here from where the batch was started: "
                          f"{job.sweep.begins_with}")
@@ -156,7 +156,7 @@ _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not wo
 
 
 @dataclass(frozen=True)
-class Done:
+class SweepOutcome:
     """What became of a batch. computed, reused: runs; counts: of each status, where the table is written; doubtful: how many of
     those that are complete have a reason to doubt them; failure: how many of the others have the most frequent reason, and its
     text in one of them."""
@@ -171,12 +171,12 @@ class Done:
     failure: tuple[int, str]
 
 
-class Batch:
+class PreparedSweep:
     """A sweep that was checked. size: runs to a chunk, None: as fits."""
 
     def __init__(self, sweep: Sweep, size: int | None = None, threads: int | None = None):
         sweep = _with_whole_paths(sweep)
-        self.bench = (AlongBench if sweep.job else SimulationBench)(sweep, threads=threads)
+        self.bench = (TrajectoryEvaluator if sweep.job else SimulationEvaluator)(sweep, threads=threads)
         self.sweep, self.binding = sweep, self.bench.binding
         self.binding.first_checked()
         self.identity = self.bench.identity = self._identity()
@@ -264,14 +264,14 @@ class Batch:
     # running --------------------------------------------------------------------------------------------------------
     def run(self, folder, *, shard: tuple[int, int] = (1, 1), force: bool = False, resume: bool = False, jobs: int | None = None,
             scheduler: str | None = None, csv: bool = False,
-            progress: Callable[[int, int], None] = lambda done, count: None) -> Done:
+            progress: Callable[[int, int], None] = lambda done, count: None) -> SweepOutcome:
         """Compute what is missing into the folder. shard: part i of N of the chunks, from 1; progress(runs done, runs in all).
 
         Raises UsageError for a folder that is not to be touched, ComputationError where workers end again and again.
         """
         began, (part, parts) = time.perf_counter(), shard
         self.check_disk(folder)
-        store = Store(folder, self.sweep.trajectories is not None)
+        store = ResultStore(folder, self.sweep.trajectories is not None)
         before = store.begin(force, resume or parts > 1)
         if before is not None and self._size is None:
             self._size = before.get("runs_in_a_chunk", self.size)
@@ -290,9 +290,9 @@ class Batch:
         self._compute(store, [(names[chunk], *self.span(chunk)) for chunk in missing], jobs or cores(), scheduler, advance)
         absent = [name for name in names if not store.has(name)]
         counts, doubtful, failure = ({}, 0, (0, "")) if absent else store.finish(names, csv)
-        return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts, doubtful, failure)
+        return SweepOutcome(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts, doubtful, failure)
 
-    def _compute(self, store: Store, todo: list[tuple[str, int, int]], jobs: int, scheduler: str | None,
+    def _compute(self, store: ResultStore, todo: list[tuple[str, int, int]], jobs: int, scheduler: str | None,
                  advance: Callable[[int], None]) -> None:
         """Chunks: the name of each, its first run and the one behind its last. advance(runs): so many more are done."""
         job = Job(self.sweep, os.path.abspath(store.folder), self.identity)
@@ -349,7 +349,7 @@ class Rerun:
 def chosen_runs(folder: str | os.PathLike, wanted: Sequence[str]) -> list[int]:
     """Numbers of runs of a batch. wanted: numbers such as "7", ranges "0-3", `min:OUTPUT`, `max:OUTPUT`; none: a few, evenly
     spread. Raises UsageError for what the table does not have."""
-    table = Store(folder).read()
+    table = ResultStore(folder).read()
     count, numbers = len(table), []
     if not wanted:
         numbers = np.unique(np.linspace(0, count - 1, min(_FEW, count)).round().astype(int)).tolist()
@@ -373,7 +373,7 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
 
     Raises UsageError where the files of the batch have changed since, or a run failed before it began.
     """
-    store, numbers = Store(folder), list(numbers)
+    store, numbers = ResultStore(folder), list(numbers)
     about, table = store.about() or {}, store.read()
     if about.get("job", SIMULATE) != SIMULATE:
         raise UsageError(f"the runs of {folder} are no simulations but of the job {about['job']}: `liedyn batch … --rerun K` "
@@ -381,7 +381,7 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
     source = about.get("source")
     if not source or not Path(source).is_file():
         raise UsageError(f"the sweep of {folder} no longer exists: {source or 'it was not a file'}")
-    batch = Batch(replace(read_sweep(source), overrides=tuple(about["overrides"])))
+    batch = PreparedSweep(replace(read_sweep(source), overrides=tuple(about["overrides"])))
     found = []
     for done, number in enumerate(numbers):
         progress(done / len(numbers))
@@ -395,11 +395,11 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
     return found
 
 
-def _result(batch: Batch, number: int) -> Result:
+def _result(batch: PreparedSweep, number: int) -> Result:
     run = batch.binding.run(number)
     try:
         with by_loops_of(run.model, batch.binding.prepared.model):
-            return simulate_prepared(run, Silent(), trials=False)
+            return simulate_prepared(run, SilentProgress(), trials=False)
     except ComputationError as error:
         if error.result is None:
             raise
@@ -413,7 +413,7 @@ def _varied(about: dict, row: dict) -> tuple[str, ...]:
 
 def _extreme(folder, table, wanted: str) -> int:
     name = wanted[len(_LEAST):]
-    outputs = [*(Store(folder).about() or {}).get("outputs", {})]
+    outputs = [*(ResultStore(folder).about() or {}).get("outputs", {})]
     if name not in outputs:
         raise UsageError(f"--runs {wanted}: the batch has no output {name!r}; "
                          + (nearest(name, outputs) or f"it has {', '.join(outputs) or 'none'}"))

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from liedyn.analysis.recorded_motion import columns_of_motion
-from liedyn.analysis.trajectory_derivatives import Question
+from liedyn.analysis.trajectory_derivatives import DerivativeRequest
 from liedyn.analysis.trajectory_derivatives import jacobian as derivatives
 from liedyn.analysis.trajectory_dynamics import setting_of
-from liedyn.batch.evaluator import Bench
-from liedyn.batch.output_expressions import RunsMotion
-from liedyn.batch.simulations import SimulationBench
-from liedyn.batch.trajectory_jobs import AlongBench
+from liedyn.batch.evaluator import SweepEvaluator
+from liedyn.batch.output_expressions import BatchMotion
+from liedyn.batch.simulations import SimulationEvaluator
+from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
 from liedyn.codegen.batch_step import whole_step
 from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_rates
 from liedyn.errors import ComputationError, LiedynError
-from liedyn.integrators.batch_integrator import Outputs, Runs, SideBySide, grid_of
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, grid_of
 from liedyn.kernels.simulation.signals import COMPONENTS, TORQUE
 from liedyn.simulation.preparation import output_times
 from liedyn.simulation.trajectory_columns import columns_of, energy_columns
@@ -33,11 +33,11 @@ from liedyn.simulation.trajectory_columns import columns_of, energy_columns
 # Numbers with their derivatives along K directions, through the functions that outputs are made of (forward accumulation:
 # Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
 
-class NotExact(ComputationError):
+class NotDifferentiableError(ComputationError):
     """No exact derivative is known of this; the text says of what."""
 
 
-class WithRates(NDArrayOperatorsMixin):
+class Dual(NDArrayOperatorsMixin):
     """x, of any shape, and dx (K, *shape). NumPy's functions of it are of the same kind; comparisons are those of x."""
 
     def __init__(self, x, dx):
@@ -46,29 +46,29 @@ class WithRates(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc, method, *operands, **options):
         if method != "__call__" or options:
             return NotImplemented
-        values = [one.x if isinstance(one, WithRates) else np.asarray(one, dtype=float) for one in operands]
+        values = [one.x if isinstance(one, Dual) else np.asarray(one, dtype=float) for one in operands]
         found = ufunc(*values)
         if found.dtype == bool:
             return found
         if ufunc not in _RULES:
-            raise NotExact(f"{ufunc.__name__}(…)")
+            raise NotDifferentiableError(f"{ufunc.__name__}(…)")
         dx = 0.0
         with np.errstate(all="ignore"):
             slopes = [(one.dx, slope) for one, slope in zip(operands, _RULES[ufunc](*values), strict=True)
-                      if isinstance(one, WithRates)]
+                      if isinstance(one, Dual)]
             for rate, slope in slopes:
                 dx = dx + np.where(rate == 0.0, 0.0, slope * rate)          # a constant needs no slope: sqrt has none at 0
-        return WithRates(found, np.broadcast_to(dx, (len(dx), *np.shape(found))))
+        return Dual(found, np.broadcast_to(dx, (len(dx), *np.shape(found))))
 
     def __getitem__(self, key):
-        return WithRates(self.x[key], self.dx[(slice(None), *(key if isinstance(key, tuple) else (key,)))])
+        return Dual(self.x[key], self.dx[(slice(None), *(key if isinstance(key, tuple) else (key,)))])
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         if self.dx.any():
-            raise NotExact("at(…) of a time that varies")
+            raise NotDifferentiableError("at(…) of a time that varies")
         return self.x
 
     def min(self, axis: int):
@@ -78,11 +78,11 @@ class WithRates(NDArrayOperatorsMixin):
         return self._picked(self.x.argmax(axis), axis)
 
     def sum(self, axis: int):
-        return WithRates(self.x.sum(axis), self.dx.sum(axis + 1))
+        return Dual(self.x.sum(axis), self.dx.sum(axis + 1))
 
     def _picked(self, k: np.ndarray, axis: int):
         k = np.expand_dims(k, axis)
-        return WithRates(np.take_along_axis(self.x, k, axis).squeeze(axis),
+        return Dual(np.take_along_axis(self.x, k, axis).squeeze(axis),
                          np.take_along_axis(self.dx, np.broadcast_to(k, (len(self.dx), *k.shape)), axis + 1).squeeze(axis + 1))
 
 
@@ -109,21 +109,21 @@ _RULES = {
 # The step is a line with the rates of its results along a direction (`record_step_with_rates` of `codegen.steps`): what varies
 # gives a direction each, and the run goes along all of them side by side.
 
-def rates_of_simulation(bench: SimulationBench, centre: list, differences: Callable) -> tuple[RunsMotion, RunsMotion]:
+def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: Callable) -> tuple[BatchMotion, BatchMotion]:
     """The run with these values; and its rates by what varies as runs side by side, of q by its numbers.
 
-    differences(numbers): (K, n) differences of numbers(rows of values) by what varies. Raises NotExact."""
+    differences(numbers): (K, n) differences of numbers(rows of values) by what varies. Raises NotDifferentiableError."""
     if not bench.side_by_side:
-        raise NotExact("runs that go one after the other")
+        raise NotDifferentiableError("runs that go one after the other")
     run = bench.binding.bind(centre)
     kind, problem, model = signature(run), run.problem, run.model
     if kind is None or (problem.schedule.level != TORQUE).any():
-        raise NotExact("events, samples, loops or prescribed motions")
+        raise NotDifferentiableError("events, samples, loops or prescribed motions")
 
     def numbers(rows) -> np.ndarray:
         bound = [bench.binding.bind(row) for row in rows]
         if any(signature(one) != kind for one in bound):
-            raise NotExact("what changes more than numbers")
+            raise NotDifferentiableError("what changes more than numbers")
         return np.array([numbers_of(one) for one in bound])
 
     rates = parted(model, differences(numbers))
@@ -131,22 +131,22 @@ def rates_of_simulation(bench: SimulationBench, centre: list, differences: Calla
     places = np.flatnonzero(rates.constants.any(axis=0))
     line = whole_step(problem.tables(), "rk4", tuple(map(int, places)), rates=True)
     if line is None:
-        raise NotExact("a step with too many operations")
+        raise NotDifferentiableError("a step with too many operations")
 
     def behind(x, dx) -> np.ndarray:
         return np.ascontiguousarray(np.hstack([np.repeat(x, len(dx), axis=0), dx]))
 
-    engine = SideBySide(problem, line, behind(base.constants[:, places], rates.constants[:, places]), 4 * nv + 2)
+    engine = BatchIntegrator(problem, line, behind(base.constants[:, places], rates.constants[:, places]), 4 * nv + 2)
     count, times = len(rates.q), output_times(run.scenario)
     grid = grid_of(problem.schedule, times, run.scenario.integrator.step)
-    moving = Runs.from_states(behind(base.q, np.column_stack([rates.q, np.zeros(count)])), behind(base.v, rates.v),
+    moving = BatchStates.from_states(behind(base.q, np.column_stack([rates.q, np.zeros(count)])), behind(base.v, rates.v),
                               np.full(count, grid.steps))
     read = {name for output in bench.outputs for name in output.columns}
     more = any(name.startswith(("a.", "tau.", "energy.")) for name in read)
-    out = Outputs.of(count, len(times), 2 * nq + 1, 2 * nv, engine.more if more else 0)
+    out = BatchOutputs.of(count, len(times), 2 * nq + 1, 2 * nv, engine.more if more else 0)
     engine.advance(moving, grid, out, behind(base.values, rates.values), threads=1)
     if (moving.ended >= 0).any() or not np.isfinite(out.q).all():
-        raise NotExact("a run that diverges")
+        raise NotDifferentiableError("a run that diverges")
     q, dq, dwork = np.split(out.q, [nq, 2 * nq], axis=2)
     v, dv = np.split(out.v, 2, axis=2)
     columns, by = columns_of(model, q=q[:1], v=v[:1]), columns_of(model, q=dq, v=dv)
@@ -155,7 +155,7 @@ def rates_of_simulation(bench: SimulationBench, centre: list, differences: Calla
         kinetic, potential = energy(model, q[:1], v[:1], passive=problem.passive)
         columns += columns_of(model, a=a[:1], tau=tau[:1]) + energy_columns(kinetic, potential, out.work[:1])
         by += columns_of(model, a=da, tau=dtau) + energy_columns(of_energies[..., 0], of_energies[..., 1], dwork[..., 0])
-    return RunsMotion(model, times, columns, q[:1], v[:1]), RunsMotion(model, times, by, dq, dv)
+    return BatchMotion(model, times, columns, q[:1], v[:1]), BatchMotion(model, times, by, dq, dv)
 
 
 # sensitivities ----------------------------------------------------------------------------------------------------------
@@ -176,26 +176,27 @@ class Sensitivities:
     ways: tuple[str, ...]
 
 
-def sensitivities(bench: Bench, centre: list, spreads: np.ndarray) -> Sensitivities:
+def sensitivities(bench: SweepEvaluator, centre: list, spreads: np.ndarray) -> Sensitivities:
     """centre: values of what varies; spreads (m,): how far each varies, 0 for what is no number or does not vary.
 
     Raises ComputationError where the run at the centre is not complete."""
     which = np.flatnonzero(spreads > 0.0)
     n, base = len(bench.outputs), _outputs_at(bench, [centre])[0]
     if np.isnan(base).all() and n:
-        raise NotExact("the run at the medians of what varies is not complete")
+        raise NotDifferentiableError("the run at the medians of what varies is not complete")
     slopes, ways = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n
     try:
         motion = _motion(bench, centre, spreads, which)
-    except LiedynError:                                        # NotExact, or what is beside the centre cannot be run
+    # NotDifferentiableError, or what is beside the centre cannot be run
+    except LiedynError:
         motion = None
     for k, output in enumerate(bench.outputs if motion is not None else ()):
         try:
             with np.errstate(all="ignore"):
                 found = output.value(motion)
-        except NotExact:
+        except NotDifferentiableError:
             continue
-        slopes[k, which], ways[k] = found.dx[:, 0] if isinstance(found, WithRates) else 0.0, EXACT
+        slopes[k, which], ways[k] = found.dx[:, 0] if isinstance(found, Dual) else 0.0, EXACT
     rest = [k for k in range(n) if ways[k] == DIFFERENCES]
     if rest:
         slopes[np.ix_(rest, which)] = differences(lambda rows: _outputs_at(bench, rows)[:, rest], centre, spreads, which, _STEP).T
@@ -215,42 +216,42 @@ def differences(evaluate: Callable, centre: list, spreads, which, share: float) 
     return np.array(found)
 
 
-def _outputs_at(bench: Bench, rows: list[list]) -> np.ndarray:
+def _outputs_at(bench: SweepEvaluator, rows: list[list]) -> np.ndarray:
     """(rows, outputs) of runs with these values, NaN where they are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
     return bench.computed(0, columns).outputs
 
 
-def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:
-    if not isinstance(bench, SimulationBench):
+def _motion(bench: SweepEvaluator, centre: list, spreads, which) -> _DualMotion:
+    if not isinstance(bench, SimulationEvaluator):
         return _along(bench, centre, which)
     of_robot = [name for one, name in zip(bench.sweep.vary, bench.binding.parameters, strict=True) if one.of_robot]
     still = all(name and name.partition(".")[0] not in _MOVING for name in of_robot)
-    return _RatesMotion(*rates_of_simulation(bench, centre, lambda numbers: differences(numbers, centre, spreads, which, _FINE)),
+    return _DualMotion(*rates_of_simulation(bench, centre, lambda numbers: differences(numbers, centre, spreads, which, _FINE)),
                         still)
 
 
-class _RatesMotion:
+class _DualMotion:
     """A run, and the rates of what outputs read of it. rates: by what varies as runs side by side, of q by its numbers; still:
     whether links stay where they are on their bodies."""
 
-    def __init__(self, base: RunsMotion, rates: RunsMotion, still: bool):
+    def __init__(self, base: BatchMotion, rates: BatchMotion, still: bool):
         self.base, self.t, self.rates, self.still = base, base.t, rates, still
 
     def column(self, name: str):
         if name in self.rates.columns:
-            return WithRates(self.base.column(name), self.rates.column(name)[:, None])
+            return Dual(self.base.column(name), self.rates.column(name)[:, None])
         if name.startswith("fext."):
             return self.base.column(name)
-        raise NotExact(name)
+        raise NotDifferentiableError(name)
 
     def times_of(self, event: str):
-        raise NotExact("events")
+        raise NotDifferentiableError("events")
 
-    def point(self, kind: str, link: str, at) -> WithRates:
+    def point(self, kind: str, link: str, at) -> Dual:
         """p = p_link + R at; V, the twist, in world axes: dV = J dv + (dJ along dq) v."""
         if not self.still:
-            raise NotExact(f"{kind}({link})")
+            raise NotDifferentiableError(f"{kind}({link})")
         model, (q, v), found = self.base.model, (np.ascontiguousarray(x[0]) for x in (self.base.q, self.base.v)), []
         arm = link_pose(model, q, link)[..., :3, :3] @ np.array(at)
         J, V = (f(model, q, *more, link, frame="local_world_aligned") for f, more in ((jacobian, ()), (link_twist, (v,))))
@@ -262,27 +263,27 @@ class _RatesMotion:
                                                 @ v[..., None])[..., 0]
             of_point = dV[..., 3:] + np.cross(dV[..., :3], arm) + np.cross(V[..., :3], turned)
             found.append(np.concatenate([moved[..., 3:] + turned, of_point, dV[..., :3]], axis=-1))
-        return WithRates(self.base.point(kind, link, at), np.array(found)[:, None, :, COMPONENTS.index(kind)])
+        return Dual(self.base.point(kind, link, at), np.array(found)[:, None, :, COMPONENTS.index(kind)])
 
 
 # along a trajectory -----------------------------------------------------------------------------------------------------
 
-def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
+def _along(bench: TrajectoryEvaluator, centre: list, which) -> _DualMotion:
     """The motion is given; what comes out has derivatives by parameters."""
     job, binding = bench.sweep.job, bench.binding
     names = [binding.parameters[k] for k in which]
     if not bench.side_by_side or job.kind == "derivatives" or not all(names):
-        raise NotExact("this job")
+        raise NotDifferentiableError("this job")
     if any(name.partition(".")[0] in _MOVING for name in names):
-        raise NotExact("placements")
+        raise NotDifferentiableError("placements")
     run = binding.bind(centre)
     setting = setting_of(run.model, run.trajectory, job.kind, job.prescribed)
     motion, given = setting.motion, setting.prescribed
-    found = derivatives(run.model, Question(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
+    found = derivatives(run.model, DerivativeRequest(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)
     still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
     rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
     base = [(name, unit, x[None]) for name, unit, x in columns_of_motion(run.model, setting.compute(run.model, motion))]
     t = run.trajectory.t
-    return _RatesMotion(RunsMotion(run.model, t, base, motion.q[None], motion.v[None]),
-                        RunsMotion(run.model, t, rates, **still), True)
+    return _DualMotion(BatchMotion(run.model, t, base, motion.q[None], motion.v[None]),
+                        BatchMotion(run.model, t, rates, **still), True)

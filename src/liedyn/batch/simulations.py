@@ -8,34 +8,34 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.batch.evaluator import DIVERGED, FAILED, Bench, Table, by_loops_of
-from liedyn.batch.output_expressions import MANY, RunsMotion, by_rows, motion_of_run
+from liedyn.batch.evaluator import DIVERGED, FAILED, SampleTable, SweepEvaluator, by_loops_of
+from liedyn.batch.output_expressions import MANY, BatchMotion, by_rows, motion_of_run
 from liedyn.batch.sweep_binding import ScenarioBinding
-from liedyn.batch.vectorized_sweep import Lineup, Numbers, lineup_of
+from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, lineup_of
 from liedyn.dynamics.kinematics import energy
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
-from liedyn.integrators.batch_integrator import Outputs, Runs
+from liedyn.integrators.batch_integrator import BatchOutputs, BatchStates
 from liedyn.integrators.problem import LOST
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.joint_stops import stop_events, stops_of
 from liedyn.simulation.limits import EXCEEDED, limit_notes, limits_exceeded, rate_limits, runs_beyond_limits, start_notes
 from liedyn.simulation.name_binding import matching
-from liedyn.simulation.preparation import Prepared, prepare_with
-from liedyn.simulation.run import Silent, simulate_prepared
+from liedyn.simulation.preparation import PreparedRun, prepare_with
+from liedyn.simulation.run import SilentProgress, simulate_prepared
 from liedyn.simulation.run_checks import CREEPS, GOOD, LEAST_TIME, creep_of_runs, friction_levels, inaccuracy, relative_balance
 from liedyn.simulation.run_recorder import identity
 from liedyn.simulation.trajectory_columns import columns_of, energy_columns
 
 
-class SimulationBench(Bench):
+class SimulationEvaluator(SweepEvaluator):
     """lineup: None where they go one after the other."""
 
     def _bound(self) -> ScenarioBinding:
         return ScenarioBinding(self.sweep)
 
     @cached_property
-    def lineup(self) -> Lineup | None:
+    def lineup(self) -> VectorizedSweep | None:
         return lineup_of(self.binding) if self._readable_side_by_side() else None
 
     @property
@@ -47,7 +47,7 @@ class SimulationBench(Bench):
         return self.lineup.affine
 
     @cached_property
-    def first(self) -> Prepared:
+    def first(self) -> PreparedRun:
         return self.binding.first_checked()
 
     def rows(self) -> int:
@@ -82,7 +82,7 @@ class SimulationBench(Bench):
         step = min(scenario.output_step, scenario.duration)
         short = replace(scenario, duration=step, output_step=step)
         try:
-            found = simulate_prepared(prepare_with(short, self.binding.model), Silent(), trials=False)
+            found = simulate_prepared(prepare_with(short, self.binding.model), SilentProgress(), trials=False)
         except LiedynError:                                    # its own error comes with the run
             return
         names = [name for name, _, _ in found.columns]
@@ -112,14 +112,14 @@ class SimulationBench(Bench):
         return any(name.startswith(("a.", "tau.")) for name in names)
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def _together(self, table: Table, progress) -> list[int]:
+    def _together(self, table: SampleTable, progress) -> list[int]:
         """Left are what cannot go with the others, and what went astray, which is told by itself."""
         began, lineup = time.perf_counter(), self.lineup
         numbers, alone = lineup.rows(table.values)
         model, times, n, reads = lineup.first.model, lineup.times, len(table.number), self._reads_forces
         engine = lineup.engine_for(numbers)
-        out = Outputs.of(n, len(times), model.nq, model.nv, engine.more if reads else 0)
-        moving = Runs.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps))
+        out = BatchOutputs.of(n, len(times), model.nq, model.nv, engine.more if reads else 0)
+        moving = BatchStates.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps))
         engine.advance(moving, lineup.grid, out, numbers.values, threads=self.threads)
         done = ~alone & (moving.ended < 0)
         with np.errstate(invalid="ignore"):
@@ -135,7 +135,7 @@ class SimulationBench(Bench):
         q, v, more, *energies = arrays if done.all() else (x[done] for x in arrays)
         a, tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if reads else (None, None)
         columns = [*columns_of(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
-        self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
+        self._fill(table, np.flatnonzero(done), BatchMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         self._report_creep(table, np.flatnonzero(done), numbers, q)
         self._report_limits(table, np.flatnonzero(done), q, v, tau)
         for i in np.flatnonzero(done & (table.energy_balance > GOOD)):
@@ -144,7 +144,7 @@ class SimulationBench(Bench):
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
 
-    def _report_creep(self, table: Table, rows: np.ndarray, numbers: Numbers, q: np.ndarray) -> None:
+    def _report_creep(self, table: SampleTable, rows: np.ndarray, numbers: RunParameters, q: np.ndarray) -> None:
         """Why runs are doubtful whose joints rest by smoothed friction. rows: of the table, whose motions are q (n, R, nq)."""
         problem, times = self.lineup.first.problem, self.lineup.times
         if times[-1] <= LEAST_TIME or not len(rows):
@@ -156,7 +156,7 @@ class SimulationBench(Bench):
         for k in np.flatnonzero(found.crept().any(axis=1)):
             self._add_reasons(table, rows[k], found.of_run(k).notes())
 
-    def _report_limits(self, table: Table, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
+    def _report_limits(self, table: SampleTable, rows: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray | None) -> None:
         """Which limits runs exceed, as `_report_creep`."""
         model, times, schedule = self.lineup.first.model, self.lineup.times, self.lineup.first.problem.schedule
         fixed = [model.v_names[k] for k in np.flatnonzero(schedule.level != TORQUE)]
@@ -166,13 +166,13 @@ class SimulationBench(Bench):
             self._add_reasons(table, rows[k], [*start_notes(model, q[k, 0]), *limit_notes(*both)])
 
     @staticmethod
-    def _add_reasons(table: Table, i: int, notes: list[str]) -> None:
+    def _add_reasons(table: SampleTable, i: int, notes: list[str]) -> None:
         table.reason[i] = "; ".join(filter(None, (table.reason[i], *notes)))
 
-    def _alone(self, table: Table, i: int, run: Prepared) -> None:
+    def _alone(self, table: SampleTable, i: int, run: PreparedRun) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
             try:
-                result = simulate_prepared(run, Silent(), trials=False)
+                result = simulate_prepared(run, SilentProgress(), trials=False)
             except ComputationError as error:
                 table.status[i] = FAILED if error.result is None and error.at is None else DIVERGED
                 table.reason[i] = str(error)

@@ -17,13 +17,13 @@ from liedyn.analysis.trajectory_derivatives import value, with_parameters
 from liedyn.dynamics.model_parameters import parameter_names
 from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
-from liedyn.io.sweep_file import Distribution, Range, Sweep, Varied
+from liedyn.io.sweep_file import Distribution, Range, Sweep, SweepParameter
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.io.yaml_nodes import read_yaml
 from liedyn.io.yaml_values import path_parts
 from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model
-from liedyn.simulation.preparation import Prepared, prepare_with
+from liedyn.simulation.preparation import PreparedRun, prepare_with
 
 # The values of each run of a sweep, from its number alone ---------------------------------------------------------------
 
@@ -124,7 +124,7 @@ _KEPT = 8                           # trajectories in memory
 _OF_ROBOT = ("robot", "base", "gravity", "loops", "armatures")          # comments that tell the robot of a trajectory
 
 
-class Binding:
+class SweepBinding:
     """Of the runs of a sweep: what varies, bound to names of the robot and to keys. Kinds of runs derive from it.
 
     model      the robot of the runs, as its file has it
@@ -185,7 +185,7 @@ class Binding:
         """The run where what varies has these values."""
         return self._bound(zip(self.sweep.vary, self.parameters, values, strict=True))
 
-    def _bound(self, given: Iterable[tuple[Varied, str | None, object]]):
+    def _bound(self, given: Iterable[tuple[SweepParameter, str | None, object]]):
         """What varies, its parameter of the robot, and its value: the others stay as they are."""
         own, parameters, edits = {}, {}, []
         for one, name, x in given:
@@ -210,7 +210,7 @@ class Binding:
                     raise ScenarioError(f"the first run cannot start: {cause}", place=one.place) from None
             raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
 
-    def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
+    def _check_key(self, one: SweepParameter, name: str | None, known: set[str]) -> None:
         if name is not None and not one.is_number:
             found = next(x for x in one.values if not isinstance(x, float))
             raise ScenarioError(f"{one.key} is a number", place=one.place, found=found)
@@ -223,7 +223,7 @@ class Binding:
                             expected=f"one of ld.parameter_names(model){also}",
                             hint=nearest(rest, known, written=lambda name: f"robot.{name}"))
 
-    def _nominal(self, one: Varied, name: str | None) -> float:
+    def _nominal(self, one: SweepParameter, name: str | None) -> float:
         if one.scale == "absolute":
             return 1.0
         if name is not None:
@@ -242,7 +242,7 @@ class Binding:
         return float(found)
 
 
-class ScenarioBinding(Binding):
+class ScenarioBinding(SweepBinding):
     """Of simulations. prepared: the run of the scenario itself."""
 
     def _begin(self) -> Model:
@@ -252,7 +252,7 @@ class ScenarioBinding(Binding):
         self.prepared = prepare_with(scenario, model)
         return model
 
-    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> Prepared:
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> PreparedRun:
         """Raises what `run_scenario` does."""
         overrides = (f"{key}={json.dumps(x)}" for key, x in own.items())
         scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
@@ -272,14 +272,14 @@ class ScenarioBinding(Binding):
 
 
 @dataclass(frozen=True, eq=False)
-class AlongRun:
+class TrajectoryRun:
     """Of a job along a trajectory."""
 
     model: Model
     trajectory: Trajectory
 
 
-class AlongBinding(Binding):
+class TrajectoryBinding(SweepBinding):
     """Of jobs along a trajectory. notes: about the robot of the trajectory; trajectory(path): as it is read."""
 
     def _begin(self) -> Model:
@@ -298,16 +298,16 @@ class AlongBinding(Binding):
             self._robots[key] = robot_of(trajectory, self.job.robot, base=self.job.base)
         return self._robots[key]
 
-    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> AlongRun:
+    def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]) -> TrajectoryRun:
         trajectory = self.trajectory(own.get("trajectory", self.job.trajectory))
         model, _ = self._robot_of(trajectory, edits)
-        return AlongRun(build(with_parameters(model, parameters)) if parameters else model, trajectory)
+        return TrajectoryRun(build(with_parameters(model, parameters)) if parameters else model, trajectory)
 
     def path(self, values) -> str:
         """Of the trajectory of a run with these values."""
         return next((x for one, x in zip(self.sweep.vary, values, strict=True) if one.key == "trajectory"), self.job.trajectory)
 
-    def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
+    def _check_key(self, one: SweepParameter, name: str | None, known: set[str]) -> None:
         if one.of_robot is None and one.key != "trajectory":
             raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=one.place, found=one.key,
                                 expected="robot.<parameter or key of the robot YAML>, or trajectory")

@@ -13,23 +13,23 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.analysis.recorded_motion import Along, Motion, columns_of_motion, motion_of_trajectory
+from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, columns_of_motion, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import column_names, derivatives_along, jacobian, kind_of, question, rows_of
 from liedyn.analysis.trajectory_dynamics import completed, dynamics_along, setting_of
-from liedyn.batch.evaluator import Bench, Table, by_loops_of
-from liedyn.batch.output_expressions import RunsMotion, as_written, robots_of_rows
-from liedyn.batch.sweep_binding import AlongBinding, AlongRun
-from liedyn.batch.vectorized_sweep import RunNumbers, origin_of
+from liedyn.batch.evaluator import SampleTable, SweepEvaluator, by_loops_of
+from liedyn.batch.output_expressions import BatchMotion, as_written, robots_of_rows
+from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun
+from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
 from liedyn.dynamics.batching.threads import at_most
 from liedyn.dynamics.variants import Variants, common_index
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
-from liedyn.io.sweep_file import AlongJob
+from liedyn.io.sweep_file import TrajectoryJob
 from liedyn.model.model import Model
 
 _KEPT = 16                                   # trajectories whose runs go together
 
 
-def along(job: AlongJob, run: AlongRun) -> Along:
+def along(job: TrajectoryJob, run: TrajectoryRun) -> CompletedTrajectory:
     """What the command does."""
     model, trajectory = run.model, run.trajectory
     if job.kind == "derivatives":
@@ -38,19 +38,19 @@ def along(job: AlongJob, run: AlongRun) -> Along:
                           order=job.order, smooth=job.smooth, wrenches=job.wrenches)
 
 
-class AlongBench(Bench):
+class TrajectoryEvaluator(SweepEvaluator):
     """first: what the command gives where nothing varies; together_along(path): runs along one trajectory."""
 
     fewest = 1
 
-    def _bound(self) -> AlongBinding:
-        binding = AlongBinding(self.sweep)
-        self.together_along = lru_cache(_KEPT)(partial(RunsTogether, binding))
+    def _bound(self) -> TrajectoryBinding:
+        binding = TrajectoryBinding(self.sweep)
+        self.together_along = lru_cache(_KEPT)(partial(VectorizedTrajectory, binding))
         return binding
 
     @cached_property
-    def first(self) -> Along:
-        return along(self.sweep.job, AlongRun(self.binding.model, self.binding.trajectory(self.sweep.job.trajectory)))
+    def first(self) -> CompletedTrajectory:
+        return along(self.sweep.job, TrajectoryRun(self.binding.model, self.binding.trajectory(self.sweep.job.trajectory)))
 
     @cached_property
     def side_by_side(self) -> bool:
@@ -77,7 +77,7 @@ class AlongBench(Bench):
         job, model = self.sweep.job, self.binding.model
         varied = [path for one in self.sweep.vary if one.key == "trajectory" for path in one.values]
         files = [_hash_of(path) for path in (job.trajectory, *varied, *([model.source] if model.source else []))]
-        options = {name: getattr(job, name) for name in AlongJob.__slots__ if name not in ("trajectory", "robot")}
+        options = {name: getattr(job, name) for name in TrajectoryJob.__slots__ if name not in ("trajectory", "robot")}
         numbers = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
         return options, files, numbers, model.q_names, model.link_names
 
@@ -98,7 +98,7 @@ class AlongBench(Bench):
                                 expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join(shown[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def _together(self, table: Table, progress) -> list[int]:
+    def _together(self, table: SampleTable, progress) -> list[int]:
         paths: dict[str, list[int]] = {}
         for i in range(len(table.number)):
             paths.setdefault(self.binding.path([x[i] for x in table.values]), []).append(i)
@@ -129,30 +129,30 @@ class AlongBench(Bench):
             progress(len(rows))
         return sorted(left)
 
-    def _alone(self, table: Table, i: int, run: AlongRun) -> None:
+    def _alone(self, table: SampleTable, i: int, run: TrajectoryRun) -> None:
         with by_loops_of(run.model, self.binding.model):
             columns, q, v = [(name, unit, x[None]) for name, unit, x in along(self.sweep.job, run).columns], None, None
             if any(output.links for output in self.outputs):
                 state = motion_of_trajectory(run.model, run.trajectory, derive_a=False)
                 q, v = state.q[None], state.v[None]
-            self._fill(table, np.array([i]), RunsMotion(run.model, run.trajectory.t, columns, q, v))
+            self._fill(table, np.array([i]), BatchMotion(run.model, run.trajectory.t, columns, q, v))
 
 
-class RunsTogether:
+class VectorizedTrajectory:
     """Runs of a job along one trajectory, whose robots differ in numbers alone.
 
     numbers   constants of the robots
     setting   what is computed along the trajectory; asked: by what it is differentiated, None where it is not
     """
 
-    def __init__(self, binding: AlongBinding, path: str):
+    def __init__(self, binding: TrajectoryBinding, path: str):
         self.binding, self.vary = binding, binding.sweep.vary
         self.trajectory, self._path = binding.trajectory(path), path
         looked = self._here(binding.looked_at)
         some = [[x[0] for x in self._here([[x] for x in values])] for values in binding.some]
         self.model: Model = binding.bind(origin_of(looked)).model
         constants = self.model.constants
-        self.numbers = RunNumbers(self._constants_of, looked, some, constants, len(constants), self.model.nv)
+        self.numbers = AffineParameterMap(self._constants_of, looked, some, constants, len(constants), self.model.nv)
         self.places = self.numbers.places
         job, self.asked = binding.job, None
         if job.kind == "derivatives":
@@ -173,7 +173,7 @@ class RunsTogether:
         index = common_index(self.model, model)
         return model.constants if index is not None and np.array_equal(index, self.model.index) else None
 
-    def motion(self, constants: np.ndarray) -> RunsMotion:
+    def motion(self, constants: np.ndarray) -> BatchMotion:
         """Of robots with these constants; one for all where they are the same."""
         state, t, variants = self.setting.motion, self.trajectory.t, None
         n, rows = len(constants) if len(self.places) else 1, len(t)
@@ -182,9 +182,9 @@ class RunsTogether:
         with robots_of_rows(self.model, variants, rows) as robots:
             columns = self._columns(robots, rows_of(state, np.tile(np.arange(rows), n)))
         q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))
-        return RunsMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
+        return BatchMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
-    def _columns(self, robots: Model, motion: Motion) -> list[tuple[str, str, np.ndarray]]:
+    def _columns(self, robots: Model, motion: SampledMotion) -> list[tuple[str, str, np.ndarray]]:
         """Of the motion of the trajectory, or of its rows many times over."""
         if self.asked is None:
             return columns_of_motion(robots, completed(replace(self.setting, model=robots), motion))

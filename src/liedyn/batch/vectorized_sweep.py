@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.batch.sweep_binding import Binding
+from liedyn.batch.sweep_binding import SweepBinding
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
-from liedyn.integrators.batch_integrator import Grid, SideBySide, grid_of, side_by_side
+from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, grid_of, side_by_side
 from liedyn.model.model import Model
-from liedyn.simulation.preparation import Prepared, output_times
+from liedyn.simulation.preparation import PreparedRun, output_times
 
 # What each run has of an array of numbers, as a map of the values of a sweep, so that no run has to be bound by itself ---
 
@@ -42,7 +42,7 @@ def origin_of(looked: list) -> list:
     return [x[np.flatnonzero(x)[0]] if isinstance(x, np.ndarray) and x.any() else x[0] for x in looked]
 
 
-class RunNumbers:
+class AffineParameterMap:
     """Of the runs of a sweep.
 
     bound(values)   numbers of a run; None where it cannot go with the others
@@ -142,7 +142,7 @@ class RunNumbers:
 
 # lineup -----------------------------------------------------------------------------------------------------------------
 
-class Numbers(NamedTuple):
+class RunParameters(NamedTuple):
     """Of runs: states (N, nq), (N, nv), values (N, k), and constants of their robots (N, m)."""
 
     q: np.ndarray
@@ -151,14 +151,14 @@ class Numbers(NamedTuple):
     constants: np.ndarray
 
 
-def parted(model: Model, rows: np.ndarray) -> Numbers:
+def parted(model: Model, rows: np.ndarray) -> RunParameters:
     """Of rows as `numbers_of` gives them."""
     ends = np.cumsum([model.nq, model.nv, rows.shape[1] - model.nq - model.nv - len(model.constants)])
     *parts, constants = np.split(rows, ends, axis=1)
-    return Numbers(*map(np.ascontiguousarray, parts), constants)
+    return RunParameters(*map(np.ascontiguousarray, parts), constants)
 
 
-class Lineup:
+class VectorizedSweep:
     """Runs of a sweep that go side by side.
 
     first   a run, whose problem and times all share
@@ -167,27 +167,27 @@ class Lineup:
     affine  whether rows are found without binding each run
     """
 
-    def __init__(self, first: Prepared, numbers: RunNumbers, engine: SideBySide):
+    def __init__(self, first: PreparedRun, numbers: AffineParameterMap, engine: BatchIntegrator):
         self.first, self._numbers, self.engine = first, numbers, engine
         self.affine, self.places = numbers.affine, numbers.places
         self.times = output_times(first.scenario)
         self.grid: Grid = grid_of(first.problem.schedule, self.times, first.scenario.integrator.step)
 
-    def rows(self, values: list) -> tuple[Numbers, np.ndarray]:
+    def rows(self, values: list) -> tuple[RunParameters, np.ndarray]:
         """Of runs with these values; and which of them cannot go side by side."""
         rows, alone = self._numbers.rows(values)
         return parted(self.first.model, rows), alone
 
-    def engine_for(self, numbers: Numbers) -> SideBySide:
-        return SideBySide(self.engine.problem, self.engine.line, np.ascontiguousarray(numbers.constants[:, self.places]))
+    def engine_for(self, numbers: RunParameters) -> BatchIntegrator:
+        return BatchIntegrator(self.engine.problem, self.engine.line, np.ascontiguousarray(numbers.constants[:, self.places]))
 
-    def variants(self, numbers: Numbers, rows=slice(None)) -> Variants | None:
+    def variants(self, numbers: RunParameters, rows=slice(None)) -> Variants | None:
         """The robots of these runs; None where all have the same."""
         places = self.places
         return Variants.of_numbers(self.first.model, places, numbers.constants[:, places][rows]) if len(places) else None
 
 
-def lineup_of(binding: Binding) -> Lineup | None:
+def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
     """None where runs cannot go side by side: other integrators than rk4, events, samples, loops, switches of the state, robots
     and control laws without straight-line code."""
     looked = binding.looked_at
@@ -207,12 +207,12 @@ def lineup_of(binding: Binding) -> Lineup | None:
         return numbers_of(run) if signature(run) == kind else None
 
     floors = first.model.nv                                    # the last constants of a robot
-    numbers = RunNumbers(bound, looked, binding.some, numbers_of(first), len(first.model.constants), floors)
+    numbers = AffineParameterMap(bound, looked, binding.some, numbers_of(first), len(first.model.constants), floors)
     engine = side_by_side(problem, "rk4", tuple(map(int, numbers.places)))
-    return engine and Lineup(first, numbers, engine)
+    return engine and VectorizedSweep(first, numbers, engine)
 
 
-def signature(run: Prepared) -> tuple | None:
+def signature(run: PreparedRun) -> tuple | None:
     """What runs that go side by side have in common; None for one that goes with no other."""
     problem, scenario = run.problem, run.scenario
     if run.timeline is not None or problem.ties is not None or problem.sampled is not None:
@@ -225,7 +225,7 @@ def signature(run: Prepared) -> tuple | None:
             signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants))
 
 
-def numbers_of(run: Prepared) -> np.ndarray:
+def numbers_of(run: PreparedRun) -> np.ndarray:
     """q, v, values of the scenario, constants of the robot, one after the other."""
     problem = run.problem
     return np.concatenate([problem.q, problem.v, problem.tables().numbers, problem.model.constants])

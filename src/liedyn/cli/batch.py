@@ -58,8 +58,8 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     folder = Path(output or Path("runs", path_part(Path(sweep).stem)))
     read = read_sweep(sweep, overrides)
     with console.progress.stage("checking the sweep"):
-        from liedyn.batch.run_batch import Batch
-        found = Batch(read, threads=jobs)
+        from liedyn.batch.run_batch import PreparedSweep
+        found = PreparedSweep(read, threads=jobs)
     console.robot(found.binding.model)
     console.notes(found.notes)
     if rerun is not None:

@@ -116,7 +116,7 @@ def replay(trajectory, robot, output, against, runs, beside, traces, follow, spe
     Example:  liedyn replay runs/panda_hybrid --video panda.mp4 --speed 0.5
     Example:  liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
     """
-    from liedyn.report.replay.page import Look
+    from liedyn.report.replay.page import ReplayOptions
     from liedyn.report.replay.replay import Files, Source, page_output, write_replay
     from liedyn.report.replay.sources import is_batch
 
@@ -126,7 +126,7 @@ def replay(trajectory, robot, output, against, runs, beside, traces, follow, spe
     source = Source(trajectory, [one for one in runs.split(",") if one], robot, against, meshes or bool(roots), roots)
     beside = is_batch(trajectory) if beside is None else beside
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
-        look, files = Look("", traces, follow, beside, speed), Files(page, video, mcap, size, fps)
+        look, files = ReplayOptions("", traces, follow, beside, speed), Files(page, video, mcap, size, fps)
         report, notes = write_replay(source, look, files, force=force, progress=console.progress.update)
     console.notes(notes)
     if as_json:

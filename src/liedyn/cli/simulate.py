@@ -75,9 +75,9 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
         return
 
-    from liedyn.report.plots.drawing import Draughtsman
+    from liedyn.report.plots.drawing import PlotProcess
 
-    with Draughtsman(idle=no_plots) as draughtsman:         # before the imports that take long
+    with PlotProcess(idle=no_plots) as draughtsman:         # before the imports that take long
         from liedyn.report.run_folder import write_run
 
         result, ended, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)

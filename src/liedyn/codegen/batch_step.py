@@ -2,8 +2,8 @@
 calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
 torques) and, if asked, parameters of the robot.
 
-Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Closed`).
-A run in which an event happens within the step stays before it (`Runs.unless_events`); steps of other lengths find when.
+Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_ConstraintTracing`).
+A run in which an event happens within the step stays before it (`StepTracing.unless_events`); steps of other lengths find when.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from liedyn.codegen.rhs import Mechanism, Scene, instructions
-from liedyn.codegen.scenario_inputs import Tables
-from liedyn.codegen.specialize import Batch, folder, kept_batch, wanted, width
-from liedyn.codegen.trace import VARYING, Array, Program, Recording, alone, bounds_of_angles, plain, written
+from liedyn.codegen.rhs import MechanismTracing, RhsTracing, instructions
+from liedyn.codegen.scenario_inputs import ScenarioTables
+from liedyn.codegen.specialize import GeneratedBatchFunction, folder, kept_batch, wanted, width
+from liedyn.codegen.trace import VARYING, Array, GeneratedProgram, Trace, alone, bounds_of_angles, plain, written
 from liedyn.codegen.trace_derivatives import adjoint, tangent
-from liedyn.codegen.tracer import NotALine, Recorded, absolute, numbers, where_less, zeros
+from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, numbers, where_less, zeros
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.constraints.solver import FAIR_WHERE_CHOSEN
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS
@@ -40,7 +40,7 @@ DEPENDENT_ROWS, BAD_READING = 9, 10          # codes beside those of `right_hand
 
 
 @dataclass(frozen=True)
-class WholeStep:
+class BatchStep:
     """step(clock, curves, values, q, v, work, code, varying): one step of each run, in place.
 
     clock     (1, 4) length of the step, and its times
@@ -65,15 +65,16 @@ class WholeStep:
     run, whatever happens in between, and what events read at the end (N, events).
     """
 
-    step: Batch
-    rows: Batch
+    step: GeneratedBatchFunction
+    rows: GeneratedBatchFunction
     curves: np.ndarray
     numbers: np.ndarray
-    within: Callable[[], Batch | None]
+    within: Callable[[], GeneratedBatchFunction | None]
 
 
-def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = (), directions: tuple[int, ...] = (),
-               rates: bool = False) -> WholeStep | None:
+def whole_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
+               directions: tuple[int, ...] = (),
+               rates: bool = False) -> BatchStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
@@ -86,10 +87,10 @@ def whole_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows:
     step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
     lines = [kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
     within = cache(partial(kept, record_step_within, tables, method, varying, rows, directions))
-    return WholeStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
+    return BatchStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
 
 
-def kept(record, tables: Tables, asked: str, varying, rows, directions) -> Batch | None:
+def kept(record, tables: ScenarioTables, asked: str, varying, rows, directions) -> GeneratedBatchFunction | None:
     place = folder("kernels.simulation.right_hand_side.right_hand_side", record.__module__.removeprefix("liedyn."))
     name = tables.name(record.__name__, asked, varying, rows, directions, width())
     return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
@@ -108,12 +109,12 @@ def may_touch_at_kink(x, y, z):
     return where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0)
 
 
-class Runs(Scene):
+class StepTracing(RhsTracing):
     """signals: at each of the times of a step; shared: inputs that all runs share."""
 
     shared: tuple[str, ...] = ("clock", "curves")
 
-    def __init__(self, tables: Tables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
+    def __init__(self, tables: ScenarioTables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
         self.directions, self.watched = directions, tables.schedule.watch
         self.kinked = [bool(np.isin(instructions(tables.signals, k) & 255, KINKS).any()) for k in self.watched]
         super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
@@ -121,7 +122,7 @@ class Runs(Scene):
         at = [tables.over(self.given["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves, strict=True)]
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.watched[:0])     # read after steps alone
         self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
-        self.mechanism = _Closed(self, tables.model, rows) if rows else None
+        self.mechanism = _ConstraintTracing(self, tables.model, rows) if rows else None
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
         """Of the inputs."""
@@ -174,30 +175,30 @@ class Runs(Scene):
         return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]
                       for name, values in after.items()}
 
-    def recording(self, code, **results) -> Recording:
+    def recording(self, code, **results) -> Trace:
         """results: what arrays hold afterwards."""
         for x, bound in bounds_of_angles(self.tape):
             code = where_less(x, bound, code, float(REFUSED))
         return self.line(**results, code=[code])
 
-    def step(self, code, **results) -> Recording:
+    def step(self, code, **results) -> Trace:
         """`recording` of a whole step: the line tells whether all runs have the code RUNNING, else `roll` looks at none."""
         found = self.recording(code, **results)
         codes = next(array.written for array in found.arrays if array.name == "code")
         return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
 
-    def line(self, **results) -> Recording:
+    def line(self, **results) -> Trace:
         arrays = []
         for name, x in self.given.items():
             shared = name in self.shared
             arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
         for name, x in results.items():
-            arrays.append(Array(name, len(x), tuple(y if isinstance(y, Recorded) else float(y) for y in x)))
+            arrays.append(Array(name, len(x), tuple(y if isinstance(y, Tracer) else float(y) for y in x)))
         arrays.append(Array(VARYING, len(self.varying), (None,) * len(self.varying)))
-        return Recording(self.tape, tuple(arrays), (), ())
+        return Trace(self.tape, tuple(arrays), (), ())
 
 
-class Evaluation(Runs):
+class EvaluationTracing(StepTracing):
     """The right-hand side alone, a line that a step calls several times. now: time, curves and the state in the chart about q."""
 
     shared = ()
@@ -210,12 +211,12 @@ class Evaluation(Runs):
         return t, [curves]
 
 
-class _Closed(Mechanism):
+class _ConstraintTracing(MechanismTracing):
     """The constraints of a robot, with `solve_chosen` between the parts."""
 
-    def __init__(self, runs: Runs, model, rows: Rows):
+    def __init__(self, runs: StepTracing, model, rows: Rows):
         if any(one.driven for one in model.constraints):
-            raise NotALine
+            raise NotTraceableError
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
         self.runs, self.rows = runs, [np.array(x, dtype=np.int64) for x in rows]
         self.rest, self.weight = np.zeros(model.nv, dtype=bool), residual_weights(model.constraints)
@@ -259,31 +260,31 @@ class _Closed(Mechanism):
         return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
 
 
-def record_whole_step(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Program:
-    runs, called = Runs(tables, varying, rows, directions), evaluation(tables, method, varying, rows)
+def record_whole_step(tables: ScenarioTables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> GeneratedProgram:
+    runs, called = StepTracing(tables, varying, rows, directions), evaluation(tables, method, varying, rows)
     if called is None:
         return alone(_finished(runs, *end_of_step(runs, method, runs.rates)))
-    calls = Calls(runs, called)
+    calls = RhsCalls(runs, called)
     return calls.program(_finished(runs, *end_of_step(runs, method, calls)))
 
 
-def evaluation(tables: Tables, method: str, varying, rows: Rows) -> Recording | None:
-    """A line for `Calls`; None where the step is shorter in one piece."""
+def evaluation(tables: ScenarioTables, method: str, varying, rows: Rows) -> Trace | None:
+    """A line for `RhsCalls`; None where the step is shorter in one piece."""
     if method != "rk4":
         return None
-    one = Evaluation(tables, varying, rows)
+    one = EvaluationTracing(tables, varying, rows)
     rates, code = one.rates(0, one.given["q"], one.y)
     found = one.recording(code, rates=rates)
     return found if found.size > CALLED else None
 
 
-class Calls:
+class RhsCalls:
     """A step that calls a line for each evaluation of the right-hand side: `rates` of `end_of_step`.
 
     stages    of each evaluation the state y in the chart, and the numbers that the line gives
     """
 
-    def __init__(self, runs: Runs, line: Recording):
+    def __init__(self, runs: StepTracing, line: Trace):
         self.runs, self._line, self.stages = runs, line, []
         self._calls, self._inner = [], set()
 
@@ -295,7 +296,7 @@ class Calls:
         self.stages.append((y, rates))
         return rates, code[0]
 
-    def add(self, line: Recording, renamed: dict[str, str]) -> None:
+    def add(self, line: Trace, renamed: dict[str, str]) -> None:
         self._calls.append((line, renamed))
         self._inner.update(renamed.values())
 
@@ -304,25 +305,25 @@ class Calls:
         self.runs.given[name] = self.runs.tape.inputs(name, size)
         return self.runs.given[name]
 
-    def program(self, last: Recording) -> Program:
-        return Program(tuple(x for x in last.arrays if x.name not in self._inner), (*self._calls, (last, {})))
+    def program(self, last: Trace) -> GeneratedProgram:
+        return GeneratedProgram(tuple(x for x in last.arrays if x.name not in self._inner), (*self._calls, (last, {})))
 
 
-def _finished(runs: Runs, code, q, v, work) -> Recording:
+def _finished(runs: StepTracing, code, q, v, work) -> Trace:
     after = {"q": q, "v": v, "work": [work]}
     if runs.directions:
         code, after = runs.unless_events(code, **after)
     return runs.step(code, **after)
 
 
-def record_step_within(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Recording:
-    runs = Runs(tables, varying, rows, directions)
+def record_step_within(tables: ScenarioTables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Trace:
+    runs = StepTracing(tables, varying, rows, directions)
     runs.shared = ("curves",)
     code, q, v, work = end_of_step(runs, method, runs.rates)
     return runs.recording(code, q=q, v=v, work=[work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
 
 
-def end_of_step(runs: Runs, method: str, rates):
+def end_of_step(runs: StepTracing, method: str, rates):
     """code, q, v, work at the end of the step. rates(k, q0, y): (dy, code) at time k of the step."""
     stages, answer = _STEPS[method](runs), None
     try:
@@ -340,7 +341,7 @@ def end_of_step(runs: Runs, method: str, rates):
 
 
 # methods: they yield what `rates` takes, are sent what it gives, and return code, origin of the chart, y at the end
-def _rk4(runs: Runs):
+def _rk4(runs: StepTracing):
     """The classical method in the chart about the configuration at the beginning."""
     q0, y0, h = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0]
     k1, c1 = yield 0, q0, y0
@@ -350,7 +351,7 @@ def _rk4(runs: Runs):
     return _first(c1, c2, c3, c4), q0, y0 + (k1 + 2.0 * (k2 + k3) + k4) * (h / 6.0)
 
 
-def _semi_implicit(runs: Runs):
+def _semi_implicit(runs: StepTracing):
     """Symplectic Euler: v' = v + h a(q, v), q' = q (+) h v'."""
     q0, y0, h, nv = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0], len(runs.given["v"])
     k, code = yield 0, q0, y0
@@ -371,26 +372,26 @@ def _first(*codes):
     return found
 
 
-def record_step_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
+def record_step_with_rates(tables: ScenarioTables, method: str, varying, rows: Rows, _) -> GeneratedProgram:
     """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
     that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
-    runs = Runs(tables, varying, rows)
+    runs = StepTracing(tables, varying, rows)
     code, q, v, work = end_of_step(runs, method, runs.rates)
     dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
     return alone(runs.step(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
 
 
-def record_rows_with_rates(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
+def record_rows_with_rates(tables: ScenarioTables, method: str, varying, rows: Rows, _) -> GeneratedProgram:
     """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
     wrenches the rates of the kinetic and potential energy."""
-    runs = Runs(tables, varying, rows)
+    runs = StepTracing(tables, varying, rows)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     a, tau = runs.work.a.copy(), runs.work.tau.copy()
     da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
     return alone(runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies))
 
 
-def _rates_along(runs: Runs, results: list) -> np.ndarray:
+def _rates_along(runs: StepTracing, results: list) -> np.ndarray:
     """Of results. The direction becomes inputs of the recording."""
     tape, given, pairs = runs.tape, runs.given | {VARYING: runs.varying}, []
     for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", VARYING))):
@@ -402,7 +403,7 @@ def _rates_along(runs: Runs, results: list) -> np.ndarray:
     return numbers(tangent(tape, pairs, results))
 
 
-def _energies(runs: Runs) -> list:
+def _energies(runs: StepTracing) -> list:
     """Kinetic and potential."""
     kernels, q, v, out = plain("kernels.kinematics"), runs.given["q"], runs.given["v"], zeros(2)
     n = runs.tree.parent.size
@@ -412,8 +413,8 @@ def _energies(runs: Runs) -> list:
     return [*out]
 
 
-def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Program:
-    runs = Runs(tables, varying, rows, directions)
+def record_rows(tables: ScenarioTables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> GeneratedProgram:
+    runs = StepTracing(tables, varying, rows, directions)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
     for joint in tables.model.joints:
@@ -430,17 +431,18 @@ def record_rows(tables: Tables, method: str, varying, rows: Rows, directions: tu
 SHARED = "q", "values", VARYING         # what all evaluations of a step rest on
 
 
-def adjoint_step(tables: Tables, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
-    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `WholeStep` and
+def adjoint_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (),
+                 rows: Rows = ()) -> GeneratedBatchFunction | None:
+    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `BatchStep` and
     `record_adjoint`."""
     return kept(record_adjoint, tables, method, varying, rows, ())
 
 
-def record_adjoint(tables: Tables, method: str, varying, rows: Rows, _) -> Program:
+def record_adjoint(tables: ScenarioTables, method: str, varying, rows: Rows, _) -> GeneratedProgram:
     """by_q, by_v, in place, are by the numbers of q (quaternions are not tangent); by_values, by_varying: by values and
     parameters."""
-    called, runs = evaluation(tables, method, varying, rows), Runs(tables, varying, rows)
-    calls = called and Calls(runs, called)
+    called, runs = evaluation(tables, method, varying, rows), StepTracing(tables, varying, rows)
+    calls = called and RhsCalls(runs, called)
     if not calls:
         runs.tape.solved = {}
     _, q, v, _ = end_of_step(runs, method, calls or runs.rates)
@@ -468,9 +470,9 @@ def record_adjoint(tables: Tables, method: str, varying, rows: Rows, _) -> Progr
     return calls.program(last) if calls else alone(last)
 
 
-def _adjoint_of_evaluation(tables: Tables, varying, rows: Rows) -> Recording:
+def _adjoint_of_evaluation(tables: ScenarioTables, varying, rows: Rows) -> Trace:
     """From derivatives of a cost by the rates, those by the state y in the chart, and by what is shared."""
-    one = Evaluation(tables, varying, rows)
+    one = EvaluationTracing(tables, varying, rows)
     n, nv = len(one.y), tables.model.nv
     one.given |= {name: one.tape.inputs(name, n) for name in ("rates", "by_rates")}
     one.tape.solved, one.tape.known = {}, one.given["rates"][nv:2 * nv]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from liedyn import __version__
-from liedyn.codegen.trace import Asked, record
-from liedyn.codegen.tracer import Operand, Recorded
+from liedyn.codegen.trace import Specialization, record
+from liedyn.codegen.tracer import Operand, Tracer
 from liedyn.kernels.batch_blocks import SMALLEST
 
 # Of the largest expected number, and of a characteristic unit: robots may be badly conditioned.
@@ -20,14 +20,14 @@ _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
 _FORCES = {"rad": "N m", "m": "N"}
 
 
-class Written:
+class CFunction:
     """A function of a robot in C.
 
     name              of the function and of its files
     header, source    their texts
     """
 
-    def __init__(self, model, function: str, asked: Asked, *, name: str | None = None, passive: bool = True,
+    def __init__(self, model, function: str, asked: Specialization, *, name: str | None = None, passive: bool = True,
                  single: bool = False):
         self.model, self.function, self.single = model, function, single
         self.recording = record(model, asked, library=True)
@@ -93,7 +93,7 @@ class Written:
         for array in r.arrays:
             for i, x in enumerate(array.written):
                 if x is not None:
-                    yield f"    {array.name}[{i}] = {self._value(x.k if isinstance(x, Recorded) else float(x))};"
+                    yield f"    {array.name}[{i}] = {self._value(x.k if isinstance(x, Tracer) else float(x))};"
         yield from (f"    finite += 0 * {self._value(x.k)};" for x in r.finite)
         bounds = [f"{self._value(x.k)} < {self._value(self._bound(bound))}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from liedyn.codegen import python_call
-from liedyn.codegen.trace import Array, Program, Recording
-from liedyn.codegen.tracer import ARGUMENTS, Operand, Recorded, operand
+from liedyn.codegen.trace import Array, GeneratedProgram, Trace
+from liedyn.codegen.tracer import ARGUMENTS, Operand, Tracer, operand
 
 # LLVM's text, written instruction after instruction, over vectors of `width` states -------------------------------------
 
@@ -181,7 +181,7 @@ SEGMENT = 45_000           # operations, for 400 kB of code: caches beside a pro
 
 
 @dataclass(frozen=True)
-class Segment:
+class TraceSegment:
     """operations   places on the tape, in order; inputs first
     loaded       operations of earlier segments, and where they were kept
     kept         operations that later ones rest on, and where
@@ -191,14 +191,14 @@ class Segment:
     operations: list[int]
     loaded: dict[int, int]
     kept: dict[int, int]
-    bounds: list[tuple[Recorded, float]]
+    bounds: list[tuple[Tracer, float]]
 
 
-def whole(recording: Recording) -> Segment:
-    return Segment(recording.needed, {}, {}, list(recording.bounds))
+def whole(recording: Trace) -> TraceSegment:
+    return TraceSegment(recording.needed, {}, {}, list(recording.bounds))
 
 
-def segments(recording: Recording, late: bool = False) -> list[Segment]:
+def segments(recording: Trace, late: bool = False) -> list[TraceSegment]:
     """Of about the same length. late: the last one has all results at hand, since what is read must not be written earlier."""
     tape = recording.tape
     made = [k for k in recording.needed if tape.operations[k][0] != "input"]
@@ -208,16 +208,16 @@ def segments(recording: Recording, late: bool = False) -> list[Segment]:
     of = {k: place * count // len(made) for place, k in enumerate(made)}
     uses = [{x for k in made if of[k] == s for x in tape.rest_of(k)} for s in range(count)]
     uses[0] |= {x.k for x in recording.finite}                 # inputs among them
-    uses[-1] |= {x.k for pair in recording.bounds for x in pair if isinstance(x, Recorded)}
+    uses[-1] |= {x.k for pair in recording.bounds for x in pair if isinstance(x, Tracer)}
     if late:
-        uses[-1] |= {x.k for array in recording.arrays for x in array.results if isinstance(x, Recorded)}
+        uses[-1] |= {x.k for array in recording.arrays for x in array.results if isinstance(x, Tracer)}
     slots: dict[int, int] = {}
     found = []
     for s, used in enumerate(uses):
         inputs = sorted(x for x in used if x not in of)
         loaded = {x: slots.setdefault(x, len(slots)) for x in sorted(used) if of.get(x, s) < s}
         bounds = list(recording.bounds) if s == count - 1 else []
-        found.append(Segment([*inputs, *(k for k in made if of[k] == s)], loaded, {}, bounds))
+        found.append(TraceSegment([*inputs, *(k for k in made if of[k] == s)], loaded, {}, bounds))
     for k, slot in slots.items():
         found[of[k]].kept[k] = slot
     return found
@@ -235,7 +235,7 @@ _WHOLE, _BLOCK = 12_000, 1200
 _BLOCKS = 4                # of states, for each segment of a line in turn
 
 
-def batch_text(recording: Recording, width: int) -> str:
+def batch_text(recording: Trace, width: int) -> str:
     """LLVM of a function for batches.
 
     i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `width` at a time. Returns OK, or
@@ -254,18 +254,18 @@ def batch_text(recording: Recording, width: int) -> str:
         text += read_row(array.name, array.size, width, array.shared)
     for array in recording.arrays:
         if array.results:
-            text += write(array.name, [slots[x.k] if isinstance(x, Recorded) else x for x in array.written], width)
+            text += write(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.written], width)
     sizes = [*(x.size for x in read), len(slots), _kept(parts)]
     return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), len(parts), width)])
 
 
-def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
+def one_text(recording: Trace, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
     return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written(recording))])
 
 
-def pointers_text(recording: Recording) -> str:
+def pointers_text(recording: Trace) -> str:
     """@one alone, for compiled code that calls it."""
     arguments = ", ".join(f"ptr %{array.name}" for array in recording.arrays)
     return "\n".join([
@@ -276,7 +276,7 @@ def pointers_text(recording: Recording) -> str:
         "ret i64 %code", "}"])
 
 
-def _written(recording: Recording) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
+def _written(recording: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
     """For a line that writes its arrays itself: where operations go, and constants."""
     written = [(operand(x), array.name, i) for array in recording.arrays for i, x in enumerate(array.written) if x is not None]
     stores: dict[int, list[tuple[str, int]]] = {}
@@ -286,7 +286,7 @@ def _written(recording: Recording) -> tuple[dict[int, list[tuple[str, int]]], li
     return stores, [one for one in written if isinstance(one[0], float)]
 
 
-def scratch_size(recording: Recording, width: int) -> int:
+def scratch_size(recording: Trace, width: int) -> int:
     parts = segments(recording)
     numbers = sum(array.size for array in _read(recording)) + len(_slots(recording)) + _kept(parts)
     return width * _blocks(len(parts)) * max(1, numbers)
@@ -297,29 +297,29 @@ def _blocks(parts: int) -> int:
     return 1 if parts == 1 else _BLOCKS
 
 
-def _kept(parts: list[Segment]) -> int:
+def _kept(parts: list[TraceSegment]) -> int:
     return sum(len(part.kept) for part in parts)
 
 
-def _read(recording: Recording) -> list[Array]:
+def _read(recording: Trace) -> list[Array]:
     names = {recording.tape.operations[k][1] for k in recording.needed if recording.tape.operations[k][0] == "input"}
     return [array for array in recording.arrays if array.name in names]
 
 
-def made(recording: Recording) -> list[bool]:
+def made(recording: Trace) -> list[bool]:
     """Whether an array only holds results, so that a new one will do."""
     read = {array.name for array in _read(recording)}
     return [array.name not in read and all(x is not None for x in array.written) for array in recording.arrays]
 
 
-def written(recording: Recording) -> list[bool]:
+def written(recording: Trace) -> list[bool]:
     """Whether an array holds results."""
     return [bool(array.results) for array in recording.arrays]
 
 
-def _slots(recording: Recording) -> dict[int, int]:
+def _slots(recording: Trace) -> dict[int, int]:
     """Operations that are results, and where in the block of results: each once, however many numbers it is."""
-    found = sorted({x.k for array in recording.arrays for x in array.results if isinstance(x, Recorded)})
+    found = sorted({x.k for array in recording.arrays for x in array.results if isinstance(x, Tracer)})
     return {k: slot for slot, k in enumerate(found)}
 
 
@@ -327,13 +327,13 @@ def _declarations(width: int) -> list[str]:
     return [f"declare {vector(width)} @llvm.{name}.v{width}f64({vector(width)})" for name in ("fabs", "sqrt")]
 
 
-def _library(recording: Recording) -> list[str]:
+def _library(recording: Trace) -> list[str]:
     used = {recording.tape.operations[k][0] for k in recording.needed}
     return [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in ARGUMENTS.items() if name in used]
 
 
 # one line -----------------------------------------------------------------------------------------------------------
-def _line(function: str, recording: Recording, part: Segment, width: int, blocks: list[str],
+def _line(function: str, recording: Trace, part: TraceSegment, width: int, blocks: list[str],
           stores: dict[int, list[tuple[str, int]]], late: list[tuple[Operand, str, int]] = ()) -> Iterator[str]:
     """i1 @function(blocks): whether all of `width` states are within bounds and finite. stores: where operations are written,
     late: what is written at the end, and where: constants, after a block that is read and written has been read (inputs come
@@ -468,7 +468,7 @@ class _Writer(Instructions):
 
 
 # programs -----------------------------------------------------------------------------------------------------------
-def program_text(program: Program, width: int) -> str:
+def program_text(program: GeneratedProgram, width: int) -> str:
     """LLVM of a program.
 
     i64 @batch(arrays …, scratch, first, last): states first … last - 1, both multiples of `width`. Arrays (N / width, count,
@@ -504,7 +504,7 @@ def program_text(program: Program, width: int) -> str:
                       "br label %head", "done:", "ret i64 %verdict", "}"])
 
 
-def _in_place(number: int, line: Recording, parts: list[Segment], width: int) -> Iterator[str]:
+def _in_place(number: int, line: Trace, parts: list[TraceSegment], width: int) -> Iterator[str]:
     """@lineNUMBER_0, 1, …: what the segments of a line write goes to the blocks that it reads."""
     stores, late = _written(line)
     for k, part in enumerate(parts):
@@ -516,11 +516,11 @@ def _in_place(number: int, line: Recording, parts: list[Segment], width: int) ->
         yield from _line(f"line{number}_{k}", line, part, width, [*_names(line), "kept"], kept, everything)
 
 
-def program_scratch(program: Program, width: int) -> int:
+def program_scratch(program: GeneratedProgram, width: int) -> int:
     return width * max(1, sum(_own_blocks(program).values()))
 
 
-def _own_blocks(program: Program) -> dict[str, int]:
+def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
     """Columns of the blocks of a program that are none of its caller's arrays."""
     sizes = {array.name: array.size for array in program.arrays if array.shared}
     given = {array.name for array in program.arrays}
@@ -529,14 +529,14 @@ def _own_blocks(program: Program) -> dict[str, int]:
     return sizes | {"kept": max(_kept(segments(line, late=True)) for line in program.lines)}
 
 
-def _names(line: Recording) -> list[str]:
+def _names(line: Trace) -> list[str]:
     """Of the blocks that a line reads or writes."""
     read = {x.name for x in _read(line)}
     return [x.name for x in line.arrays if x.name in read or x.results]
 
 
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) -> list[str]:
+def _batch(recording: Trace, sizes: dict[str, int], parts: int, width: int) -> list[str]:
     """sizes: of the blocks, in columns; for each of `_blocks` blocks of states all of them lie side by side."""
     arrays, most, stride = [array.name for array in recording.arrays], width * _blocks(parts), sum(sizes.values())
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from liedyn.codegen.llvm_ir import SEGMENT
-from liedyn.codegen.scenario_inputs import Tables
-from liedyn.codegen.specialize import Batch, folder, kept_batch, kept_parts, processor, wanted, width
-from liedyn.codegen.trace import Array, Recording, bounds_of_angles, constants_of, cut, plain, written
+from liedyn.codegen.scenario_inputs import ScenarioTables
+from liedyn.codegen.specialize import GeneratedBatchFunction, folder, kept_batch, kept_parts, processor, wanted, width
+from liedyn.codegen.trace import Array, Trace, bounds_of_angles, constants_of, cut, plain, written
 from liedyn.codegen.trace_derivatives import tangent
-from liedyn.codegen.tracer import Recorded, Tape, zeros
+from liedyn.codegen.tracer import Operations, Tracer, zeros
 from liedyn.kernels.constraints import stages
 from liedyn.kernels.constraints.stages import desk_memory
 from liedyn.kernels.hybrid_dynamics import hybrid_memory
@@ -58,7 +58,7 @@ def state_on_reference(law, signals, t: float, q, v, flag) -> bool:
 # Lines of the parts of constrained motion (`kernels.constraints.stages`), for one robot; loops where a line would be too long ---
 
 @dataclass(frozen=True)
-class Ask:
+class StageKey:
     """What parts depend on, besides the model: masks (nv,) of what is prescribed in motion and in projections of position and
     velocity; whether springs and damping act, Baumgarte's stabilization, external wrenches."""
 
@@ -70,12 +70,12 @@ class Ask:
     forced: bool
 
 
-# groups of parts: the first of two leaves numbers to the second; what of `Ask` they depend on
+# groups of parts: the first of two leaves numbers to the second; what of `StageKey` they depend on
 _GROUPS = {(stages.EQUATIONS, stages.COMPLETED): ("prescribed", "passive", "stabilized", "forced"), (stages.RESIDUALS,): (),
            (stages.VELOCITIES,): (), (stages.HOLONOMIC, stages.MOVED): ("fixed",), (stages.ROWS, stages.CHANGED): ("held",)}
 
 
-def addresses(model, ask: Ask, which=stages.PARTS, loops: bool = False) -> np.ndarray:
+def addresses(model, ask: StageKey, which=stages.PARTS, loops: bool = False) -> np.ndarray:
     """(8,) addresses of parts, 0 of those that are not in `which`. loops: no lines."""
     found = np.zeros(len(stages.PARTS), dtype=np.int64)
     for group, depends in _GROUPS.items():
@@ -98,7 +98,7 @@ def _lines(model, group, content, ask):
 
 
 # recording --------------------------------------------------------------------------------------------------------
-class Mechanism:
+class MechanismTracing:
     """The parts over numbers that record. desk: where they read and write, whose arrays may be exchanged for others."""
 
     def __init__(self, model, tree, forced: bool, numbers=None):
@@ -121,13 +121,13 @@ def desk_sizes(model, forced: bool) -> tuple[int, ...]:
     return model.n_bodies, model.nq, model.nv, model.nc, sum(one.driven for one in model.constraints), forced
 
 
-def record_parts(model, group, ask: Ask) -> list[Recording]:
+def record_parts(model, group, ask: StageKey) -> list[Trace]:
     """The parts of a group as functions of the desk alone. Where there are two, the second is what rests on the multipliers.
     Raises NotALine."""
-    tape = Tape()
+    tape = Operations()
     numbers = tape.inputs("desk", desk_memory(*desk_sizes(model, ask.forced), 0))
     before = numbers.copy()
-    mechanism = Mechanism(model, plain("joints.joint_model").tree_of(model.index, model.constants), ask.forced, numbers)
+    mechanism = MechanismTracing(model, plain("joints.joint_model").tree_of(model.index, model.constants), ask.forced, numbers)
     late = {x.k for x in mechanism.desk.multipliers}
     prescribed, fixed, held = (np.array(mask) for mask in (ask.prescribed, ask.fixed, ask.held))
     options = {stages.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
@@ -136,7 +136,7 @@ def record_parts(model, group, ask: Ask) -> list[Recording]:
                stages.ROWS: ("rows", held, False), stages.CHANGED: ("change", held)}
     for part in group:
         mechanism.write(*options[part])
-    whole = Recording(tape, (Array("desk", len(numbers), written(before, numbers)),), tuple(bounds_of_angles(tape)), ())
+    whole = Trace(tape, (Array("desk", len(numbers), written(before, numbers)),), tuple(bounds_of_angles(tape)), ())
     return cut(whole, late, "desk") if len(group) == 2 else [whole]
 
 
@@ -146,7 +146,7 @@ _ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.s
 
 
 @dataclass(frozen=True)
-class Step:
+class GeneratedRhs:
     """i64 one(t, q0, y, curves, held, values; q, v, a, tau, wrench, dy, verdict, readings, desk), pointers to float64.
 
     t, q0, y    as for `right_hand_side`
@@ -172,7 +172,7 @@ class Step:
     engines: tuple
 
 
-def step_of(tables: Tables) -> Step | None:
+def step_of(tables: ScenarioTables) -> GeneratedRhs | None:
     """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
     if not wanted():
         return None
@@ -181,27 +181,27 @@ def step_of(tables: Tables) -> Step | None:
     if not engines:
         return None
     addresses = [engine.get_function_address("one") for engine in engines]
-    return Step(*(addresses if tables.tied else (*addresses, 0, 0)), tables.curves, tables.numbers, engines)
+    return GeneratedRhs(*(addresses if tables.tied else (*addresses, 0, 0)), tables.curves, tables.numbers, engines)
 
 
-class Scene:
+class RhsTracing:
     """What recordings of a scenario begin with: inputs, and what the right-hand side works on."""
 
-    def __init__(self, tables: Tables, sizes: dict[str, int], varying: tuple[int, ...] = ()):
+    def __init__(self, tables: ScenarioTables, sizes: dict[str, int], varying: tuple[int, ...] = ()):
         """sizes: of the inputs; varying: places of constants of the robot that are inputs, too."""
-        self.tape, model, plant = Tape(), tables.model, tables.plant
+        self.tape, model, plant = Operations(), tables.model, tables.plant
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.motion, nq, nv, slots = plain("kernels.simulation.right_hand_side"), model.nq, model.nv, len(plant.slot_link)
         self.tree = plain("joints.joint_model").tree_of(model.index, constants_of(self.tape, model, varying))
-        self.work = self.motion.MotionWork(*map(zeros, (
+        self.work = self.motion.MotionWorkspace(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * tables.signals.code.size, 2,
             hybrid_memory(model.n_bodies, nv), 2 * len(tables.schedule.integral))))
 
 
-class _Scenario(Scene):
+class _ScenarioTracing(RhsTracing):
     """desk: how many numbers it has."""
 
-    def __init__(self, tables: Tables, desk: int = 0):
+    def __init__(self, tables: ScenarioTables, desk: int = 0):
         nq, n, held = tables.model.nq, 2 * tables.model.nv + len(tables.schedule.integral) + 1, tables.signals.held.size
         super().__init__(tables, {"t": 1, "q0": nq, "y": n, "curves": TERMS * len(tables.curves), "held": held,
                                   "values": len(tables.numbers)})
@@ -210,7 +210,7 @@ class _Scenario(Scene):
         self.desk = self.tape.inputs("desk", desk)
         self.before = self.desk.copy()
 
-    def recording(self, **results) -> Recording:
+    def recording(self, **results) -> Trace:
         """results: what arrays hold; those that are not in it are not written."""
         w = self.work
         sizes = {"q": w.q.size, "v": w.v.size, "a": w.v.size, "tau": w.v.size, "wrench": w.wrench.size, "dy": self.dy.size,
@@ -218,53 +218,53 @@ class _Scenario(Scene):
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.given.items()]
         for name, size in sizes.items():
             after = results.get(name, (None,) * size)
-            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Recorded) else float(x) for x in after)))
+            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Tracer) else float(x) for x in after)))
         arrays.append(Array("desk", len(self.desk), written(self.before, self.desk)))
-        return Recording(self.tape, tuple(arrays), tuple(bounds_of_angles(self.tape)), ())
+        return Trace(self.tape, tuple(arrays), tuple(bounds_of_angles(self.tape)), ())
 
-    def motion_recorded(self, code) -> Recording:
+    def motion_recorded(self, code) -> Trace:
         w = self.work
         return self.recording(q=w.q, v=w.v, a=w.a, tau=w.tau, wrench=w.wrench, dy=self.dy, verdict=[code, w.flag[0]],
                               readings=self.over.signals.held[READING::SWITCH])
 
 
-def record_step(tables: Tables) -> Recording:
-    s = _Scenario(tables)
+def record_step(tables: ScenarioTables) -> Trace:
+    s = _ScenarioTracing(tables)
     return s.motion_recorded(_rates(s))
 
 
-def _rates(s: _Scenario):
+def _rates(s: _ScenarioTracing):
     """Of an open tree, into s.dy. Returns the code."""
     with np.errstate(all="ignore"):
         return s.motion.right_hand_side(s.tree, *s.over[1:4], s.t, s.q0, s.y, s.dy, s.work)
 
 
-def record_slopes(tables: Tables) -> Recording:
+def record_slopes(tables: ScenarioTables) -> Trace:
     """Derivatives of the rates of [x; v; z] along a direction of these: arrays `direction`, `by`. Raises NotALine."""
-    s = _Scenario(tables)
+    s = _ScenarioTracing(tables)
     _rates(s)
     n = len(s.dy) - 1
     direction = s.tape.inputs("direction", n)
     by = tangent(s.tape, zip(s.y, direction, strict=False), s.dy[:n])
     arrays = [Array(name, len(x), (None,) * len(x), True) for name, x in s.given.items() if len(x)]
     arrays += [Array("direction", n, (None,) * n), Array("by", n, tuple(by))]
-    return Recording(s.tape, tuple(arrays), (), ())
+    return Trace(s.tape, tuple(arrays), (), ())
 
 
-def record_tied(tables: Tables) -> list[Recording]:
-    """`address`, `second` and `back` of a `Step`."""
-    late = _Constrained(tables)
-    motion, back = late.record_motion(), _Constrained(tables).record_back()
+def record_tied(tables: ScenarioTables) -> list[Trace]:
+    """`address`, `second` and `back` of a `GeneratedRhs`."""
+    late = _ConstrainedTracing(tables)
+    motion, back = late.record_motion(), _ConstrainedTracing(tables).record_back()
     return [*cut(motion, {x.k for x in late.mechanism.desk.multipliers}, "desk"), back]
 
 
-class _Constrained(_Scenario):
-    def __init__(self, tables: Tables):
+class _ConstrainedTracing(_ScenarioTracing):
+    def __init__(self, tables: ScenarioTables):
         forced = len(tables.plant.slot_link) > 0
         super().__init__(tables, desk_memory(*desk_sizes(tables.model, forced), 0))
-        self.mechanism = Mechanism(tables.model, self.tree, forced, self.desk)
+        self.mechanism = MechanismTracing(tables.model, self.tree, forced, self.desk)
 
-    def record_motion(self) -> Recording:
+    def record_motion(self) -> Trace:
         """The whole of a right-hand side, from multipliers that are inputs."""
         s, w, desk, _, plant, schedule, signals, tied = self.motion, self.work, self.mechanism.desk, *self.over
         with np.errstate(all="ignore"):
@@ -282,7 +282,7 @@ class _Constrained(_Scenario):
             power = power + x * rate
         return self.motion_recorded(s.rates(self.tree, plant, signals, self.y, desk.deficit[0], power, self.dy, w))
 
-    def record_back(self) -> Recording:
+    def record_back(self) -> Trace:
         """q, v and drives of a state that is to go back onto the constraints, on the desk."""
         w, nv, (_, _, schedule, signals, _) = self.work, self.work.v.size, self.over
         with np.errstate(all="ignore"):
@@ -302,17 +302,18 @@ class _Constrained(_Scenario):
 
 # The derivative of the right-hand side of a simulation by its state, as a line: for implicit methods --------------------
 
-# The rates are recorded as for a `Step`, then their tangent along a direction of the state. Each direction is a state of a batch,
-# so a register holds as many as it has numbers. What the directions share, the state and what a `Line` holds, is read once.
+# The rates are recorded as for a `GeneratedRhs`, then their tangent along a direction of the state. Each direction is a state of
+# a batch, so a register holds as many as it has numbers. What the directions share, the state and what a `Line` holds, is read
+# once.
 
-_OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `Step` takes them
+_OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `GeneratedRhs` takes them
 
 
-class StepSlopes:
-    """Of one run. Called with a `kernels.simulation.rate_evaluation.Line`, q0 and y: the (n - 1, n - 1) derivative of the rates
-    of [x; v; z] by these, at the time and with the signals of the last call of the line."""
+class RhsJacobian:
+    """Of one run. Called with a `kernels.simulation.rate_evaluation.GeneratedCall`, q0 and y: the (n - 1, n - 1) derivative of
+    the rates of [x; v; z] by these, at the time and with the signals of the last call of the line."""
 
-    def __init__(self, batch: Batch, n: int):
+    def __init__(self, batch: GeneratedBatchFunction, n: int):
         self.batch, self.y, self.by, self.directions = batch, np.zeros(n), np.zeros((n - 1, n - 1)), np.eye(n - 1)
         self.scratch, self.shared, self.run = on_cache_lines(max(batch.scratch, 8)), (), None
 
@@ -326,8 +327,8 @@ class StepSlopes:
         return self.by.T
 
 
-def slopes_of(tables: Tables) -> Batch | None:
-    """For `StepSlopes`. None where there is no line: too many operations, a function without a known derivative, an old LLVM."""
+def slopes_of(tables: ScenarioTables) -> GeneratedBatchFunction | None:
+    """For `RhsJacobian`. None where there is no line: too many operations, a function without a known derivative, an old LLVM."""
     if not wanted() or not tables.model.nv:
         return None
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.rhs")

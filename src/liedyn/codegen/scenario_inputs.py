@@ -11,8 +11,8 @@ from liedyn.codegen.tracer import numbers as array_of
 from liedyn.codegen.tracer import zeros
 from liedyn.kernels.simulation import joint_laws, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import TERMS
-from liedyn.kernels.simulation.right_hand_side import Plant
-from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SIDE, SWITCH, Schedule, Signals
+from liedyn.kernels.simulation.right_hand_side import SystemModel
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SIDE, SWITCH, InputSchedule, Signals
 from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 
@@ -22,7 +22,7 @@ _SCRATCH = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "referenc
 _ELSEWHERE = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"), "contacts": ("share", "weighed")}
 
 
-class Tied(NamedTuple):
+class ConstraintTables(NamedTuple):
     """What a line depends on under constraints: signals and turns as in `LoopPlant`, whether Baumgarte's stabilization acts."""
 
     signal: np.ndarray
@@ -30,14 +30,14 @@ class Tied(NamedTuple):
     stabilized: bool
 
 
-class Tables(NamedTuple):
+class ScenarioTables(NamedTuple):
     """tied: for right-hand sides of robots with constraints."""
 
     model: Model
-    plant: Plant
-    schedule: Schedule
+    plant: SystemModel
+    schedule: InputSchedule
     signals: Signals
-    tied: Tied | None = None
+    tied: ConstraintTables | None = None
 
     @property
     def numbers(self) -> np.ndarray:
@@ -73,7 +73,7 @@ class Tables(NamedTuple):
         """By which a line is kept."""
         return compile_cache.digest(*self.content, repr(more).encode())
 
-    def with_numbers(self, numbers: np.ndarray) -> Tables:
+    def with_numbers(self, numbers: np.ndarray) -> ScenarioTables:
         """With others in the place of `numbers`, of any kind."""
         tables, places = self._parts, list(self._places)
         ends = np.cumsum([np.count_nonzero(chosen) for *_, chosen in places])
@@ -83,7 +83,7 @@ class Tables(NamedTuple):
             tables[table] = tables[table]._replace(**{field: x})
         return self._of_parts(tables)
 
-    def over(self, numbers, t, curves, held) -> Tables:
+    def over(self, numbers, t, curves, held) -> ScenarioTables:
         """Over what a line reads: numbers, the time, Taylor coefficients of curves then, sides of switches (the rest of `held` is
         written). A curve has one piece, which begins at t."""
         tables = self.with_numbers(numbers)._with(_SCRATCH, lambda x: zeros(x.size).reshape(x.shape))
@@ -119,13 +119,13 @@ class Tables(NamedTuple):
                  "stops": plant.stops, "joint_laws": laws, "task": laws and laws.task}
         return {name: table for name, table in found.items() if table is not None}
 
-    def _of_parts(self, parts: dict[str, NamedTuple]) -> Tables:
+    def _of_parts(self, parts: dict[str, NamedTuple]) -> ScenarioTables:
         laws = parts.get("joint_laws")
         plant = self.plant._replace(law=parts.get("law"), contacts=parts.get("contacts"), stops=parts["stops"],
                                     joint_laws=laws and laws._replace(task=parts.get("task")))
         return self._replace(plant=plant, schedule=parts["schedule"], signals=parts["signals"])
 
-    def _with(self, fields: dict[str, tuple[str, ...]], change) -> Tables:
+    def _with(self, fields: dict[str, tuple[str, ...]], change) -> ScenarioTables:
         """With change(array) in the place of these fields."""
         parts = self._parts
         for name, names in fields.items():

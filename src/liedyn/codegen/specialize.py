@@ -27,8 +27,8 @@ from liedyn.codegen.llvm_ir import (
     written,
 )
 from liedyn.codegen.python_call import callable_of
-from liedyn.codegen.trace import Asked, Columns, Program, Recording, record
-from liedyn.codegen.tracer import NotALine
+from liedyn.codegen.trace import Columns, GeneratedProgram, Specialization, Trace, record
+from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import UsageError
 from liedyn.numba_tools import compile_cache
 
@@ -82,7 +82,7 @@ _LOCK = threading.RLock()
 
 
 @dataclass(frozen=True)
-class Built:
+class ObjectCode:
     """A line as it is kept: numbers of scratch, for each array whether it only holds results and whether it holds any, and
     machine code; no code where it decides on numbers or is too long."""
 
@@ -97,10 +97,10 @@ def address(x: np.ndarray) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(x))
 
 
-class Batch:
+class GeneratedBatchFunction:
     """A function of one robot, compiled for batches."""
 
-    def __init__(self, built: Built):
+    def __init__(self, built: ObjectCode):
         self.scratch, self._engine = built.scratch, loaded(built.code)
         self.address = self._engine.get_function_address("batch")
         self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.made) + 1), ctypes.c_int64, ctypes.c_int64)(
@@ -115,24 +115,24 @@ class Batch:
         return partial(self._call, *map(address, arrays), address(scratch))
 
 
-class One:
+class GeneratedFunction:
     """The same for one state, or a batch of one. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the
     arrays that only hold results it returns new ones, one or a tuple, or None."""
 
-    def __init__(self, built: Built, shapes: list[tuple[int, ...]]):
+    def __init__(self, built: ObjectCode, shapes: list[tuple[int, ...]]):
         self._engine = loaded(built.code)
         self.address = self._engine.get_function_address("one")
         self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes, built.made, built.written)
 
 
-def batch_of(model, asked: Asked) -> Batch | None:
+def batch_of(model, asked: Specialization) -> GeneratedBatchFunction | None:
     """None where loops do the work: see `plan`."""
-    return _kept(model, ("batch", *asked.content), Batch, asked, width())
+    return _kept(model, ("batch", *asked.content), GeneratedBatchFunction, asked, width())
 
 
-def one_of(model, asked: Asked, shapes: list[tuple[int, ...]]) -> One | None:
+def one_of(model, asked: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
     """shapes: of the arrays that hold numbers, for one state."""
-    return _kept(model, ("one", tuple(shapes), *asked.content), lambda built: One(built, shapes), asked, 1, shapes)
+    return _kept(model, ("one", tuple(shapes), *asked.content), lambda built: GeneratedFunction(built, shapes), asked, 1, shapes)
 
 
 def width() -> int:
@@ -164,14 +164,14 @@ def _kept(model, key, made, asked, width, shapes=None):
         return model._cache[key]
 
 
-def build(recording, width: int, shapes=None, longest: int | None = None) -> Built:
+def build(recording, width: int, shapes=None, longest: int | None = None) -> ObjectCode:
     if recording is None or recording.size > (longest or LONGEST):
-        return Built(0, (), (), b"")
-    if isinstance(recording, Program):
+        return ObjectCode(0, (), (), b"")
+    if isinstance(recording, GeneratedProgram):
         code, none = object_code(program_text(recording, width)), (False,) * len(recording.arrays)
-        return Built(program_scratch(recording, width), none, none, code)
+        return ObjectCode(program_scratch(recording, width), none, none, code)
     code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
-    return Built(scratch_size(recording, width), tuple(made(recording)), tuple(written(recording)), code)
+    return ObjectCode(scratch_size(recording, width), tuple(made(recording)), tuple(written(recording)), code)
 
 
 @cache
@@ -183,32 +183,32 @@ def folder(entry: str, maker: str = "codegen.specialize") -> str:
     return f"line.{entry.rpartition('.')[2]}-{compile_cache.digest(llvmlite.__version__.encode(), *content)}"
 
 
-def kept_parts(place: str, name: str, record: Callable[[], list[Recording]]) -> tuple:
+def kept_parts(place: str, name: str, record: Callable[[], list[Trace]]) -> tuple:
     """Engines with functions @one for compiled code to call, kept under a name; none where one of them decides on numbers or is
     too long."""
     def make():
         try:
             found = record()
-        except NotALine:
+        except NotTraceableError:
             return []
         fits = all(recording.size <= SEGMENT for recording in found)
         return [object_code(pointers_text(recording)) for recording in found] if fits else []
     return tuple(map(loaded, compile_cache.kept_or_made(place, name, make)))
 
 
-def kept_batch(model, place: str, name: str, record: Callable[[], Recording | Program],
-               longest: int | None = None) -> Batch | None:
+def kept_batch(model, place: str, name: str, record: Callable[[], Trace | GeneratedProgram],
+               longest: int | None = None) -> GeneratedBatchFunction | None:
     """A function for batches, kept with the model (see `recent`) and under a name. None where it decides on numbers or is too
     long."""
     def make():
         try:
             recording = record()
-        except NotALine:
+        except NotTraceableError:
             recording = None
         return build(recording, width(), longest=longest)
     def load():
         built = compile_cache.kept_or_made(place, name, make)
-        return Batch(built) if built.code else None
+        return GeneratedBatchFunction(built) if built.code else None
     return recent(model, name, load)
 
 
@@ -224,8 +224,8 @@ def recent(model, key, make: Callable[[], Any]):
         return value
 
 
-def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:
+def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Specialization:
     """entry: the compiled function; arrays: as for a call."""
     function = entry.py_func
-    return Asked(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, before,
+    return Specialization(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, before,
                  tuple(Columns(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)

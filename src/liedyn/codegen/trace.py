@@ -14,7 +14,19 @@ import numpy as np
 
 from liedyn.codegen import tracer
 from liedyn.codegen.trace_derivatives import adjoint
-from liedyn.codegen.tracer import NotALine, Recorded, Solution, Tape, absolute, load, load_pose, maximum, numbers, sincos, zeros
+from liedyn.codegen.tracer import (
+    NotTraceableError,
+    Operations,
+    SolvedUnknowns,
+    Tracer,
+    absolute,
+    load,
+    load_pose,
+    maximum,
+    numbers,
+    sincos,
+    zeros,
+)
 from liedyn.kernels.hybrid_dynamics import hybrid_memory, mass_matrix_memory
 from liedyn.kernels.newton_euler import newton_euler_memory
 from liedyn.lie.simd import SINCOS_RANGE
@@ -30,7 +42,7 @@ SHORT = 8           # coordinates from the ground on: forward dynamics by the ma
 
 def complete_motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """Of `kernels.hybrid_dynamics`. plain: see `codegen.trace`."""
-    tape = next((x.tape for x in (*q, *v, *tau) if isinstance(x, Recorded)), None)
+    tape = next((x.tape for x in (*q, *v, *tau) if isinstance(x, Tracer)), None)
     if tape is None or tape.solved is None or prescribed.all():
         return _motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work)
     return _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, work)
@@ -74,13 +86,13 @@ def _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, 
         _motion(plain, still, prescribed, at, zeros(nv), x, by, f_ext[:0], False, room)
         of_forces = adjoint(tape, [(force[k], -x[k]) for k in free], ends)
         return [*((given_tau[k], x[k]) for k in free), *((y, of_forces(y)) for y in given)]
-    tape.solved |= dict.fromkeys((x.k for x in a[free]), Solution(a[free], back))
+    tape.solved |= dict.fromkeys((x.k for x in a[free]), SolvedUnknowns(a[free], back))
     return deficit
 
 
-def _without_signs(given) -> list[Recorded]:
+def _without_signs(given) -> list[Tracer]:
     """Of the recorded numbers x in place of -x, as operations read them, and each once: two numbers may be one operation."""
-    recorded = (-x if x.negated else x for x in given if isinstance(x, Recorded))
+    recorded = (-x if x.negated else x for x in given if isinstance(x, Tracer))
     return list({x.k: x for x in recorded}.values())
 
 
@@ -196,12 +208,12 @@ def _copy(numbers, to) -> None:
 
 def _packed(row, block) -> None:
     if len(row) != len(block):                 # wrong shapes: loops say so
-        raise tracer.NotALine
+        raise tracer.NotTraceableError
     block[:] = row
 
 
 def _moves(x) -> bool:
-    return isinstance(x, tracer.Recorded) or x != 0.0
+    return isinstance(x, tracer.Tracer) or x != 0.0
 
 
 @cache
@@ -254,7 +266,7 @@ class Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class Trace:
     """A function of one robot, recorded.
 
     arrays    of the entry, in its order; those without numbers are left out
@@ -262,10 +274,10 @@ class Recording:
     finite    numbers that must be finite for a state, else the same
     """
 
-    tape: Tape
+    tape: Operations
     arrays: tuple[Array, ...]
-    bounds: tuple[tuple[Recorded, float], ...]
-    finite: tuple[Recorded, ...]
+    bounds: tuple[tuple[Tracer, float], ...]
+    finite: tuple[Tracer, ...]
 
     @cached_property
     def needed(self) -> list[int]:
@@ -279,7 +291,7 @@ class Recording:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class GeneratedProgram:
     """Lines that are called one after the other for the same states: what is done several times is one piece of code.
 
     arrays    of the caller
@@ -287,10 +299,10 @@ class Program:
     """
 
     arrays: tuple[Array, ...]
-    calls: tuple[tuple[Recording, dict[str, str]], ...]
+    calls: tuple[tuple[Trace, dict[str, str]], ...]
 
     @property
-    def lines(self) -> list[Recording]:
+    def lines(self) -> list[Trace]:
         """Each once."""
         return [line for k, (line, _) in enumerate(self.calls) if all(line is not before for before, _ in self.calls[:k])]
 
@@ -299,8 +311,8 @@ class Program:
         return sum(line.size for line in self.lines)
 
 
-def alone(line: Recording) -> Program:
-    return Program(line.arrays, ((line, {}),))
+def alone(line: Trace) -> GeneratedProgram:
+    return GeneratedProgram(line.arrays, ((line, {}),))
 
 
 class Columns(NamedTuple):
@@ -309,7 +321,7 @@ class Columns(NamedTuple):
     shape: tuple[int, ...]
 
 
-class Asked(NamedTuple):
+class Specialization(NamedTuple):
     """What a line is asked for: the arguments of an entry but for the numbers of its states.
 
     entry    module and name below liedyn
@@ -335,11 +347,11 @@ def _content(x):
     return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x
 
 
-def record(model, asked: Asked, library: bool = False) -> Recording | None:
-    """None where the entry decides on numbers, which a line cannot. library: see `Tape`."""
+def record(model, asked: Specialization, library: bool = False) -> Trace | None:
+    """None where the entry decides on numbers, which a line cannot. library: see `Operations`."""
     if any(isinstance(x, Columns) and len(x.shape) != 1 for x in asked.arrays):     # directions come before states
         return None
-    tape, (module, name) = Tape(library), asked.entry.rsplit(".", 1)
+    tape, (module, name) = Operations(library), asked.entry.rsplit(".", 1)
     try:
         function = getattr(plain(module), name)
         names = list(inspect.signature(function).parameters)[3 + len(asked.before):]
@@ -347,7 +359,7 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = constants_of(tape, model, asked.varying)
         code = function(model.index, constants, zeros(asked.size), *asked.before, *rows, 0, 1)
-    except (NotALine, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
+    except (NotTraceableError, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
         return None
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot that cannot move
         return None
@@ -355,13 +367,13 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if asked.varying:
         found.append(Array(VARYING, len(asked.varying), (None,) * len(asked.varying)))
-    return Recording(tape, tuple(found), (*_joined(tape.bounds), *bounds_of_angles(tape)), tuple(tape.finite.values()))
+    return Trace(tape, tuple(found), (*_joined(tape.bounds), *bounds_of_angles(tape)), tuple(tape.finite.values()))
 
 
 VARYING = "varying"
 
 
-def constants_of(tape: Tape, model, varying: tuple[int, ...]) -> np.ndarray:
+def constants_of(tape: Operations, model, varying: tuple[int, ...]) -> np.ndarray:
     """Of the robot, those at the places `varying` inputs."""
     if not varying:
         return model.constants
@@ -378,18 +390,18 @@ def _row(tape, name, x):
 
 def written(before, after) -> tuple:
     """What an array holds afterwards, None where it is as before."""
-    return tuple(None if x is y else y if isinstance(y, Recorded) else float(y) for x, y in zip(before, after, strict=True))
+    return tuple(None if x is y else y if isinstance(y, Tracer) else float(y) for x, y in zip(before, after, strict=True))
 
 
 def _joined(bounds) -> list:
     """Of numbers with one bound the largest: one comparison."""
-    largest: dict[float, Recorded] = {}
+    largest: dict[float, Tracer] = {}
     for x, bound in bounds:
         largest[bound] = maximum(x, largest[bound]) if bound in largest else x
     return [(x, bound) for bound, x in largest.items()]
 
 
-def bounds_of_angles(tape: Tape) -> list:
+def bounds_of_angles(tape: Operations) -> list:
     """Sine and cosine hold angles up to a size."""
     largest = 0.0
     for x in tape.angles:
@@ -397,7 +409,7 @@ def bounds_of_angles(tape: Tape) -> list:
     return [] if isinstance(largest, float) else [(largest, SINCOS_RANGE)]
 
 
-def cut(recording: Recording, late: set[int], array: str) -> list[Recording]:
+def cut(recording: Trace, late: set[int], array: str) -> list[Trace]:
     """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the
     first is left after the numbers of an array, its last."""
     tape, made, used = recording.tape, set(late), set()
@@ -409,16 +421,16 @@ def cut(recording: Recording, late: set[int], array: str) -> list[Recording]:
     place = next(i for i, x in enumerate(recording.arrays) if x.name == array)
     size = recording.arrays[place].size
     left = sorted(k for k in used - made if tape.operations[k][0] != "input")
-    second = Tape()
+    second = Operations()
     second.operations = list(tape.operations)
     for i, k in enumerate(left):
         second.operations[k] = "input", array, size + i
 
     def part(is_late: bool) -> list[Array]:
         def kept(x):
-            return x if (isinstance(x, Recorded) and x.k in made) == is_late else None
+            return x if (isinstance(x, Tracer) and x.k in made) == is_late else None
         return [Array(x.name, x.size, tuple(map(kept, x.written))) for x in recording.arrays]
 
     first = part(False)
-    first[place] = Array(array, size + len(left), (*first[place].written, *(Recorded(tape, k) for k in left)))
-    return [Recording(tape, tuple(first), recording.bounds, recording.finite), Recording(second, tuple(part(True)), (), ())]
+    first[place] = Array(array, size + len(left), (*first[place].written, *(Tracer(tape, k) for k in left)))
+    return [Trace(tape, tuple(first), recording.bounds, recording.finite), Trace(second, tuple(part(True)), (), ())]

@@ -9,22 +9,23 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 
 from liedyn.codegen import tracer
-from liedyn.codegen.tracer import NotALine, Recorded, Tape, sqrt, where_less
+from liedyn.codegen.tracer import NotTraceableError, Operations, Tracer, sqrt, where_less
 
-Number = Recorded | float
+Number = Tracer | float
 
 
-def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number], Number]:
+def adjoint(tape: Operations, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number],
+                                                                                                                 Number]:
     """What takes a number to the derivative of a cost by it, inputs of the tape or `ends`, beyond which nothing is asked for.
     results: pairs of a result and the derivative by it.
 
-    Raises NotALine for an operation whose derivative is not known here."""
+    Raises NotTraceableError for an operation whose derivative is not known here."""
     shares: dict[int, Number] = {}
     waiting: list[int] = []                                     # operations with shares, the last one first
-    ended, solved = {x.k for x in ends if isinstance(x, Recorded)}, tape.solved or {}
+    ended, solved = {x.k for x in ends if isinstance(x, Tracer)}, tape.solved or {}
 
     def give(x: Number, share: Number) -> None:
-        if isinstance(x, Recorded):
+        if isinstance(x, Tracer):
             if x.k not in shares:
                 heapq.heappush(waiting, -x.k)
             shares[x.k] = shares.get(x.k, 0.0) + share
@@ -45,13 +46,13 @@ def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]], ends: Iterable
             x, derivative = tape.turned[k]
             give(x, shares[k] * derivative)
         elif name != "input":
-            _hand_back(give, name, [Recorded(tape, y) if isinstance(y, int) else y for y in rest], Recorded(tape, k), shares[k])
-    return lambda x: shares.get(x.k, 0.0) if isinstance(x, Recorded) else 0.0
+            _hand_back(give, name, [Tracer(tape, y) if isinstance(y, int) else y for y in rest], Tracer(tape, k), shares[k])
+    return lambda x: shares.get(x.k, 0.0) if isinstance(x, Tracer) else 0.0
 
 
-def _hand_back(give, name: str, operands: list[Number], y: Recorded, share: Number) -> None:
+def _hand_back(give, name: str, operands: list[Number], y: Tracer, share: Number) -> None:
     if name not in PARTS:
-        raise NotALine
+        raise NotTraceableError
     for x, part in zip(operands, PARTS[name](share, y, *operands), strict=True):
         give(x, part)
 
@@ -97,10 +98,10 @@ PARTS = {
 # The tangent of a line, operation by operation: from rates of its inputs to those of its results (forward accumulation:
 # Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
 
-def tangent(tape: Tape, inputs: Iterable[tuple[Recorded, Number]], results: Sequence[Number]) -> list[Number]:
+def tangent(tape: Operations, inputs: Iterable[tuple[Tracer, Number]], results: Sequence[Number]) -> list[Number]:
     """Rates of the results. inputs: pairs of an input and its rate; those of others are zero.
 
-    Raises NotALine for an operation whose derivative is not known here."""
+    Raises NotTraceableError for an operation whose derivative is not known here."""
     rates: dict[int, Number] = {x.k: rate for x, rate in inputs}
 
     def rate_of(x) -> Number:
@@ -114,18 +115,18 @@ def tangent(tape: Tape, inputs: Iterable[tuple[Recorded, Number]], results: Sequ
             x, derivative = tape.turned[k]
             rates[k] = rate_of(x.k) * derivative
         elif any(not isinstance(rate_of(x), float) or rate_of(x) != 0.0 for x in operands):
-            rates[k] = _rate(tape, name, Recorded(tape, k), operands, [rate_of(x) for x in operands])
-    return [rate_of(x.k) if isinstance(x, Recorded) else 0.0 for x in results]
+            rates[k] = _rate(tape, name, Tracer(tape, k), operands, [rate_of(x) for x in operands])
+    return [rate_of(x.k) if isinstance(x, Tracer) else 0.0 for x in results]
 
 
-def _rate(tape: Tape, name: str, y: Recorded, operands: list, rates: list[Number]) -> Number:
-    a, *rest = (Recorded(tape, x) if isinstance(x, int) else x for x in operands)
+def _rate(tape: Operations, name: str, y: Tracer, operands: list, rates: list[Number]) -> Number:
+    a, *rest = (Tracer(tape, x) if isinstance(x, int) else x for x in operands)
     if name == "less":
         return where_less(a, rest[0], *rates[2:])
     if name == "sqrt":                                          # at 0, where a force begins, what it is multiplied with is 0, too
         return where_less(0.0, y, rates[0] * 0.5 / y, 0.0)
     if name not in PARTS:
-        raise NotALine
+        raise NotTraceableError
     total = 0.0
     for part, rate in zip(PARTS[name](1.0, y, a, *rest), rates, strict=True):
         total = total + rate * part

@@ -20,11 +20,11 @@ _MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x i
 Operand = int | float           # the place of an operation on the tape, or a constant
 
 
-class NotALine(Exception):
+class NotTraceableError(Exception):
     """A kernel asks what a recorded number is, on which a line cannot branch, or for a function that lines do not have."""
 
 
-class Tape:
+class Operations:
     """Operations (name, operands …) in the order in which they were first asked for.
 
     library   whether sine and cosine are operations, for whom has a library for them; else they are made of others
@@ -32,7 +32,7 @@ class Tape:
     turned    places of sines and cosines of lines: the angle of each, and its derivative by that
     bounds    (x, bound): what kernels verify is x < bound
     finite    numbers that kernels verify to be finite
-    solved    places of numbers that solve equations, and their `Solution`; None: nobody will ask for derivatives of these
+    solved    places of numbers that solve equations, and their `SolvedUnknowns`; None: nobody will ask for derivatives of these
     known     (nv,) accelerations that are read in place of being solved for; None
     """
 
@@ -40,25 +40,25 @@ class Tape:
         self.library = library
         self.operations: list[tuple] = []
         self._known: dict[tuple, int] = {}
-        self.angles: list[Recorded] = []
-        self.turned: dict[int, tuple[Recorded, Recorded]] = {}
-        self.bounds: list[tuple[Recorded, float]] = []
-        self.finite: dict[int, Recorded] = {}
-        self.solved: dict[int, Solution] | None = None
+        self.angles: list[Tracer] = []
+        self.turned: dict[int, tuple[Tracer, Tracer]] = {}
+        self.bounds: list[tuple[Tracer, float]] = []
+        self.finite: dict[int, Tracer] = {}
+        self.solved: dict[int, SolvedUnknowns] | None = None
         self.known: np.ndarray | None = None
 
-    def record(self, *operation) -> Recorded:
+    def record(self, *operation) -> Tracer:
         key = operation, tuple(map(type, operation))        # 5.0 is a number, 5 an operation; for a dictionary they are equal
         k = self._known.get(key)
         if k is None:
             k = self._known[key] = len(self.operations)
             self.operations.append(operation)
-        return Recorded(self, k)
+        return Tracer(self, k)
 
-    def copy(self, x) -> Recorded:
+    def copy(self, x) -> Tracer:
         """The number x as an operation that is not shared with any other, as `record` would."""
         self.operations.append(("fadd", operand(x), -0.0))
-        return Recorded(self, len(self.operations) - 1)
+        return Tracer(self, len(self.operations) - 1)
 
     def inputs(self, name: str, count: int) -> np.ndarray:
         """(count,) numbers that a line reads from the array `name`."""
@@ -67,7 +67,7 @@ class Tape:
     def needed(self, results) -> list[int]:
         """Operations that the results rest on, in order."""
         found: set[int] = set()
-        waiting = [x.k for x in results if isinstance(x, Recorded)]
+        waiting = [x.k for x in results if isinstance(x, Tracer)]
         while waiting:
             k = waiting.pop()
             if k not in found:
@@ -81,7 +81,7 @@ class Tape:
         return [] if name == "input" else [x for x in operands if isinstance(x, int)]
 
 
-class Solution:
+class SolvedUnknowns:
     """Numbers of a tape that solve equations: derivatives are found from the equations, not from the way to the solution.
 
     places          of these numbers
@@ -92,12 +92,12 @@ class Solution:
         self.places, self.back = [x.k for x in numbers], back
 
 
-class Recorded:
+class Tracer:
     """Operation k of a tape."""
 
     __slots__ = ("k", "tape")
 
-    def __init__(self, tape: Tape, k: int):
+    def __init__(self, tape: Operations, k: int):
         self.tape, self.k = tape, k
 
     def __add__(self, y): return _add(self, y)
@@ -111,7 +111,7 @@ class Recorded:
     def __neg__(self): return _neg(self)
     def __pow__(self, y): return _pow(self, y)
     def __rpow__(self, x): return _pow(x, self)
-    def __bool__(self): raise NotALine
+    def __bool__(self): raise NotTraceableError
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = lambda self, other: self.__bool__()
     __hash__ = None
 
@@ -121,7 +121,7 @@ class Recorded:
 
 
 def operand(x) -> Operand:
-    return x.k if isinstance(x, Recorded) else float(x)
+    return x.k if isinstance(x, Tracer) else float(x)
 
 
 def numbers(values) -> np.ndarray:
@@ -137,15 +137,15 @@ def zeros(count: int) -> np.ndarray:
 
 # arithmetic ---------------------------------------------------------------------------------------------------------
 def _neg(x):
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         return -x
-    return Recorded(x.tape, x.tape.operations[x.k][1]) if x.negated else x.tape.record("fneg", x.k)
+    return Tracer(x.tape, x.tape.operations[x.k][1]) if x.negated else x.tape.record("fneg", x.k)
 
 
 def _add(x, y):
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         x, y = y, x
-    if not isinstance(y, Recorded):
+    if not isinstance(y, Tracer):
         return x if y == 0.0 else x.tape.record("fadd", x.k, float(y))
     if y.negated:
         return _sub(x, _neg(y))
@@ -155,19 +155,19 @@ def _add(x, y):
 
 
 def _sub(x, y):
-    if isinstance(y, Recorded) and y.negated:
+    if isinstance(y, Tracer) and y.negated:
         return _add(x, _neg(y))
-    if not isinstance(y, Recorded):
+    if not isinstance(y, Tracer):
         return x if y == 0.0 else x.tape.record("fsub", x.k, float(y))
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         return _neg(y) if x == 0.0 else y.tape.record("fsub", float(x), y.k)
     return 0.0 if x.k == y.k else x.tape.record("fsub", x.k, y.k)
 
 
 def _mul(x, y):
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         x, y = y, x
-    if not isinstance(y, Recorded):
+    if not isinstance(y, Tracer):
         y = float(y)
         return 0.0 if y == 0.0 else x if y == 1.0 else _neg(x) if y == -1.0 else x.tape.record("fmul", x.k, y)
     if x.negated or y.negated:
@@ -177,17 +177,17 @@ def _mul(x, y):
 
 
 def _div(x, y):
-    if not isinstance(y, Recorded):
+    if not isinstance(y, Tracer):
         return _mul(x, 1.0 / y)
-    if not isinstance(x, Recorded) and x == 0.0:
+    if not isinstance(x, Tracer) and x == 0.0:
         return 0.0
     return y.tape.record("fdiv", operand(x), y.k)
 
 
 def _pow(x, y):
-    if not isinstance(y, Recorded) and y in (0.0, 1.0, 2.0):
+    if not isinstance(y, Tracer) and y in (0.0, 1.0, 2.0):
         return 1.0 if y == 0.0 else x if y == 1.0 else x * x
-    tape = x.tape if isinstance(x, Recorded) else y.tape
+    tape = x.tape if isinstance(x, Tracer) else y.tape
     return tape.record("pow", operand(x), operand(y))
 
 
@@ -199,12 +199,12 @@ def _tidy(x: float) -> float:
 # what kernels import from `lanes` -----------------------------------------------------------------------------------
 def load(array, k):
     x = array[k]
-    return x if isinstance(x, Recorded) else float(x)
+    return x if isinstance(x, Tracer) else float(x)
 
 
 def load_pose(array, i):
     """As in `rows`. Only here a small number is rounding: an inertia or a gain may be as small."""
-    x = [y if isinstance(y, Recorded) else _tidy(y) for y in array[12 * i:12 * i + 12]]
+    x = [y if isinstance(y, Tracer) else _tidy(y) for y in array[12 * i:12 * i + 12]]
     return tuple(x[:9]), tuple(x[9:])
 
 
@@ -218,8 +218,8 @@ def number_like(array, x):
 
 def where_less(x, y, yes, no):
     """yes where x < y, else no (also where x or y is NaN)."""
-    tape = next((z.tape for z in (x, y, yes, no) if isinstance(z, Recorded)), None)
-    if tape is None or not (isinstance(x, Recorded) or isinstance(y, Recorded)):
+    tape = next((z.tape for z in (x, y, yes, no) if isinstance(z, Tracer)), None)
+    if tape is None or not (isinstance(x, Tracer) or isinstance(y, Tracer)):
         return yes if x < y else no
     return tape.record("less", operand(x), operand(y), operand(yes), operand(no))
 
@@ -227,23 +227,23 @@ def where_less(x, y, yes, no):
 def maximum(x, y): return where_less(x, y, y, x)
 
 
-def absolute(x): return x.tape.record("fabs", x.k) if isinstance(x, Recorded) else abs(x)
+def absolute(x): return x.tape.record("fabs", x.k) if isinstance(x, Tracer) else abs(x)
 
 
-def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Recorded) else math.sqrt(x)
+def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Tracer) else math.sqrt(x)
 
 
 def all_less(x, bound) -> bool:
-    return x < bound               # of a recorded number: NotALine
+    return x < bound               # of a recorded number: NotTraceableError
 
 
 def unknown(*arguments):
-    raise NotALine
+    raise NotTraceableError
 
 
 # what kernels verify: bounds of the line -------------------------------------------------------------------------------
 def within(x, bound) -> bool:
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         return x < bound
     x.tape.bounds.append((x, bound))
     return True
@@ -258,7 +258,7 @@ def finite_where(x, mask, wanted) -> bool:
 
 
 def _finite(x) -> bool:
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         return math.isfinite(x)
     x.tape.finite[x.k] = x
     return True
@@ -266,7 +266,7 @@ def _finite(x) -> bool:
 
 def sincos(x):
     """Sine and cosine; the number of quarter turns is read from the last bits of a sum, which every processor does alike."""
-    if not isinstance(x, Recorded):
+    if not isinstance(x, Tracer):
         return math.sin(x), math.cos(x)
     if x.tape.library:
         return x.tape.record("sin", x.k), x.tape.record("cos", x.k)
@@ -292,13 +292,13 @@ def function(name: str):
     of_floats = getattr(np, _NUMPY.get(name, name))
 
     def apply(*x):
-        tape = next((y.tape for y in x if isinstance(y, Recorded)), None)
+        tape = next((y.tape for y in x if isinstance(y, Tracer)), None)
         return of_floats(*x) if tape is None else tape.record(name, *map(operand, x))
     return apply
 
 
 def quotient(x, y):
-    is_zero = isinstance(y, Recorded) and not isinstance(x, Recorded) and x == 0.0
+    is_zero = isinstance(y, Tracer) and not isinstance(x, Tracer) and x == 0.0
     return 0.0 if is_zero else _quotient(x, y)
 
 

@@ -39,7 +39,7 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ParameterTangents:
     """Where a unit rate of one parameter changes the arrays: `at`, by `values`, in [changes | twists of link frames]."""
 
     at: np.ndarray
@@ -69,7 +69,7 @@ def parameter_names(model: Model) -> tuple[str, ...]:
     return tuple(_table(model))
 
 
-def rates_of(model: Model, name: str) -> Rates:
+def rates_of(model: Model, name: str) -> ParameterTangents:
     """NameLookupError for a name that the model does not have."""
     table = _table(model)
     if name not in table:
@@ -83,12 +83,12 @@ def rates_size(model: Model) -> tuple[int, int]:
     return 6 + 22 * model.n_bodies + 5 * model.nv, 6 * len(model.link_names)
 
 
-def _table(model: Model) -> dict[str, Rates]:
+def _table(model: Model) -> dict[str, ParameterTangents]:
     if "parameters" not in model._cache:
-        table: dict[str, Rates] = {}
+        table: dict[str, ParameterTangents] = {}
         for name, dense in _Places(model).all():
             at = np.flatnonzero(dense)
-            if table.setdefault(name, rates := Rates(at, dense[at])) is not rates:
+            if table.setdefault(name, rates := ParameterTangents(at, dense[at])) is not rates:
                 raise NameLookupError(f"two parameters are called {name!r}: rename the joint or the link")
         model._cache["parameters"] = table
     return model._cache["parameters"]

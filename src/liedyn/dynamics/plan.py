@@ -10,9 +10,9 @@ import numpy as np
 
 from liedyn.codegen import specialize
 from liedyn.codegen.llvm_ir import SEGMENT
-from liedyn.codegen.rhs import Ask, record_parts
+from liedyn.codegen.rhs import StageKey, record_parts
 from liedyn.codegen.trace import record
-from liedyn.codegen.tracer import NotALine
+from liedyn.codegen.tracer import NotTraceableError
 from liedyn.dynamics.batching.arrays import as_mask
 from liedyn.dynamics.batching.calls import asked_by
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
@@ -103,10 +103,10 @@ def _of_parts(model, function: str, prescribed=None, f_ext=None, passive: bool =
     mask = (False,) * model.nv if prescribed is None else tuple(map(bool, as_mask(prescribed, model.nv)))
     if not specialize.wanted():
         return _switched_off(function, SEGMENT)
-    ask = Ask(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
+    ask = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:
         sizes = [recording.size for recording in record_parts(model, (EQUATIONS, COMPLETED), ask)]
-    except NotALine:
+    except NotTraceableError:
         sizes = []
     fits = bool(sizes) and max(sizes) <= SEGMENT
     reason = (f"its two parts have at most {SEGMENT} operations each; a dense solver for all robots works between them" if fits

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.codegen.batch_step import OF_EVENT, TIMES, Rows, WholeStep, whole_step
+from liedyn.codegen.batch_step import OF_EVENT, TIMES, BatchStep, Rows, whole_step
 from liedyn.codegen.specialize import width
 from liedyn.dynamics.batching.calls import scratch
 from liedyn.dynamics.batching.threads import cores, on_threads
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.kernels.simulation.rate_evaluation import TERMS
 from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll
@@ -19,7 +19,7 @@ from liedyn.numba_tools.decorators import prepare
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Steps that all runs share: clocks (S + 1, 4), see `WholeStep`; row (S + 1,) which output stands before each, or -1."""
+    """Steps that all runs share: clocks (S + 1, 4), see `BatchStep`; row (S + 1,) which output stands before each, or -1."""
 
     clocks: np.ndarray
     row: np.ndarray
@@ -72,7 +72,7 @@ def curves_at(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Driven:
+class StepInputs:
     """Numbers that change from step to step: places in the values, series (1 or N, 1 or S, m)."""
 
     places: np.ndarray
@@ -80,10 +80,10 @@ class Driven:
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class BatchStates:
     """States of N runs, which move on in place, and what becomes of them.
 
-    q, v, work   (N, nq), (N, nv), (N, 1 + events): see `WholeStep`
+    q, v, work   (N, nq), (N, nv), (N, 1 + events): see `BatchStep`
     begins       (N,) the step from which each run moves on
     last         (N,) steps of each run; ended (N,) the step in which one went wrong, or before which it stays for an event (code
                  EVENT), or -1; codes (N,) why
@@ -98,21 +98,21 @@ class Runs:
     codes: np.ndarray
 
     @classmethod
-    def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> Runs:
+    def from_states(cls, q, v, last: np.ndarray, events: int = 0) -> BatchStates:
         n = len(q)
         none = np.zeros(n, dtype=np.int64)
         return cls(q.copy(), v.copy(), _no_work(n, events), none, last.copy(), np.full(n, -1), none.copy())
 
 
 def _no_work(n: int, events: int) -> np.ndarray:
-    """(n, 1 + OF_EVENT events) as of a `WholeStep`, where nothing is known yet."""
+    """(n, 1 + OF_EVENT events) as of a `BatchStep`, where nothing is known yet."""
     work = np.zeros((n, 1 + OF_EVENT * events))
     work[:, 1 + events:1 + 3 * events] = np.nan
     return work
 
 
 @dataclass(frozen=True, eq=False)
-class Outputs:
+class BatchOutputs:
     """(N, R, …) of N runs at R times, NaN after the end of a run. more: a, tau and wrenches side by side, or (N, R, 0)."""
 
     q: np.ndarray
@@ -121,27 +121,27 @@ class Outputs:
     work: np.ndarray
 
     @classmethod
-    def of(cls, runs: int, times: int, nq: int, nv: int, more: int) -> Outputs:
+    def of(cls, runs: int, times: int, nq: int, nv: int, more: int) -> BatchOutputs:
         return cls(*(np.full((runs, times, n), np.nan) for n in (nq, nv, more)), np.full((runs, times), np.nan))
 
 
-class SideBySide:
+class BatchIntegrator:
     """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`.
 
     more   numbers that its line has for a row: accelerations, forces and wrenches, or those of a line with rates
     """
 
-    def __init__(self, problem: Problem, line: WholeStep, varying: np.ndarray, more: int | None = None):
+    def __init__(self, problem: InitialValueProblem, line: BatchStep, varying: np.ndarray, more: int | None = None):
         self.problem, self.line, self.varying = problem, line, varying
         self.more = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
         prepare(roll)
 
-    def advance(self, runs: Runs, grid: Grid, out: Outputs, values: np.ndarray, driven: Driven | None = None,
+    def advance(self, runs: BatchStates, grid: Grid, out: BatchOutputs, values: np.ndarray, driven: StepInputs | None = None,
                 threads: int | None = None) -> None:
         """All runs over the steps of the grid, on all cores. values (N, k): those of each run."""
         line, model, n = self.line, self.problem.model, len(runs.q)
         if driven is None:
-            driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
+            driven = StepInputs(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
         # compiled code reads a row of each run, and of some step
         assert len(self.varying) == len(values) == n and (driven.series.shape[1] or not n)
         curves = curves_at(self.problem.signals, line.curves, grid.clocks)
@@ -168,7 +168,7 @@ def shares(runs: int, threads: int | None = None) -> list[int]:
     return [*range(0, runs, share), runs]
 
 
-def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: Rows = ()) -> WholeStep | None:
+def line_of(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), rows: Rows = ()) -> BatchStep | None:
     """None where no line can do it: a sampled controller, and see `whole_step`. places: in model.constants, that differ from run
     to run; rows: of the constraints."""
     if problem.sampled is not None or (problem.ties is not None and not rows):
@@ -176,8 +176,8 @@ def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: R
     return whole_step(problem.tables(), method, places, rows, problem.directions)
 
 
-def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
-                 runs: int = 1) -> SideBySide | None:
+def side_by_side(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
+                 runs: int = 1) -> BatchIntegrator | None:
     """None where no line can do it. varying (runs, m): the numbers of each run at the places."""
     line = line_of(problem, method, places)
-    return line and SideBySide(problem, line, np.zeros((runs, 0)) if varying is None else varying)
+    return line and BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)

@@ -11,7 +11,7 @@ from liedyn.kernels.simulation.joint_laws import NUMBERS
 from liedyn.model.spatial import bracket, skew
 
 
-class Touch(NamedTuple):
+class ContactForces(NamedTuple):
     """m contacts at N states; vectors in the frames of the links a but for point_world.
 
     normal, point, slip   (N, m, 3): out of what is touched, the point of contact, its velocity along the plane
@@ -26,7 +26,7 @@ class Touch(NamedTuple):
     point_world: np.ndarray
 
 
-def touch(model, contacts: Contacts, q, v) -> Touch:
+def touch(model, contacts: Contacts, q, v) -> ContactForces:
     """Of states q (N, nq), v (N, nv)."""
     rows, seen, still = [], {}, (np.eye(4)[None], np.zeros((1, 6)))
     for link in {*contacts.link, *contacts.other}:
@@ -44,7 +44,7 @@ def touch(model, contacts: Contacts, q, v) -> Touch:
         rate = -(n * u).sum(axis=1)
         p_world = T[:, :3, 3] + np.einsum("nij,nj->ni", R, p)
         rows.append((n, p, u + rate[:, None] * n, depth, _force(contacts, j, depth, rate), p_world))
-    return Touch(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
+    return ContactForces(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
 
 
 def _geometry(contacts: Contacts, j: int, turn, away):
@@ -128,7 +128,7 @@ def touch_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[
 # Compliant stops at given states in NumPy: forces, their derivatives, and how fast they act. The law is that of
 # `kernels.simulation.joint_laws`.
 
-class Pressed(NamedTuple):
+class PressedStops(NamedTuple):
     """m stops at N states: depth (N, m) [rad | m], below zero inside the limits; force (N, m) [N m | N], not negative; share
     (N, m), 1 + c d', not negative."""
 
@@ -137,13 +137,13 @@ class Pressed(NamedTuple):
     share: np.ndarray
 
 
-def pressed_stops(problem, q, v) -> Pressed:
+def pressed_stops(problem, q, v) -> PressedStops:
     """Of states q (N, nq), v (N, nv)."""
     stops = problem.stops
     limit, k, c = stops.numbers.reshape(-1, NUMBERS).T
     depth = stops.side * (q[:, problem.schedule.q_of_v[stops.coordinate]] - limit)
     share = np.maximum(1.0 + c * stops.side * v[:, stops.coordinate], 0.0)
-    return Pressed(depth, k * np.maximum(depth, 0.0) * share, share)
+    return PressedStops(depth, k * np.maximum(depth, 0.0) * share, share)
 
 
 def stop_slopes(problem, q, v) -> np.ndarray:

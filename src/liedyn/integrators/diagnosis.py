@@ -15,12 +15,19 @@ from liedyn.dynamics.constraints.rank import column_scale, scaled_equations, sig
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.contact_forces import stop_coefficients, touch, touch_coefficients
-from liedyn.integrators.problem import LOST, Options, Problem
+from liedyn.integrators.problem import LOST, InitialValueProblem, Options
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.constraints.driver import CONTRADICTION, LOOP_OPEN, LOOSE_JOINT
 from liedyn.kernels.constraints.stages import BAD_ROW, BAD_SIZE
-from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, LoopPlant, MotionWork
+from liedyn.kernels.simulation.right_hand_side import (
+    BAD_SIGNAL,
+    NOT_FINITE,
+    SINGULAR,
+    STEP_TOO_SMALL,
+    ConstrainedSystem,
+    MotionWorkspace,
+)
 from liedyn.model.description import FRICTION_SPEED
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ _NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
 _ROWS = 50               # of a record that are looked at
 
 
-class Fastest(NamedTuple):
+class FastestMotion(NamedTuple):
     rate: float          # 1/s; 0 where no force depends on the state
     coordinate: str
     t: float
@@ -47,7 +54,7 @@ class Fastest(NamedTuple):
         return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
 
 
-def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
+def fastest(problem, t: float, q, v, pressed: bool = True) -> FastestMotion:
     """The fastest rate at which damping, friction, springs, pd laws, stops and contacts act on the coordinates whose motion is
     not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
 
@@ -60,7 +67,7 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
         resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
         names += [f"the contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
     if not (resist.any() or spring.any()):
-        return Fastest(0.0, "", t)
+        return FastestMotion(0.0, "", t)
     motions = _unit_motions(problem, q, free)
     if touching is not None:
         motions = np.vstack([motions, touching[:, free] @ motions])
@@ -72,10 +79,10 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
             found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))]), kind))    # s^2: an eigenvalue of M^-1 D
     rate, k, kind = max(found, default=(0.0, 0, 0))
     causes = tuple(name for name, x in parts[kind].items() if x[free[k]]) if rate and k < len(free) else ()
-    return Fastest(rate, names[k] if rate else "", t, k >= len(free), causes)
+    return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes)
 
 
-def fastest_along(problem, record) -> Fastest:
+def fastest_along(problem, record) -> FastestMotion:
     """The same along a recorded motion, at some of its rows."""
     rows = np.unique(np.linspace(0, len(record.t) - 1, _ROWS).astype(int))
     return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
@@ -162,7 +169,7 @@ _HELD = Integrator("Radau", rtol=1e-6, atol=1e-8)        # with constraints: Jac
 _MARGIN = 0.7            # of the limit of stability: inertias change along the way
 
 
-def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> tuple[Integrator, list[str]]:
+def choose_integrator(scenario: Scenario, problem: InitialValueProblem, between: float) -> tuple[Integrator, list[str]]:
     """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest.
 
     between   outputs [s]: fixed steps are equal parts of it
@@ -209,13 +216,13 @@ def steps_text(taken: float, given: float) -> str:
     return f"steps of {taken:g} s{cut}"
 
 
-def _cause(found: Fastest) -> str:
+def _cause(found: FastestMotion) -> str:
     return f"{found.acting} with a time constant of {1 / found.rate:.1e} s"
 
 
 # Why a run ended early, in words ----------------------------------------------------------------------------------------
 
-def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,
+def failure(problem: InitialValueProblem, code: int, t: float, work: MotionWorkspace, ties: ConstrainedSystem | None = None,
             options: Options | None = None) -> ComputationError:
     """What to tell when a run ends early. What may help is tried by `simulation.trials`."""
     return early_end(*_reason(problem, code, t, work, ties, options), t)
@@ -228,7 +235,7 @@ def early_end(text: str, depends_on_method: bool, t: float) -> ComputationError:
     return error
 
 
-def _reason(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None,
+def _reason(problem: InitialValueProblem, code: int, t: float, work: MotionWorkspace, ties: ConstrainedSystem | None,
             options: Options | None) -> tuple[str, bool]:
     """In words, and whether another method may go on."""
     if code in (LOOP_OPEN, CONTRADICTION):
@@ -261,7 +268,7 @@ def _reason(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     return f"{what} t = {t:.6g} s{worst}{why}{see}", depends_on_method
 
 
-def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
+def _worst_coordinates(names: tuple[str, ...], work: MotionWorkspace) -> str:
     """Which coordinates to look at: that of the largest force, which a gain may be too large for, and the fastest."""
     forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (work.tau, work.v))
     told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
@@ -269,7 +276,7 @@ def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
     return "".join(f"; {one}" for one in told)
 
 
-def _deepest_contact(problem: Problem, work: MotionWork) -> str:
+def _deepest_contact(problem: InitialValueProblem, work: MotionWorkspace) -> str:
     """A robot that starts below the ground is thrown out of it."""
     if problem.contacts is None or not (np.abs([*work.q, *work.v]) < LOST).all():
         return ""
@@ -279,7 +286,7 @@ def _deepest_contact(problem: Problem, work: MotionWork) -> str:
     return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
 
 
-def _constraint_reason(problem: Problem, code: int, t: float, ties: LoopPlant) -> tuple[str, bool]:
+def _constraint_reason(problem: InitialValueProblem, code: int, t: float, ties: ConstrainedSystem) -> tuple[str, bool]:
     model, row, size = problem.model, int(ties.figures[BAD_ROW]), float(ties.figures[BAD_SIZE])
     name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
     given = _given_on(problem, name)
@@ -294,7 +301,7 @@ def _constraint_reason(problem: Problem, code: int, t: float, ties: LoopPlant) -
     return f"{open_} (a mechanism may jam or snap through in a singular configuration)", True
 
 
-def _given_on(problem: Problem, name: str) -> list[str]:
+def _given_on(problem: InitialValueProblem, name: str) -> list[str]:
     """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
     model, prescribed = problem.model, problem.prescribed
     A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]

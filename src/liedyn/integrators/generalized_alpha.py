@@ -22,7 +22,7 @@ from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import tree_of
 from liedyn.joints.loop_joints import FIRST, HEADER, KIND, loops_of
 from liedyn.kernels.constraints.derivatives import (
-    BalanceWork,
+    BalanceWorkspace,
     Rates,
     balance,
     balance_rates,
@@ -33,11 +33,11 @@ from liedyn.kernels.constraints.derivatives import (
     row_velocities,
 )
 from liedyn.kernels.constraints.driver import copy, worst_of
-from liedyn.kernels.constraints.equations import FrameWork, residuals
-from liedyn.kernels.constraints.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
+from liedyn.kernels.constraints.equations import FrameWorkspace, residuals
+from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, least, solve_pivoted
 from liedyn.kernels.constraints.stages import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.manifold import chart_rate, retract
-from liedyn.kernels.newton_euler import NewtonEulerWork
+from liedyn.kernels.newton_euler import NewtonEulerWorkspace
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     FINISHED,
@@ -67,7 +67,7 @@ from liedyn.numba_tools.decorators import kernel, primitive
 # curvature of the chart, are left to the iteration. Rows that depend on others are found by full pivoting and get no multiplier
 # of their own; lambda is then made least.
 
-# places in AlphaWork.method
+# places in AlphaWorkspace.method
 ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED, LEAST = range(8)
 POWER = 1                     # of `State.clock`, which has no next step here: the power that is supplied at the present time
 MOST = 20                     # Newton iterations
@@ -75,7 +75,7 @@ SLOW = 0.1                   # of the residual that an iteration leaves, beyond 
 TOO_FAR = 1e3                # of the tolerances: what is left where rounding ends the iteration
 
 
-class AlphaWork(NamedTuple):
+class AlphaWorkspace(NamedTuple):
     method: np.ndarray        # (8,) parameters, step, tolerances of residuals [rad | lengths] and of forces, relative to the
                               # largest, and what counts as such at the least: forces times `reach` [N m]
     q: np.ndarray             # (nq,) at the beginning of the step
@@ -93,14 +93,14 @@ class AlphaWork(NamedTuple):
     opens: np.ndarray         # (m,) R2
     rates: Rates
     drive: np.ndarray         # (24 driven,) motions of driven closures now
-    solver: PivotWork
-    balance: BalanceWork
+    solver: PivotWorkspace
+    balance: BalanceWorkspace
     scratch: np.ndarray       # of `rates_work`
     weight: np.ndarray        # (m,) residuals times it have no unit
     reach: np.ndarray         # (nv,) forces times it are N m: 1, or a length
 
 
-# a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
+# a state on trial: in MotionWork and AlphaWorkspace --------------------------------------------------------------------------
 @kernel
 def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, with_rates, work, own):
     """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.rates too if asked for
@@ -481,20 +481,21 @@ def method_of(rho: float, step: float) -> np.ndarray:
     return np.array([m, f, 0.25 * (gamma + 0.5)**2, gamma, step, _TOLERANCE, _BALANCED, 0.0])
 
 
-def _work(model, ties, method) -> AlphaWork:
+def _work(model, ties, method) -> AlphaWorkspace:
     n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
     units = scales_of(model)
     method[LEAST] = _NO_FORCE * units.of("N m")
     if ties is None:
         m = nc = 0
     N = nv + m
-    rows = FrameWork(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
-    tree = NewtonEulerWork(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
+    rows = FrameWorkspace(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
+    tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
+    solver = PivotWorkspace(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
                        entry_sizes(model) if m else np.zeros((0, nv)))
     drive = np.zeros(0) if ties is None else ties.drive
     rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
-    return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive, solver,
-                     BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
+    return AlphaWorkspace(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive,
+                          solver,
+                     BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
                      row_scale(model) if m else np.zeros(0), units.of_all(model.v_units))

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.codegen.rhs import Step, slopes_of, step_of
-from liedyn.codegen.scenario_inputs import Tables, Tied
-from liedyn.codegen.specialize import Batch
+from liedyn.codegen.rhs import GeneratedRhs, slopes_of, step_of
+from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
+from liedyn.codegen.specialize import GeneratedBatchFunction
 from liedyn.dynamics.constraints.constraints import desk_for
 from liedyn.errors import Place
 from liedyn.integrators.run_state import Record, Stages, State, zeros
@@ -28,16 +28,16 @@ from liedyn.kernels.hybrid_dynamics import hybrid_memory
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws, Stops
-from liedyn.kernels.simulation.right_hand_side import LoopPlant, MotionWork, Plant
-from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
+from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, MotionWorkspace, SystemModel
+from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, InputSchedule, Signals
 
-NEVER = 2             # a direction of `Problem.directions`
-UNSURE = 2.0          # times a sign of `Start.signs`: that of an expression which stays at zero
+NEVER = 2             # a direction of `InitialValueProblem.directions`
+UNSURE = 2.0          # times a sign of `SegmentStart.signs`: that of an expression which stays at zero
 LOST = 1e12           # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
 
 
 @dataclass(frozen=True, eq=False)
-class Ties:
+class ConstraintOptions:
     """How the constraints of a model act in a run.
 
     signals     (6 driven,) x y z roll pitch yaw of each driven loop
@@ -51,7 +51,7 @@ class Ties:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class InitialValueProblem:
     """An initial value problem on the manifold.
 
     q, v                 initial state
@@ -74,7 +74,7 @@ class Problem:
     """
 
     model: object
-    schedule: Schedule
+    schedule: InputSchedule
     signals: Signals
     q: np.ndarray
     v: np.ndarray
@@ -82,7 +82,7 @@ class Problem:
     signal_names: tuple[str, ...] = ()
     signal_places: tuple[Place, ...] = ()
     passive: bool = True
-    ties: Ties | None = None
+    ties: ConstraintOptions | None = None
     law: MotorLaw | None = None
     max_step: float = np.inf
     slopes: Callable | None = None
@@ -90,13 +90,13 @@ class Problem:
     contacts: Contacts | None = None
     joint_laws: JointLaws | None = None
     clocks: tuple[str, ...] = ()
-    bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    bound: Callable[[Mapping[str, float]], tuple[InputSchedule, Signals]] | None = None
     sampled: object | None = None
     guards: tuple[float, ...] = ()
     stops: Stops | None = None
     stop_loads: np.ndarray | None = None
 
-    def begun(self, begun: Mapping[str, float]) -> Problem:
+    def begun(self, begun: Mapping[str, float]) -> InitialValueProblem:
         """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
         schedule, signals = self.bound(begun)
         sampled = None if self.sampled is None else self.sampled.begun(begun)
@@ -125,44 +125,44 @@ class Problem:
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
         return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
-    def plant(self) -> Plant:
+    def plant(self) -> SystemModel:
         links, contacts = self.forced_links, self.contacts
         if contacts is not None:
             slot, other = (np.searchsorted(links, x).astype(np.int64) for x in (contacts.link, contacts.other))
             contacts = contacts._replace(slot=slot, other_slot=other, depth=np.zeros(len(slot)))
-        return Plant(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
+        return SystemModel(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
                      contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))
 
-    def tables(self) -> Tables:
+    def tables(self) -> ScenarioTables:
         """What its lines are recorded from."""
-        tied = None if self.ties is None else Tied(self.ties.signals, self._turns, self.ties.frequency > 0.0)
-        return Tables(self.model, self.plant(), self.schedule, self.signals, tied)
+        tied = None if self.ties is None else ConstraintTables(self.ties.signals, self._turns, self.ties.frequency > 0.0)
+        return ScenarioTables(self.model, self.plant(), self.schedule, self.signals, tied)
 
     @cached_property
-    def without_stops(self) -> Problem:
+    def without_stops(self) -> InitialValueProblem:
         return self if self.stops is None else replace(self, stops=None, guards=())
 
     @cached_property
-    def step(self) -> Step | None:
+    def step(self) -> GeneratedRhs | None:
         """The right-hand side as a line; None where loops do the work."""
         return step_of(self.tables())
 
     @cached_property
-    def slopes_by_line(self) -> Batch | None:
+    def slopes_by_line(self) -> GeneratedBatchFunction | None:
         """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
         if self.ties is not None or self.step is None:
             return None
         return slopes_of(self.tables())
 
-    def work(self) -> MotionWork:
+    def work(self) -> MotionWorkspace:
         m, slots = self.model, len(self.forced_links)
-        return MotionWork(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
+        return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
                           np.array([-1.0, 0.0]), np.zeros(hybrid_memory(m.n_bodies, m.nv)),
                           np.zeros(2 * len(self.schedule.integral)))
 
-    def loop_plant(self) -> LoopPlant | None:
+    def loop_plant(self) -> ConstrainedSystem | None:
         m, ties, level = self.model, self.ties, np.asarray(self.schedule.level)
         if ties is None:
             return None
@@ -170,7 +170,7 @@ class Problem:
         masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
         made = desk_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
         made.desk.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
-        return LoopPlant(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
+        return ConstrainedSystem(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
                          made.desk.figures)
 
     @property
@@ -211,7 +211,7 @@ def event_options(options: Options, events: bool) -> Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class SegmentStart:
     """Where a stretch of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
     one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero.
 
@@ -237,16 +237,16 @@ class Start:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class Segment:
     """What became of it. record: of the outputs that were reached, and where an event ended it a row of that instant, before
     what the event does; end: that state, with the events that have ended it (none: the last output)."""
 
     record: Record
     statistics: Statistics
-    end: Start
+    end: SegmentStart
 
 
-class Keeper:
+class RunObserver:
     """Who is told of a stretch while it is computed; this one does nothing.
 
     saved   the numbers of a state to go on from, of `between`; None: from the start
@@ -269,7 +269,7 @@ class Statistics:
     rejected: int = 0
     evaluations: int = 0
     seconds: float = 0.0
-    loops: LoopFigures | None = None
+    loops: LoopStatistics | None = None
     notes: tuple[str, ...] = ()
 
     def plus(self, other: Statistics) -> Statistics:
@@ -280,7 +280,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class LoopFigures:
+class LoopStatistics:
     """What became of the constraints in a run.
 
     drift, drift_velocity   the largest residual [rad | m] and velocity residual [rad/s | m/s] before a projection
@@ -293,18 +293,18 @@ class LoopFigures:
     singular_time: float = np.nan
     singular_row: int = -1
 
-    def worse(self, other: LoopFigures) -> LoopFigures:
+    def worse(self, other: LoopStatistics) -> LoopStatistics:
         """The larger of each; of singular configurations all, and which came first."""
         first = self if self.singular else other
-        return LoopFigures(max(self.drift, other.drift), max(self.drift_velocity, other.drift_velocity),
+        return LoopStatistics(max(self.drift, other.drift), max(self.drift_velocity, other.drift_velocity),
                            self.singular + other.singular, first.singular_time, first.singular_row)
 
 
-def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
+def loop_figures(ties: ConstrainedSystem | None) -> LoopStatistics | None:
     if ties is None:
         return None
     f = ties.figures
-    return LoopFigures(float(f[DRIFT]), float(f[DRIFT_VELOCITY]), int(f[SINGULAR_COUNT]), float(f[SINGULAR_TIME]),
+    return LoopStatistics(float(f[DRIFT]), float(f[DRIFT_VELOCITY]), int(f[SINGULAR_COUNT]), float(f[SINGULAR_TIME]),
                        int(f[SINGULAR_ROW]))
 
 
@@ -313,19 +313,19 @@ def _no_stops(nv: int) -> Stops:
     return Stops(none, none, np.zeros(0), none, none, none, np.zeros(nv))
 
 
-def begin(problem: Problem, start: Start | None = None) -> State:
-    start = start or Start(0.0, problem.q, problem.v)
+def begin(problem: InitialValueProblem, start: SegmentStart | None = None) -> State:
+    start = start or SegmentStart(0.0, problem.q, problem.v)
     y = state_vector(problem, start.v, start.integral, start.work)
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
 
 
-def state_vector(problem: Problem, v, integral=None, work: float = 0.0) -> np.ndarray:
+def state_vector(problem: InitialValueProblem, v, integral=None, work: float = 0.0) -> np.ndarray:
     """y = [0; v; z; work]. integral (nv,): of pid laws; None: zero."""
     z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
     return np.concatenate([np.zeros(problem.model.nv), v, z, [work]])
 
 
-def integral_of(problem: Problem, y) -> np.ndarray:
+def integral_of(problem: InitialValueProblem, y) -> np.ndarray:
     """(nv,) integrals of pid laws in a state y, 0 for other coordinates."""
     out, nv = np.zeros(problem.model.nv), problem.model.nv
     out[problem.schedule.integral] = y[2 * nv:-1]
@@ -337,7 +337,7 @@ def kept_rows(record: Record, count: int) -> Record:
     return Record(*(x[:count] for x in record))
 
 
-def stages_for(stages: int, problem: Problem, switches: int = 0) -> Stages:
+def stages_for(stages: int, problem: InitialValueProblem, switches: int = 0) -> Stages:
     """switches: whose readings are kept beside the rates."""
     n, model, nv = problem.size, problem.model, problem.model.nv
     return Stages(np.zeros((stages + 2, n + switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),

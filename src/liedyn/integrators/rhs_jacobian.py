@@ -14,7 +14,7 @@ from math import isfinite
 import numpy as np
 from scipy.special import bernoulli, factorial
 
-from liedyn.codegen.rhs import StepSlopes
+from liedyn.codegen.rhs import RhsJacobian
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError
 from liedyn.kernels.simulation.right_hand_side import RUNNING
@@ -75,7 +75,7 @@ class RateJacobian:
         if batch is None:
             return None
         if self.slopes is None:
-            self.slopes = StepSlopes(batch, self.problem.size)
+            self.slopes = RhsJacobian(batch, self.problem.size)
         J = np.zeros(self.last.shape)
         J[:-1, :-1] = self.slopes(line, self.origin, y)
         return J if isfinite(J.sum()) else None

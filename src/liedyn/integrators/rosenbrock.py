@@ -88,7 +88,7 @@ _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                       
 _WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]   # powers there -> work / h: s … s^4
 
 
-class Room(NamedTuple):
+class RosenbrockWorkspace(NamedTuple):
     J: np.ndarray          # (n - 1, n - 1) the Jacobian without the work, transposed
     W: np.ndarray          # (m, m) inverse of what is left for u, transposed
     E: np.ndarray          # (nv, 6) rows of the blocks of (g - X)^-1
@@ -294,7 +294,8 @@ class RosenbrockSolver:
         m, block = n - 1 - nv, [part for joint in model.joints for part in _blocks(joint)]
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
-        self.room = Room(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)), np.zeros(max(m, 6), dtype=np.int64),
+        self.room = RosenbrockWorkspace(np.zeros((n - 1, n - 1)), np.zeros((m, m)), np.zeros((nv, 6)),
+                                        np.zeros(max(m, 6), dtype=np.int64),
                          np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_by_loops`

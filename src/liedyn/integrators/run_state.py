@@ -9,8 +9,8 @@ import numpy as np
 
 from liedyn.kernels.constraints.driver import copy
 from liedyn.kernels.constraints.stages import HEADER, desk_of
-from liedyn.kernels.simulation.right_hand_side import LoopPlant, Plant, measure
-from liedyn.kernels.simulation.signals import Schedule, Signals
+from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, SystemModel, measure
+from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.numba_tools.decorators import kernel, primitive
 
 # Method.control: the step, or the largest step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
@@ -35,7 +35,7 @@ class Method(NamedTuple):
     between: np.ndarray    # (k, s + 1) see `Tableau`
 
 
-class Walls(NamedTuple):
+class BreakPoints(NamedTuple):
     """What the loop over a run knows of its schedule and its constraints."""
 
     breaks: np.ndarray     # Schedule.breaks, before, q_of_v
@@ -51,10 +51,10 @@ class Loops(NamedTuple):
 
     index: np.ndarray
     constants: np.ndarray
-    plant: Plant
-    schedule: Schedule
+    plant: SystemModel
+    schedule: InputSchedule
     signals: Signals
-    ties: LoopPlant | None     # None without constraints
+    ties: ConstrainedSystem | None     # None without constraints
 
 
 class State(NamedTuple):
@@ -160,7 +160,7 @@ def put_back(saved, **carried) -> None:
 
 
 def put_back_constraints(saved, ties) -> None:
-    """The same of `ties`, a LoopPlant or None: the header of the desk has addresses of this process."""
+    """The same of `ties`, a ConstrainedSystem or None: the header of the desk has addresses of this process."""
     if ties is not None:
         header = ties.desk[:HEADER].copy()
         put_back(saved, ties=ties)

@@ -12,11 +12,11 @@ import numpy as np
 from liedyn.dynamics.constraints.rank import column_scale
 from liedyn.dynamics.kinematics import difference
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
+from liedyn.integrators.problem import RunObserver, Segment, SegmentStart, Statistics, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.run_state import NEXT_OUTPUT, SMALLEST_STEP, STEPS, T_NOW, keep_constraints
-from liedyn.integrators.segment import Underway
+from liedyn.integrators.segment import SegmentState
 from liedyn.integrators.zero_crossings import LOOSE_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 from liedyn.model.description import SCREW
@@ -86,30 +86,30 @@ _LOOSE = 1e-8             # rad or lengths of the loops: a state that is brought
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
 
 
-class _Stop(Exception):
+class _SolverFailed(Exception):
     def __init__(self, code: int):
         self.code = code
 
 
-def solve_by_scipy(problem, start, times, options, progress, controller=None, keeper=None) -> Stretch:
+def solve_by_scipy(problem, start, times, options, progress, controller=None, keeper=None) -> Segment:
     """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, start, times, options, controller, keeper)
+    run = _SolverRun(problem, start, times, options, controller, keeper)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
         run.heard = heard
         try:
             run.all(progress)
-        except _Stop as stop:
+        except _SolverFailed as stop:
             raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
     warned = dict.fromkeys((*run.warned, *_notes(options.method, heard)))
     statistics = Statistics(int(run.state.count[STEPS]), 0, run.evaluations, time.perf_counter() - began,
                             loop_figures(run.ties), (*run.switches.notes.values(), *warned))
     record = kept_rows(run.record, int(run.state.count[NEXT_OUTPUT]))
-    end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
+    end = SegmentStart(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
                 0.0, run.integral, *run.switches.event_signs(len(problem.schedule.watch)), run.jumped,
                 run.switches.sides())
-    return Stretch(record, statistics, end)
+    return Segment(record, statistics, end)
 
 
 def _notes(method: str, heard) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def _notes(method: str, heard) -> tuple[str, ...]:
                                if not issubclass(one.category, ResourceWarning)))
 
 
-class _Run(Underway):
+class _SolverRun(SegmentState):
     def __init__(self, problem, start, times, options, controller=None, keeper=None):
         import scipy.integrate
 
@@ -134,7 +134,7 @@ class _Run(Underway):
             from liedyn.integrators.rhs_jacobian import RateJacobian
             self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial, self.sides, self.state.q)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
-        self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
+        self.keeper, self.heard, self.warned = keeper or RunObserver(), [], ()
         self.saved = self.keeper.saved
         self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != SCREW for k in range(3)]
 
@@ -188,9 +188,9 @@ class _Run(Underway):
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
                 return self.shorter(solver)
             if solver.status == "failed":
-                raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
+                raise _SolverFailed(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
             if not isfinite(solver.y.sum()):
-                raise _Stop(NOT_FINITE)
+                raise _SolverFailed(NOT_FINITE)
             self.trouble = RUNNING
             self.state.count[STEPS] += 1
             self.now = solver.t
@@ -288,13 +288,13 @@ class _Run(Underway):
         """Starts anew from the last good state. Returns a step shorter than the one that failed."""
         h = 0.1 * (getattr(solver, "h_abs", None) or solver.step_size or 1e-6)
         if not h > SMALLEST_STEP * np.spacing(solver.t):
-            raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
+            raise _SolverFailed(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
         self.move_to(solver.t, solver.y)
         return h
 
     def check(self, code: int) -> None:
         if code != RUNNING:
-            raise _Stop(code)
+            raise _SolverFailed(code)
 
     def back(self, solver) -> bool:
         """The solver's state goes back onto the constraints. True: it must be restarted for that."""

@@ -11,24 +11,33 @@ import numpy as np
 
 from liedyn.dynamics.constraints.constraints import turn_to_loops
 from liedyn.integrators.diagnosis import early_end, failure
-from liedyn.integrators.problem import Keeper, Options, Problem, Statistics, begin, loop_figures, stages_for, state_vector
+from liedyn.integrators.problem import (
+    InitialValueProblem,
+    Options,
+    RunObserver,
+    Statistics,
+    begin,
+    loop_figures,
+    stages_for,
+    state_vector,
+)
 from liedyn.integrators.run_state import (
     EVALUATIONS,
     FIRST_RATE_KNOWN,
     NEXT_BREAK,
     STEPS,
     T_NOW,
+    BreakPoints,
     Loops,
     Record,
     State,
-    Walls,
     numbers_of,
     put_back,
     put_back_constraints,
 )
-from liedyn.integrators.zero_crossings import Switches
-from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS, Line, bring_back, rates_at, stages_apart
-from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWork
+from liedyn.integrators.zero_crossings import ZeroCrossings
+from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS, GeneratedCall, bring_back, rates_at, stages_apart
+from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWorkspace
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH, Signals
 
 # The right-hand side of a run: a line where there is one, else loops ----------------------------------------------------
@@ -41,7 +50,7 @@ class RightHandSide:
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
         self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
-        self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
+        self.walls = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
                            self.ties.desk if self.ties else np.zeros(0), False)
 
     def turn_to_loops(self) -> None:
@@ -74,13 +83,13 @@ class RightHandSide:
         return Loops(*p.model._arrays[:2], p.plant(), p.schedule, self.signals, self.ties)
 
 
-def line_of(problem, signals: Signals, ties) -> Line | None:
+def line_of(problem, signals: Signals, ties) -> GeneratedCall | None:
     step, count = problem.step, signals.held.size // SWITCH
     if step is None:
         return None
     curves = step.curves
     numbers = problem.tables()._replace(signals=signals).numbers if signals.clocks.size else step.numbers
-    return Line(step.address, step.second, step.back, ties.desk if ties else np.zeros(0), np.zeros(1),
+    return GeneratedCall(step.address, step.second, step.back, ties.desk if ties else np.zeros(0), np.zeros(1),
                 np.zeros(TERMS * len(curves)), signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients,
                 signals.held, numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))
 
@@ -92,7 +101,7 @@ def line_of(problem, signals: Signals, ties) -> Line | None:
 SAME = 4                 # spacings of floats between times that are the same but for rounding
 
 
-class HeldTorques:
+class ZeroOrderHold:
     """sides: the `RightHandSide` of the stretch, which gets constants and walls of its own. times: of its outputs.
 
     controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds;
@@ -169,16 +178,16 @@ class HeldTorques:
 TEXT = "text"             # the name of what is no array
 
 
-class Underway:
+class SegmentState:
     """stages: rows of rates; readings: whether they have columns for what switches read. torques: of a sampled controller, or
     None."""
 
     def __init__(self, problem, start, times, controller, stages: int, readings: bool):
-        self.problem, self.switches = problem, Switches(problem, start)
+        self.problem, self.switches = problem, ZeroCrossings(problem, start)
         self.record, self.work, self.state = problem.record(np.array(times)), problem.work(), begin(problem, start)
         self.sides = RightHandSide(problem, self.switches.signals)
         self.stages = stages_for(stages, problem, len(self.switches) if readings else 0)
-        self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
+        self.torques = None if controller is None else ZeroOrderHold(problem, controller, self.sides, self.record.t)
 
     @property
     def ties(self):
@@ -214,7 +223,7 @@ class Underway:
 
 # The right-hand side at one state ---------------------------------------------------------------------------------------
 
-def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = None, integral=None) -> MotionWork:
+def evaluated(problem: InitialValueProblem, t: float, q, v, sides: RightHandSide | None = None, integral=None) -> MotionWorkspace:
     """What is prescribed and what acts at a state, with accelerations. sides: where several states of a problem are evaluated;
     default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario
     cannot be evaluated."""
@@ -241,8 +250,9 @@ def next_count(steps: int, spent: float) -> int:
     return int(min(max(steps * SECONDS / max(spent, 1e-9), steps / 4 + 1), steps * 4))
 
 
-def solve_in_chunks(advance: Callable, problem: Problem, times: np.ndarray, options: Options,
-                    progress: Callable[[float], None], keeper: Keeper, own, ties, why: str = "") -> tuple[Record, Statistics]:
+def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
+                    progress: Callable[[float], None], keeper: RunObserver, own, ties, why: str = "") -> tuple[Record,
+                                                                                                               Statistics]:
     """`solve` by a method of fixed steps whose iteration may fail. why: it may.
 
     advance   (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING

@@ -8,7 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import Keeper, Options, Problem, Start, Statistics, Stretch, integral_of, kept_rows, loop_figures
+from liedyn.integrators.problem import (
+    InitialValueProblem,
+    Options,
+    RunObserver,
+    Segment,
+    SegmentStart,
+    Statistics,
+    integral_of,
+    kept_rows,
+    loop_figures,
+)
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import (
     EVALUATIONS,
@@ -22,8 +32,8 @@ from liedyn.integrators.run_state import (
     Record,
 )
 from liedyn.integrators.runge_kutta import METHODS, Tableau, keep_now, run_adaptive, run_fixed
-from liedyn.integrators.segment import SECONDS, Underway, next_count
-from liedyn.integrators.zero_crossings import CutSteps
+from liedyn.integrators.segment import SECONDS, SegmentState, next_count
+from liedyn.integrators.zero_crossings import EventStepper
 from liedyn.kernels.simulation.rate_evaluation import REFUSED
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, FINISHED, PASSED, RUNNING, WALL
 
@@ -32,44 +42,45 @@ _FIRST_CHUNK = 100        # steps
 _WORK = 100.0             # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
 
 
-def solve(problem: Problem, times: np.ndarray, options: Options, progress: Callable[[float], None] = lambda fraction: None,
-          keeper: Keeper | None = None) -> tuple[Record, Statistics]:
+def solve(problem: InitialValueProblem, times: np.ndarray, options: Options, progress: Callable[[float],
+                                                                                                None] = lambda fraction: None,
+          keeper: RunObserver | None = None) -> tuple[Record, Statistics]:
     """The motion at `times` (increasing, from 0), and what it took. keeper: see there; rows that it has saved are not in the
     record.
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
-    keeper = keeper or Keeper()
+    keeper = keeper or RunObserver()
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress, keeper)
     if options.method == "variational":
         from liedyn.integrators.variational import solve_variational
         return solve_variational(problem, times, options, progress, keeper)
-    stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress, keeper=keeper)
+    stretch = solve_stretch(problem, SegmentStart(float(times[0]), problem.q, problem.v), times, options, progress, keeper=keeper)
     return stretch.record, stretch.statistics
 
 
-def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Options,
+def solve_stretch(problem: InitialValueProblem, start: SegmentStart, times: np.ndarray, options: Options,
                   progress: Callable[[float], None] = lambda fraction: None, controller=None,
-                  keeper: Keeper | None = None) -> Stretch:
+                  keeper: RunObserver | None = None) -> Segment:
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
     controller: see `HeldTorques`, of a problem that is `sampled`.
 
     Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """
-    options, keeper = replace(options, max_step=min(options.max_step, problem.max_step)), keeper or Keeper()
+    options, keeper = replace(options, max_step=min(options.max_step, problem.max_step)), keeper or RunObserver()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
     tableau = METHODS[options.method]()
-    run = Underway(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
+    run = SegmentState(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
     sides, torques, record, work, state, stages = run.sides, run.torques, run.record, run.work, run.state, run.stages
     method, advance = _method(tableau, options, bool(problem.prescribed.any())), run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     if torques and keeper.saved is None:
         torques.act(state)
-    cuts = CutSteps(run, method) if len(run.switches) else None
+    cuts = EventStepper(run, method) if len(run.switches) else None
     own = {"control": method.control}
     if keeper.saved is not None:
         run.put_back(keeper.saved, own)
@@ -107,10 +118,10 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),
                             time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(run.switches.notes.values()))
-    end = Start(float(state.clock[T_NOW]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
+    end = SegmentStart(float(state.clock[T_NOW]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
                 float(state.clock[H_NEXT]), integral_of(problem, state.y), *run.switches.event_signs(len(problem.schedule.watch)),
                 cuts.jumped if cuts else (), run.switches.sides())
-    return Stretch(record, statistics, end)
+    return Segment(record, statistics, end)
 
 
 def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:

@@ -6,18 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, NEXT_OUTPUT, STEPS, T_NOW, keep_evaluated, next_part
 from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import resistance_slope, tree_of
 from liedyn.kernels.constraints.driver import copy
-from liedyn.kernels.constraints.pivoting import PivotWork, factor_pivoted, solve_pivoted
+from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
 from liedyn.kernels.coriolis import coriolis
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_work
-from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWork, derivatives_memory, derivatives_work
+from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWorkspace, derivatives_memory, derivatives_work
 from liedyn.kernels.manifold import retract
-from liedyn.kernels.mass_matrix import CompositeWork, composite
-from liedyn.kernels.newton_euler import NewtonEulerWork, newton_euler
+from liedyn.kernels.mass_matrix import CompositeWorkspace, composite
+from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     FINISHED,
@@ -62,7 +62,7 @@ _NEAR = 1e-9                 # of the velocity: within which an iteration that g
 _SLOW = 0.1                  # of the correction that an iteration leaves, beyond which the matrix is renewed
 
 
-class VariationalWork(NamedTuple):
+class VariationalWorkspace(NamedTuple):
     q: np.ndarray             # (nq,) at the end of the step
     v: np.ndarray             # (nv,) of the step
     x: np.ndarray             # (nv,) h v
@@ -77,10 +77,10 @@ class VariationalWork(NamedTuple):
     M: np.ndarray             # (nv nv,) at the beginning
     M_end: np.ndarray         # (nv nv,)
     C: np.ndarray             # (nv nv,)
-    solver: PivotWork
-    tree: NewtonEulerWork
-    outward: DerivativesWork
-    composite: CompositeWork
+    solver: PivotWorkspace
+    tree: NewtonEulerWorkspace
+    outward: DerivativesWorkspace
+    composite: CompositeWorkspace
 
 
 @kernel
@@ -317,7 +317,7 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_variational(problem: Problem, times: np.ndarray, options, progress, keeper):
+def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, progress, keeper):
     """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
 
     Of second order. Without forces that depend on time or velocity the energy error stays bounded over exponentially many steps,
@@ -339,7 +339,7 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress, ke
     return solve_in_chunks(advance, problem, times, options, progress, keeper, own, None)
 
 
-def refuse_what_is_given(problem: Problem, place: Place | None = None) -> None:
+def refuse_what_is_given(problem: InitialValueProblem, place: Place | None = None) -> None:
     """ScenarioError where the motion is not that of a tree under forces."""
     given = [name for name, level in zip(problem.model.v_names, problem.schedule.level, strict=True) if level != TORQUE]
     if problem.ties is not None or given:
@@ -347,11 +347,11 @@ def refuse_what_is_given(problem: Problem, place: Place | None = None) -> None:
                             found=", ".join(given[:3]) or None, expected="another integrator.method")
 
 
-def _work(model) -> VariationalWork:
+def _work(model) -> VariationalWorkspace:
     n, nq, nv = model.n_bodies, model.nq, model.nv
     order = (np.zeros(nv, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    solver = PivotWork(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv)))
-    tree = NewtonEulerWork(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
+    solver = PivotWorkspace(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv)))
+    tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     outward = derivatives_work.py_func(np.zeros(derivatives_memory(n, nv)), n, nv)
-    return VariationalWork(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, outward,
-                           CompositeWork(np.zeros(12 * n), np.zeros(10 * n)))
+    return VariationalWorkspace(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, outward,
+                           CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n)))

@@ -182,7 +182,7 @@ _LEAST = np.finfo(float).tiny      # of an excess: of an event that reads zero, 
 _LOOKS = 4                # parts of a step at whose ends it is looked
 
 
-class Switches:
+class ZeroCrossings:
     """Of one run. signals: its own, with sides to be written. A method evaluates its right-hand side to renew the readings."""
 
     def __init__(self, problem, start=None):
@@ -446,7 +446,7 @@ def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:
 
 # Runge-Kutta steps that end where a switch of the state is passed: from Python, between chunks of the compiled loop -----
 
-class CutSteps:
+class EventStepper:
     """run: `Underway`."""
 
     def __init__(self, run, method):

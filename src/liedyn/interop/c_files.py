@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.codegen.c99 import Written, identifier
+from liedyn.codegen.c99 import CFunction, identifier
 from liedyn.dynamics.batching.calls import asked_by
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix, refuse_constraints
@@ -31,7 +31,7 @@ _RESULTS = {
 
 
 def write_export(model: Model, function: str, path: Path | None = None, *, passive: bool = True, single: bool = False,
-                 with_test: bool = False, force: bool = False) -> tuple[Written, list[Path]]:
+                 with_test: bool = False, force: bool = False) -> tuple[CFunction, list[Path]]:
     """Write a function of a robot as `path`, a header beside it, and a program that tests it. The function has the file's name.
 
     Parameters
@@ -61,7 +61,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
     compute, names = FUNCTIONS[function]
     options = {"passive": passive} if names else {}
     asked, _ = asked_by(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
-    found = Written(model, function, asked, name=path.stem, passive=passive, single=single)
+    found = CFunction(model, function, asked, name=path.stem, passive=passive, single=single)
     texts = {path: found.source, path.with_suffix(".h"): found.header}
     if with_test:
         rng, units = np.random.default_rng(0), _units(model)

@@ -110,7 +110,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Either:
+class OneOf:
     """Any of several values. `title` names it in the schema."""
 
     values: tuple[Value, ...]
@@ -135,13 +135,13 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class Field:
     """A key of a mapping.
 
     meaning   of the key, in one line of Markdown, with its unit
     default   what holds where the key is not given: a value, or a text about it
     required  whether it must be given; `missing` is what the error then expects
-    kinds     the key belongs to these kinds of the mapping only (`Keys.kind`); empty: to all of them
+    kinds     the key belongs to these kinds of the mapping only (`Schema.kind`); empty: to all of them
     example   plain value for templates; a structured value without an example is spelt out key by key
     live      whether the key stands without a # in templates
     """
@@ -158,11 +158,11 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Keys:
+class Schema:
     """A mapping with known keys. It is an iterable of their names, as `Node.mapping` takes.
 
     title     names it in the schema and in tests
-    kind      the key whose value decides which others apply (`Key.kinds`); `what` is a kind in words, such as "the method {}",
+    kind      the key whose value decides which others apply (`Field.kinds`); `what` is a kind in words, such as "the method {}",
               or `lacks` what is told of a key of other kinds, such as "a {} joint has no {}"
     one_of    groups of which exactly one key is given, in the kinds that a group belongs to
     empty     whether a key without a value counts as not given
@@ -170,14 +170,14 @@ class Keys:
     """
 
     title: str
-    keys: tuple[Key, ...]
+    keys: tuple[Field, ...]
     kind: str | None = None
     one_of: tuple[tuple[str, ...], ...] = ()
     empty: bool = False
     what: str = ""
     lacks: str = ""
     how: Reader | None = None
-    _by_name: dict[str, Key] = field(init=False, repr=False)
+    _by_name: dict[str, Field] = field(init=False, repr=False)
 
     def __post_init__(self):
         object.__setattr__(self, "_by_name", {key.name: key for key in self.keys})
@@ -185,7 +185,7 @@ class Keys:
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
 
-    def __getitem__(self, name: str) -> Key:
+    def __getitem__(self, name: str) -> Field:
         return self._by_name[name]
 
     @property
@@ -253,30 +253,30 @@ class Keys:
         return name, self[name].value.read(child)
 
 
-Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | Either | Named | Keys
+Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | OneOf | Named | Schema
 Reader = Callable[[Node], Any]
 
 
-def _mappings(path: str, value: Value) -> Iterator[tuple[str, Keys]]:
+def _mappings(path: str, value: Value) -> Iterator[tuple[str, Schema]]:
     """The mappings with known keys that a value may be or hold, with their paths."""
-    if isinstance(value, Keys):
+    if isinstance(value, Schema):
         yield path, value
     elif isinstance(value, List | Named):
         yield from _mappings(f"{path}.{'NAME' if isinstance(value, Named) else 0}", value.of)
-    elif isinstance(value, Either):
+    elif isinstance(value, OneOf):
         for one in value.values:
             yield from _mappings(path, one)
 
 
-def one_of(title: str, *keys: Key, how: Reader | None = None) -> Keys:
+def one_of(title: str, *keys: Field, how: Reader | None = None) -> Schema:
     """A mapping of exactly one key."""
-    return Keys(title, keys, one_of=(tuple(key.name for key in keys),), how=how)
+    return Schema(title, keys, one_of=(tuple(key.name for key in keys),), how=how)
 
 
-def one_or_more(of: Value, title: str, words: str) -> Either:
+def one_or_more(of: Value, title: str, words: str) -> OneOf:
     """A value or a list of values, as a tuple."""
     several = List(of, 1, words=words)
-    return Either((of, several), title, lambda node: several.read(node) if node.kind == "list" else (of.read(node),))
+    return OneOf((of, several), title, lambda node: several.read(node) if node.kind == "list" else (of.read(node),))
 
 
 def only(node: Node, given: Mapping[str, Node], keys: Iterable[str], what: str, nothing: str = "nothing", between: str = ", ",

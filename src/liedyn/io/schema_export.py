@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from liedyn.io.file_schema import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
+from liedyn.io.file_schema import Boolean, Choice, Field, File, Integer, List, Named, Number, OneOf, Schema, Text, Value, Vector
 from liedyn.io.robots.robot_schema import LOOPS_FILE, ROBOT
 from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.sweep_file import SWEEP
@@ -17,22 +17,22 @@ from liedyn.io.yaml_values import to_yaml
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
-Schema = dict[str, Any]
+JsonSchema = dict[str, Any]
 
 
-def json_schema(root: Keys) -> Schema:
+def json_schema(root: Schema) -> JsonSchema:
     """The schema of a file whose root is `root`. What the reader accepts it accepts; the reader checks more."""
-    defined: dict[str, Schema | None] = {}
+    defined: dict[str, JsonSchema | None] = {}
     body = _keys_schema(root, defined)
     return {"$schema": DRAFT, "title": f"liedyn {root.title.replace('_', ' ')}", **body, "$defs": dict(sorted(defined.items()))}
 
 
-def told(key: Key) -> str:
+def told(key: Field) -> str:
     """What a key means, with its default, as plain text."""
     return _LINK.sub(r"\1", described(key))
 
 
-def described(key: Key) -> str:
+def described(key: Field) -> str:
     """What a key means, with its default, in Markdown."""
     if key.required:
         return f"{key.meaning} (required)"
@@ -50,7 +50,7 @@ def _default(value: Any) -> str:
 # values -------------------------------------------------------------------------------------------------------------
 # `defined` collects the schemas of values with a title, which are referred to.
 
-def _schema(value: Value, defined: dict[str, Schema | None]) -> Schema:
+def _schema(value: Value, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     match value:
         case Number():
             return {"type": "number"} | _given(minimum=value.least, exclusiveMinimum=value.above, maximum=value.most)
@@ -69,16 +69,16 @@ def _schema(value: Value, defined: dict[str, Schema | None]) -> Schema:
             return {"type": "array", "items": _schema(value.of, defined)} | bounds
         case Named():
             return {"type": ["object", "null"], "additionalProperties": _schema(value.of, defined)}
-        case Either():
+        case OneOf():
             return _refer(value, defined, lambda: {"anyOf": [_schema(one, defined) for one in value.values]})
     return _refer(value, defined, lambda: _keys_schema(value, defined))
 
 
-def _given(**bounds: float | None) -> Schema:
+def _given(**bounds: float | None) -> JsonSchema:
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-def _refer(value: Either | Keys, defined: dict[str, Schema | None], make) -> Schema:
+def _refer(value: OneOf | Schema, defined: dict[str, JsonSchema | None], make) -> JsonSchema:
     if value.title is None:
         return make()
     if value.title not in defined:
@@ -89,7 +89,7 @@ def _refer(value: Either | Keys, defined: dict[str, Schema | None], make) -> Sch
 
 # mappings -----------------------------------------------------------------------------------------------------------
 
-def _keys_schema(keys: Keys, defined: dict[str, Schema | None]) -> Schema:
+def _keys_schema(keys: Schema, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     required = [key.name for key in keys.keys if key.required and not key.kinds]
     groups = [_exactly_one(group) for group in keys.one_of if not keys[group[0]].kinds]
     conditions = [*groups, *_of_kinds(keys)]
@@ -99,11 +99,11 @@ def _keys_schema(keys: Keys, defined: dict[str, Schema | None]) -> Schema:
             **({"required": required} if required else {}), **({"allOf": conditions} if conditions else {})}
 
 
-def _exactly_one(group: tuple[str, ...]) -> Schema:
+def _exactly_one(group: tuple[str, ...]) -> JsonSchema:
     return {"oneOf": [{"required": [name]} for name in group]}
 
 
-def _property(key: Key, empty: bool, defined: dict[str, Schema | None]) -> Schema:
+def _property(key: Field, empty: bool, defined: dict[str, JsonSchema | None]) -> JsonSchema:
     schema = _schema(key.value, defined)
     if empty and not key.required:
         schema = _or_nothing(schema)
@@ -120,7 +120,7 @@ def _is_a_value(default: Any, value: Value) -> bool:
     return default in value.options if isinstance(value, Choice) else default is not None and not isinstance(default, str)
 
 
-def _or_nothing(schema: Schema) -> Schema:
+def _or_nothing(schema: JsonSchema) -> JsonSchema:
     if isinstance(schema.get("type"), str):
         return schema | {"type": [schema["type"], "null"]}
     if "enum" in schema:
@@ -128,7 +128,7 @@ def _or_nothing(schema: Schema) -> Schema:
     return schema if "type" in schema else {"anyOf": [schema, {"type": "null"}]}
 
 
-def _of_kinds(keys: Keys) -> list[Schema]:
+def _of_kinds(keys: Schema) -> list[JsonSchema]:
     """For each kind of a mapping: the keys that apply, and those that it needs."""
     if keys.kind is None:
         return []
@@ -165,7 +165,7 @@ class _Row:
     comment: str = ""
 
 
-def template(root: Keys, head: str) -> str:
+def template(root: Schema, head: str) -> str:
     """The text of a file with all keys of `root`; `head` is a comment."""
     seen: set[int] = set()
     lines = [f"# {line}" for line in head.splitlines()]
@@ -174,11 +174,11 @@ def template(root: Keys, head: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _in_order(keys: Keys) -> list[Key]:
+def _in_order(keys: Schema) -> list[Field]:
     return sorted(keys.keys, key=lambda key: not key.required or bool(key.kinds and not key.live))
 
 
-def _key(key: Key, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:
+def _key(key: Field, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:
     """A key with its example, and below it, commented out, what else it may hold."""
     if off is None and not key.live:
         off = depth
@@ -229,13 +229,13 @@ def _spelt(value: Value, depth: int, off: int | None, seen: set[int]) -> Iterato
             yield from _key(key, depth, off, seen)
 
 
-def _structured(value: Value) -> Keys | None:
+def _structured(value: Value) -> Schema | None:
     """The mapping with known keys that a value is or may be."""
-    if isinstance(value, Keys):
+    if isinstance(value, Schema):
         return value
     if isinstance(value, List | Named):
         return _structured(value.of)
-    return next(filter(None, map(_structured, value.values)), None) if isinstance(value, Either) else None
+    return next(filter(None, map(_structured, value.values)), None) if isinstance(value, OneOf) else None
 
 
 def _lines(row: _Row) -> list[str]:
@@ -253,7 +253,7 @@ def _lines(row: _Row) -> list[str]:
 
 # The kinds of YAML files that have keys of their own, with their templates and schemas ----------------------------------
 
-KINDS: dict[str, Keys] = {"scenario": SCENARIO, "robot": ROBOT, "loops": LOOPS_FILE, "sweep": SWEEP}
+KINDS: dict[str, Schema] = {"scenario": SCENARIO, "robot": ROBOT, "loops": LOOPS_FILE, "sweep": SWEEP}
 _HEAD = """\
 yaml-language-server: $schema={kind}.schema.json
 All keys of {what}.

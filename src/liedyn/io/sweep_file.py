@@ -15,14 +15,14 @@ from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.file_schema import (
     Boolean,
     Choice,
-    Either,
+    Field,
     File,
     Integer,
-    Key,
-    Keys,
     List,
     Named,
     Number,
+    OneOf,
+    Schema,
     Text,
     Vector,
     default_of,
@@ -67,7 +67,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
+class SweepParameter:
     """A quantity that differs from run to run.
 
     key      path of a scenario key, or robot.<parameter or key of the robot file>, or `trajectory` of a job along one
@@ -105,7 +105,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredTrajectories:
     """What is kept of each trajectory: every so many rows, of the columns that match one of the patterns."""
 
     every: int = 1
@@ -114,7 +114,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class AlongJob:
+class TrajectoryJob:
     """What is computed along a trajectory: the command of this kind, with its options.
 
     kind         one of JOBS
@@ -150,15 +150,15 @@ class Sweep:
     """
 
     scenario: str
-    vary: tuple[Varied, ...]
+    vary: tuple[SweepParameter, ...]
     combine: str
     samples: int = 0
     sampling: str = "random"
     seed: int = 0
     outputs: tuple[Output, ...] = ()
-    trajectories: Kept | None = None
+    trajectories: StoredTrajectories | None = None
     overrides: tuple[str, ...] = ()
-    job: AlongJob | None = None
+    job: TrajectoryJob | None = None
     source: str | None = field(default=None, compare=False)
 
     @property
@@ -175,7 +175,7 @@ OWN_COLUMNS = ("number", "status", "reason", "seconds", "hash", "energy_balance"
 
 # values of keys -----------------------------------------------------------------------------------------------------
 
-def _varied(node: Node) -> Varied:
+def _varied(node: Node) -> SweepParameter:
     values = VARY.values(node)
     key = values["key"].strip()
     if not key:
@@ -189,12 +189,12 @@ def _varied(node: Node) -> Varied:
     if not name.strip() or not name.isprintable():
         raise node.value["name"].problem("not a name of a column", found=name)
     if kind in DISTRIBUTIONS:
-        return Varied(key, name, None, _distribution(kind, values[kind], source), scale, node.place)
+        return SweepParameter(key, name, None, _distribution(kind, values[kind], source), scale, node.place)
     if kind == "range":
         values[kind] = _range(values[kind], source)
     if kind == "csv":
         values[kind] = _column(**values[kind], place=source.value["column"].place)
-    found = Varied(key, name, values[kind], None, scale, node.place)
+    found = SweepParameter(key, name, values[kind], None, scale, node.place)
     if scale == "relative" and not found.is_number:
         raise source.problem("relative values must be numbers", found=source.shown())
     return found
@@ -279,12 +279,12 @@ def _outputs(node: Node) -> tuple[Output, ...]:
     return tuple(Output(name, child.text(), child.place) for name, child in node.mapping().items())
 
 
-def _trajectories(node: Node) -> Kept | None:
+def _trajectories(node: Node) -> StoredTrajectories | None:
     if node.kind == "boolean":
-        return Kept(place=node.place) if node.value else None
+        return StoredTrajectories(place=node.place) if node.value else None
     if node.kind != "mapping":
         raise node.wrong("true, false, or a mapping with every and columns")
-    return Kept(**TRAJECTORIES.values(node), place=node.value.get("columns", node).place)
+    return StoredTrajectories(**TRAJECTORIES.values(node), place=node.value.get("columns", node).place)
 
 
 def _smooth(node: Node) -> float | str:
@@ -293,89 +293,91 @@ def _smooth(node: Node) -> float | str:
 
 # keys ---------------------------------------------------------------------------------------------------------------
 
-_LOW = Key("low", Number(), "smallest value; what is below is not drawn", "none", example=0.5)
-_HIGH = Key("high", Number(), "largest value; what is above is not drawn", "none", example=1.5)
+_LOW = Field("low", Number(), "smallest value; what is below is not drawn", "none", example=0.5)
+_HIGH = Field("high", Number(), "largest value; what is above is not drawn", "none", example=1.5)
 
-SWEEP_CSV = Keys("sweep_csv", (
-    Key("file", File("CSV file"), "a CSV whose first line names its columns", required=True, missing="a path",
+SWEEP_CSV = Schema("sweep_csv", (
+    Field("file", File("CSV file"), "a CSV whose first line names its columns", required=True, missing="a path",
         example="masses.csv"),
-    Key("column", Text(), "the column that holds the values, one a run", required=True, missing="a column's name",
+    Field("column", Text(), "the column that holds the values, one a run", required=True, missing="a column's name",
         example="mass")))
-NORMAL = Keys("normal", (
-    Key("mean", Number(), "mean", required=True, example=1.0),
-    Key("std", Number(above=0), "standard deviation", required=True, example=0.1), _LOW, _HIGH))
-LOG_NORMAL = Keys("log_normal", (
-    Key("median", Number(above=0), "median", required=True, example=1.0),
-    Key("sigma", Number(above=0), "standard deviation of the logarithm", required=True, example=0.2), _LOW, _HIGH))
+NORMAL = Schema("normal", (
+    Field("mean", Number(), "mean", required=True, example=1.0),
+    Field("std", Number(above=0), "standard deviation", required=True, example=0.1), _LOW, _HIGH))
+LOG_NORMAL = Schema("log_normal", (
+    Field("median", Number(above=0), "median", required=True, example=1.0),
+    Field("sigma", Number(above=0), "standard deviation of the logarithm", required=True, example=0.2), _LOW, _HIGH))
 SOURCES = ("list", "range", "csv", "uniform", "log_uniform", "normal", "log_normal")
 DISTRIBUTIONS = SOURCES[3:]
-VARY = Keys("vary", (
-    Key("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
+VARY = Schema("vary", (
+    Field("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
         "such as `robot.mass.hand`, or a key of the robot YAML such as `robot.links.hand.com`; or, of a job, `trajectory`",
         required=True,
         missing="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
-    Key("name", Text(), "name of its column in the table", "the key", example="release"),
-    Key("list", List(Either((Number(), Text(), Boolean(), List(Number())), how=_plain), 1), "these values",
+    Field("name", Text(), "name of its column in the table", "the key", example="release"),
+    Field("list", List(OneOf((Number(), Text(), Boolean(), List(Number())), how=_plain), 1), "these values",
         example=[0.5, 1.0, 1.5]),
-    Key("range", Vector(3), "`[first, last, count]`: equally spaced values", example=[0, 1, 11]),
-    Key("csv", SWEEP_CSV, "values from a column of a CSV file"),
-    Key("uniform", Vector(2), "`[low, high]`: uniform between these", example=[-0.1, 0.1], live=True),
-    Key("log_uniform", Vector(2), "`[low, high]`: uniform in the logarithm", example=[0.01, 1]),
-    Key("normal", NORMAL, "normal distribution `{mean, std}`, truncated at `low` and `high` if given"),
-    Key("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, truncated at `low` and `high` if given"),
-    Key("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
+    Field("range", Vector(3), "`[first, last, count]`: equally spaced values", example=[0, 1, 11]),
+    Field("csv", SWEEP_CSV, "values from a column of a CSV file"),
+    Field("uniform", Vector(2), "`[low, high]`: uniform between these", example=[-0.1, 0.1], live=True),
+    Field("log_uniform", Vector(2), "`[low, high]`: uniform in the logarithm", example=[0.01, 1]),
+    Field("normal", NORMAL, "normal distribution `{mean, std}`, truncated at `low` and `high` if given"),
+    Field("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, truncated at `low` and `high` if given"),
+    Field("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
         example="relative")), one_of=(SOURCES,), how=_varied)
-TRAJECTORIES = Keys("trajectories", (
-    Key("every", Integer(least=1), "keep every n-th row, and the last", default_of(Kept, "every"), example=10),
-    Key("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))
+TRAJECTORIES = Schema("trajectories", (
+    Field("every", Integer(least=1), "keep every n-th row, and the last", default_of(StoredTrajectories, "every"), example=10),
+    Field("columns", List(Text(), 1, words="names"), "names or patterns of columns", "all", example=["q.*"])))
 _SCALARS = Number(), Text(), Boolean()
-_VALUE = Either((*_SCALARS, List(Number(), 1), Named(Either(_SCALARS), "key")))
+_VALUE = OneOf((*_SCALARS, List(Number(), 1), Named(OneOf(_SCALARS), "key")))
 _NAMES = one_or_more(Text(), "patterns", "names")
 _SERIES = JOBS[:3]                               # jobs that have time derivatives
 
-SWEEP = Keys("sweep", (
-    Key("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
+SWEEP = Schema("sweep", (
+    Field("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
         missing="the path of a scenario file", kinds=(SIMULATE,), example="scenario.yaml", live=True),
-    Key("overrides", Named(_VALUE, "duration", _overrides),
+    Field("overrides", Named(_VALUE, "duration", _overrides),
         "keys of the scenario that are overridden in all runs; `null` removes a key", "none",
         kinds=(SIMULATE,), example={"duration": 2, "integrator.step": 0.002}),
-    Key("vary", List(VARY, 1, words="entries"), "a list: what varies from run to run", required=True,
+    Field("vary", List(VARY, 1, words="entries"), "a list: what varies from run to run", required=True,
         missing="a list of what varies", live=True),
-    Key("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
+    Field("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
-    Key("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
-    Key("sampling", Choice(SAMPLINGS), "of `sample`: `random` (a value depends on the seed, the name of the parameter and "
+    Field("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
+    Field("sampling", Choice(SAMPLINGS), "of `sample`: `random` (a value depends on the seed, the name of the parameter and "
         "the number of the run alone), `latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
-    Key("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
-    Key("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
+    Field("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
+    Field("outputs", Named(Text(), "output", _outputs), "columns of the table, by name: expressions over a run, see "
         "[outputs](#outputs)",
         "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
-    Key("trajectories", Either((Boolean(), TRAJECTORIES), how=_trajectories), "whether the trajectory of each run is kept: "
+    Field("trajectories", OneOf((Boolean(), TRAJECTORIES), how=_trajectories), "whether the trajectory of each run is kept: "
         "`true`, or `{every, columns}`", False, example={"every": 10, "columns": ["q.*"]}),
-    Key("job", Choice((SIMULATE, *JOBS)), "what a run is: `simulate`, or a command [along a trajectory](#along-a-trajectory): "
+    Field("job", Choice((SIMULATE, *JOBS)), "what a run is: `simulate`, or a command [along a trajectory](#along-a-trajectory): "
         "`inverse`, `forward`, `hybrid`, `derivatives`", SIMULATE, example="inverse"),
-    Key("trajectory", File("trajectory"), "CSV that the job is computed along", required=True, missing="the path of a CSV file",
+    Field("trajectory", File("trajectory"), "CSV that the job is computed along", required=True, missing="the path of a CSV file",
         kinds=JOBS, example="motion.csv"),
-    Key("robot", File("robot file"), "robot file", "the one named in the trajectory", kinds=JOBS, example="robot.yaml"),
-    Key("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats", "as in the trajectory, "
+    Field("robot", File("robot file"), "robot file", "the one named in the trajectory", kinds=JOBS, example="robot.yaml"),
+    Field("base", Choice(("fixed", "floating")), "whether the root link is fixed to the ground or floats",
+          "as in the trajectory, "
         "else as in the robot file", kinds=JOBS, example="floating"),
-    Key("prescribed", _NAMES, "joints whose acceleration is prescribed: names or patterns; `hybrid` needs it",
+    Field("prescribed", _NAMES, "joints whose acceleration is prescribed: names or patterns; `hybrid` needs it",
         kinds=("hybrid", "derivatives"), example=["elbow"]),
-    Key("of", Choice(_SERIES), "what is differentiated", default_of(AlongJob, "of"), kinds=("derivatives",), example="forward"),
-    Key("by", _NAMES, "what to differentiate by, such as `q.*` or `mass.hand`", "q, v and the input", kinds=("derivatives",),
+    Field("of", Choice(_SERIES), "what is differentiated", default_of(TrajectoryJob, "of"), kinds=("derivatives",),
+          example="forward"),
+    Field("by", _NAMES, "what to differentiate by, such as `q.*` or `mass.hand`", "q, v and the input", kinds=("derivatives",),
         example=["q.*"]),
-    Key("joints", _NAMES, "joints whose force or acceleration is differentiated", "all", kinds=("derivatives",),
+    Field("joints", _NAMES, "joints whose force or acceleration is differentiated", "all", kinds=("derivatives",),
         example=["elbow"]),
-    Key("order", Integer(least=0, most=170), "time derivatives up to this order are computed, too",
-        default_of(AlongJob, "order"), kinds=_SERIES, example=1),
-    Key("smooth", Either((Number(above=0), Choice(("auto",))), "smooth", _smooth), "knot spacing [s] of least-squares splines "
+    Field("order", Integer(least=0, most=170), "time derivatives up to this order are computed, too",
+        default_of(TrajectoryJob, "order"), kinds=_SERIES, example=1),
+    Field("smooth", OneOf((Number(above=0), Choice(("auto",))), "smooth", _smooth), "knot spacing [s] of least-squares splines "
         "that missing derivatives are computed with, or `auto`", "interpolating splines", kinds=_SERIES, example="auto"),
-    Key("wrenches", Choice(WRENCH_AXES), "axes of the wrenches that joints transmit, which are computed, too", "none",
+    Field("wrenches", Choice(WRENCH_AXES), "axes of the wrenches that joints transmit, which are computed, too", "none",
         kinds=("inverse",), example="world"),
-    Key("actuated", _NAMES, "of a robot with loops: joints that have a motor", "those with a force in the trajectory",
+    Field("actuated", _NAMES, "of a robot with loops: joints that have a motor", "those with a force in the trajectory",
         kinds=("inverse",), example=["crank"]),
-    Key("criterion", Choice(CRITERIA), "of a robot with loops and more motors than its motion needs: how forces are chosen",
-        default_of(AlongJob, "criterion"), kinds=("inverse",), example="least_torque")), kind="job",
+    Field("criterion", Choice(CRITERIA), "of a robot with loops and more motors than its motion needs: how forces are chosen",
+        default_of(TrajectoryJob, "criterion"), kinds=("inverse",), example="least_torque")), kind="job",
     what="the job {}")
 
 
@@ -408,7 +410,7 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     return sweep
 
 
-def _job(kind: str, root: Node, values: dict[str, Any]) -> AlongJob:
+def _job(kind: str, root: Node, values: dict[str, Any]) -> TrajectoryJob:
     """The options of the command, as its keys say."""
     if "hybrid" in (kind, values.get("of")):
         root.require("prescribed", "names or patterns of joints")
@@ -416,10 +418,10 @@ def _job(kind: str, root: Node, values: dict[str, Any]) -> AlongJob:
         raise root.value["prescribed"].problem("prescribed does not apply", expected="of: hybrid")
     if "wrenches" in values and (values.get("order") or "smooth" in values):
         raise root.value["wrenches"].problem("wrenches cannot be combined with order and smooth")
-    return AlongJob(kind, **{field.name: values[field.name] for field in fields(AlongJob) if field.name in values})
+    return TrajectoryJob(kind, **{field.name: values[field.name] for field in fields(TrajectoryJob) if field.name in values})
 
 
-def _of_files(one: Varied, folder: str) -> Varied:
+def _of_files(one: SweepParameter, folder: str) -> SweepParameter:
     """Where trajectories vary, their paths from the current folder."""
     if one.key != "trajectory":
         return one
@@ -459,7 +461,7 @@ def _check_combination(root: Node, given: dict[str, Node], sweep: Sweep) -> None
         raise at.problem("too many runs", found=" x ".join(map(str, counts.values())), expected=f"at most {MOST_RUNS:.0e}")
 
 
-def _check_names(vary: tuple[Varied, ...], outputs: tuple[Output, ...]) -> None:
+def _check_names(vary: tuple[SweepParameter, ...], outputs: tuple[Output, ...]) -> None:
     seen: dict[str, str] = dict.fromkeys(OWN_COLUMNS, "a column that every table has")
     keys: set[str] = set()
     for one in vary:
@@ -470,4 +472,4 @@ def _check_names(vary: tuple[Varied, ...], outputs: tuple[Output, ...]) -> None:
         if one.name in seen:
             raise ScenarioError("two columns of the table have the same name", place=one.place, found=one.name,
                                 expected=f"another name than that of {seen[one.name]}")
-        seen[one.name] = "another quantity" if isinstance(one, Varied) else "another output"
+        seen[one.name] = "another quantity" if isinstance(one, SweepParameter) else "another output"

@@ -155,7 +155,7 @@ class Node:
         """The value for an error message: plain scalars as they are written in the file."""
         if self.kind == "text" and self.written is None:
             return self.value
-        return _Written(_shown(self))
+        return _SourceText(_shown(self))
 
     # containers -----------------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Node:
         return self.value
 
     def refuse_unknown_keys(self, known: Iterable[str]) -> None:
-        names, below = tuple(known), getattr(known, "below", {})         # below: of `file_schema.Keys`, where else a key stands
+        names, below = tuple(known), getattr(known, "below", {})         # below: of `file_schema.Schema`, where else a key stands
         children = self.mapping()
         if not self.key and children and not any(key in names or key in below or nearest(key, names) for key in children):
             raise self.problem("not a file of this kind: it has none of the keys", expected="one of " + ", ".join(names))
@@ -294,7 +294,7 @@ def _point(text: str) -> str:
     return f"write a decimal point: {text.replace(',', '.')}"
 
 
-class _Written:
+class _SourceText:
     """What stood in the file, printed without the quotes of a Python string."""
 
     def __init__(self, text: str):
@@ -373,7 +373,7 @@ class _TreeBuilder:
         text = f"{last.written},{event.value}" if last is not None and last.kind == "number" else ""
         adjacent = event.start_mark.index == self.before + 1 and event.start_mark.column > 0        # not a new line
         if adjacent and _DECIMAL_COMMA.match(text):
-            raise last.problem("wrong value", found=_Written(text), expected="a number", hint=_point(text))
+            raise last.problem("wrong value", found=_SourceText(text), expected="a number", hint=_point(text))
 
     def refuse_more(self, event: yaml.Event, key: str) -> None:
         """What YAML has more than mappings, lists and scalars."""

@@ -26,7 +26,7 @@ from liedyn.kernels.inverse_dynamics_derivatives import (
     outward,
     store_coriolis,
 )
-from liedyn.kernels.mass_matrix import CompositeWork, begin, composite_work, hand_composite_to_parent
+from liedyn.kernels.mass_matrix import CompositeWorkspace, begin, composite_work, hand_composite_to_parent
 from liedyn.lie.inertia import coriolis_transposed, coriolis_wrench, momentum
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, scale
 from liedyn.lie.simd import WIDTH, load, number_like, store
@@ -134,8 +134,8 @@ def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
 SYMBOLS, DERIVATIVE = 0, 1
 
 
-class ChristoffelWork(NamedTuple):
-    bodies: CompositeWork
+class ChristoffelWorkspace(NamedTuple):
+    bodies: CompositeWorkspace
     S: np.ndarray     # (6nv,) columns of the joints above a body, seen from it
     y: np.ndarray     # (3nv,)
 
@@ -143,7 +143,7 @@ class ChristoffelWork(NamedTuple):
 @primitive
 def christoffel_work(memory, n, nv):
     bodies, S, y, _ = carve(memory, (22 * n, 6 * nv, 3 * nv))
-    return ChristoffelWork(composite_work(bodies, n), S, y)
+    return ChristoffelWorkspace(composite_work(bodies, n), S, y)
 
 
 @primitive

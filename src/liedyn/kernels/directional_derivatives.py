@@ -40,7 +40,7 @@ from liedyn.numba_tools.numba_internals import carve
 #
 # State (q, v, V, …) may be float64 while what runs along directions (dq, pV, …) is Lanes: eight directions of one state.
 
-class Changes(NamedTuple):
+class ModelTangent(NamedTuple):
     """Rates of the model's parameters along a direction: all empty where they stay as they are."""
 
     dV0: np.ndarray        # (6,) acceleration of the ground: [0; -g]
@@ -58,7 +58,7 @@ class Changes(NamedTuple):
 def changes_of(x, n, nv):
     """Views into a flat array of `changes_size` numbers, or of none."""
     s = 6 + 22 * n
-    return Changes(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
+    return ModelTangent(x[:6], x[6:6 + 6 * n], x[6 + 6 * n:6 + 12 * n], x[6 + 12 * n:s], x[s:s + nv], x[s + nv:s + 2 * nv],
                    x[s + 2 * nv:s + 3 * nv], x[s + 3 * nv:s + 4 * nv], x[s + 4 * nv:s + 5 * nv])
 
 
@@ -145,7 +145,7 @@ def less_passive_change(tree, q, v, dq, dv, changes, tau):
 
 # directional inverse ----------------------------------------------------------------------------------------------------
 
-class DirectionWork(NamedTuple):
+class DirectionWorkspace(NamedTuple):
     pV: np.ndarray     # (6n,) of the twist
     pdV: np.ndarray    # (6n,) of its component-wise rate
     pF: np.ndarray     # (6n,) of the wrench that the joint transmits
@@ -154,7 +154,7 @@ class DirectionWork(NamedTuple):
 
 @primitive
 def direction_work(memory, n):
-    return DirectionWork(*carve(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+    return DirectionWorkspace(*carve(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
 def direction_memory(n, nv, nl):

@@ -46,7 +46,7 @@ from liedyn.numba_tools.decorators import entry, everywhere, primitive
 from liedyn.numba_tools.numba_internals import carve
 
 
-class HybridWork(NamedTuple):
+class HybridWorkspace(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate, gravity included
@@ -63,7 +63,7 @@ def hybrid_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv,
 
 
 @primitive
-def hybrid_work(memory, n, nv): return HybridWork(*carve(memory, hybrid_sizes(n, nv))[:-1])
+def hybrid_work(memory, n, nv): return HybridWorkspace(*carve(memory, hybrid_sizes(n, nv))[:-1])
 
 
 @everywhere
@@ -259,7 +259,7 @@ def solve_matrix(tree, prescribed, L, Psi, X, upper):
 # Source: K1 (30), (31); Walker and Orin 1982, method 3. Operations grow with the square of the length of a chain, yet up to eight
 # joints there are fewer than of the articulated-body recursion (`hybrid`), and more of them at once.
 
-class MassMatrixWork(NamedTuple):
+class MassMatrixWorkspace(NamedTuple):
     M: np.ndarray            # (nv nv,)
     L: np.ndarray            # (nv nv,) factors of M_vv: see `tree_factor`
     Psi: np.ndarray          # (nv,)
@@ -269,7 +269,7 @@ class MassMatrixWork(NamedTuple):
 
 
 @primitive
-def mass_matrix_work(memory, nv): return MassMatrixWork(*carve(memory, (nv * nv, nv * nv, nv, nv, nv)))
+def mass_matrix_work(memory, nv): return MassMatrixWorkspace(*carve(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
 def mass_matrix_memory(n, nv): return 2 * nv * nv + 3 * nv + max(newton_euler_memory(n, nv), composite_memory(n))

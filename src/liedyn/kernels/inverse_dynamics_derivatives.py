@@ -66,7 +66,7 @@ from liedyn.numba_tools.decorators import entry, everywhere, primitive
 from liedyn.numba_tools.numba_internals import carve
 
 
-class DerivativesWork(NamedTuple):
+class DerivativesWorkspace(NamedTuple):
     T: np.ndarray     # (12n,) pose in the parent
     V: np.ndarray     # (6n,) twist
     dV: np.ndarray    # (6n,) its component-wise rate, gravity included
@@ -83,7 +83,7 @@ def derivatives_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n
 
 
 @primitive
-def derivatives_work(memory, n, nv): return DerivativesWork(*carve(memory, derivatives_sizes(n, nv))[:-1])
+def derivatives_work(memory, n, nv): return DerivativesWorkspace(*carve(memory, derivatives_sizes(n, nv))[:-1])
 
 
 @everywhere

@@ -41,14 +41,14 @@ from liedyn.numba_tools.numba_internals import carve
 POSES, TWISTS, ACCELERATIONS = 0, 1, 2
 
 
-class KinematicsWork(NamedTuple):
+class KinematicsWorkspace(NamedTuple):
     T: np.ndarray     # (12n,) pose in the world
     V: np.ndarray     # (6n,) twist, body frame
     dV: np.ndarray    # (6n,) its component-wise rate, without gravity
 
 
 @primitive
-def kinematics_work(memory, n): return KinematicsWork(*carve(memory, (12 * n, 6 * n, 6 * n))[:-1])
+def kinematics_work(memory, n): return KinematicsWorkspace(*carve(memory, (12 * n, 6 * n, 6 * n))[:-1])
 
 
 def kinematics_memory(n): return 24 * n

@@ -28,13 +28,13 @@ from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
 from liedyn.numba_tools.numba_internals import carve
 
 
-class CompositeWork(NamedTuple):
+class CompositeWorkspace(NamedTuple):
     T: np.ndarray     # (12n,) pose in the parent
     I: np.ndarray     # (10n,) composite inertia: the body and all that hangs on it
 
 
 @primitive
-def composite_work(memory, n): return CompositeWork(*carve(memory, (12 * n, 10 * n))[:-1])
+def composite_work(memory, n): return CompositeWorkspace(*carve(memory, (12 * n, 10 * n))[:-1])
 
 
 def composite_memory(n): return 22 * n
@@ -108,7 +108,7 @@ def mass_matrices(index, constants, memory, q, M, first, last):
 # M^-1 and its columns, O(n) each: articulated inertias factored once (K1 Table 3 without velocity), then swept with
 # unit joint forces. With a mask of prescribed coordinates: M_vv^-1 of the others.
 
-class FactorWork(NamedTuple):
+class FactorWorkspace(NamedTuple):
     """Depends on q; its numbers may be float64 while the sweeps run on Lanes (eight columns of one state)."""
 
     T: np.ndarray     # (12n,) pose in the parent
@@ -117,7 +117,7 @@ class FactorWork(NamedTuple):
     Psi: np.ndarray   # (nv,)
 
 
-class SweepWork(NamedTuple):
+class SweepWorkspace(NamedTuple):
     U: np.ndarray        # (6nv,) the factors again
     Psi: np.ndarray      # (nv,)
     b: np.ndarray        # (6n,) what children add to the bias force
@@ -131,7 +131,7 @@ def factor_sizes(n, nv): return 12 * n, 21 * n, 6 * nv, nv
 
 
 @primitive
-def factor_work(memory, n, nv): return FactorWork(*carve(memory, factor_sizes(n, nv))[:-1])
+def factor_work(memory, n, nv): return FactorWorkspace(*carve(memory, factor_sizes(n, nv))[:-1])
 
 
 @everywhere
@@ -140,7 +140,7 @@ def factor_memory(n, nv): return sum(factor_sizes(n, nv))
 
 @primitive
 def sweep_work(factors, memory, n, nv):
-    return SweepWork(factors.U, factors.Psi, *carve(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
+    return SweepWorkspace(factors.U, factors.Psi, *carve(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
 
 
 def sweep_memory(n, nv): return 12 * n + nv
@@ -148,7 +148,7 @@ def sweep_memory(n, nv): return 12 * n + nv
 
 @kernel
 def factor(tree, prescribed, q, work):
-    """Writes work (FactorWork). Returns a positive number if a joint's articulated inertia vanishes."""
+    """Writes work (FactorWorkspace). Returns a positive number if a joint's articulated inertia vanishes."""
     n, zero = tree.parent.size, number_like(q, 0.0)
     deficit = zero - 1.0
     joint_poses(tree, q, work.T)

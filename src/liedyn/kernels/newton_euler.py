@@ -32,7 +32,7 @@ class BodyMotion(NamedTuple):
     dV: np.ndarray       # (6n,) its component-wise rate
 
 
-class NewtonEulerWork(NamedTuple):
+class NewtonEulerWorkspace(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate, gravity included
@@ -45,7 +45,7 @@ def newton_euler_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 6 * n, nv
 
 
 @primitive
-def newton_euler_work(memory, n, nv): return NewtonEulerWork(*carve(memory, newton_euler_sizes(n, nv))[:-1])
+def newton_euler_work(memory, n, nv): return NewtonEulerWorkspace(*carve(memory, newton_euler_sizes(n, nv))[:-1])
 
 
 @everywhere

@@ -32,7 +32,7 @@ from liedyn.numba_tools.decorators import entry, kernel, primitive
 from liedyn.numba_tools.numba_internals import carve
 
 
-class PathWork(NamedTuple):
+class PathWorkspace(NamedTuple):
     """The columns that move a body, from the ground on, seen from it: see `inverse_derivatives`."""
 
     s: np.ndarray       # (6nv,)
@@ -46,7 +46,7 @@ class PathWork(NamedTuple):
 @primitive
 def path_work(memory, nv):
     s, psi, zeta, phi, k, first, _ = carve(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
-    return PathWork(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
+    return PathWorkspace(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
 
 
 @primitive

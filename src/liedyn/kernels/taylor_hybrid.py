@@ -79,7 +79,7 @@ from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
 from liedyn.numba_tools.numba_internals import carve
 
 
-class HybridSeriesWork(NamedTuple):
+class HybridSeriesWorkspace(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent at t = 0
     V: np.ndarray        # (6Kn,) coefficients of twists
     U: np.ndarray        # (6Kn,) of the parents' twists seen from the bodies at t = 0
@@ -97,7 +97,7 @@ class HybridSeriesWork(NamedTuple):
     rub: np.ndarray      # (2 nv K,)
 
 
-class FactorWork(NamedTuple):
+class FactorSeriesWorkspace(NamedTuple):
     """What `joints.joint_model` works with."""
 
     U: np.ndarray        # (6nv,)
@@ -117,7 +117,7 @@ def hybrid_series_work(memory, n, nv, K):
     """The work, that of the factors, and the rest of the memory."""
     views = carve(memory, hybrid_series_sizes(n, nv, K))
     factors = carve(views[-1], (6 * nv, nv, nv, nv))
-    return HybridSeriesWork(*views[:-1]), FactorWork(*factors[:-1]), factors[-1]
+    return HybridSeriesWorkspace(*views[:-1]), FactorSeriesWorkspace(*factors[:-1]), factors[-1]
 
 
 def hybrid_series_memory(n, nv, K): return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv

@@ -176,7 +176,7 @@ def advance_world_motion(i, K, k, V, loads):
 
 # higher order inverse ---------------------------------------------------------------------------------------------------
 
-class InverseSeriesWork(NamedTuple):
+class InverseSeriesWorkspace(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent at t = 0
     V: np.ndarray        # (6Kn,) coefficients of twists
     E: np.ndarray        # (18Kn,) of the joints' motions
@@ -196,7 +196,7 @@ def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K 
 def inverse_series_work(memory, n, nv, K):
     """The work, and the rest of the memory."""
     views = carve(memory, inverse_series_sizes(n, nv, K))
-    return InverseSeriesWork(*views[:-1]), views[-1]
+    return InverseSeriesWorkspace(*views[:-1]), views[-1]
 
 
 def inverse_series_memory(n, nv, K): return sum(inverse_series_sizes(n, nv, K))

@@ -25,7 +25,7 @@ def place_of(element, part: str | None = None) -> Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class LinkTree:
     """Links and joints by name, and the joints ordered so that each parent link comes before its children."""
 
     links: dict[str, Link]
@@ -34,7 +34,7 @@ class Tree:
     root: str                            # the root link, or WORLD
 
 
-def tree_of(robot: Robot) -> Tree:
+def tree_of(robot: Robot) -> LinkTree:
     """The robot's tree, or a ModelError: duplicate names, unknown links, two parents, cycles, unconnected links, no root."""
     links = {link.name: link for link in robot.links}
     check_names(robot.links, "link")
@@ -53,10 +53,10 @@ def tree_of(robot: Robot) -> Tree:
     joints = _depth_first(robot, root)
     if len(joints) < len(robot.joints):
         _refuse_cycle(joint_of, reached={joint.name for joint in joints})
-    return Tree(links, joints, joint_of, root)
+    return LinkTree(links, joints, joint_of, root)
 
 
-def bodies_of(tree: Tree) -> dict[str, list[Link]]:
+def bodies_of(tree: LinkTree) -> dict[str, list[Link]]:
     """Links of each rigid body (joined by fixed joints), by the name of the body's first link (WORLD: the ground)."""
     top = {tree.root: tree.root}
     bodies: dict[str, list[Link]] = {tree.root: [tree.links[tree.root]] if tree.root in tree.links else []}
@@ -156,7 +156,7 @@ def principal_inertias(inertia: np.ndarray) -> np.ndarray:
     return np.linalg.eigvalsh(inertia)
 
 
-def merged(tree: Tree, first: str, links: list[Link]) -> Body:
+def merged(tree: LinkTree, first: str, links: list[Link]) -> Body:
     """The body of `links`, which fixed joints join to the link `first` (parents before children)."""
     frames = {first: np.eye(4)}
     parts = []

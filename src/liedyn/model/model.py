@@ -33,7 +33,7 @@ from liedyn.model.description import (
     Robot,
 )
 from liedyn.model.lever_arms import LeverArms
-from liedyn.model.link_tree import Tree, place_of, tree_of
+from liedyn.model.link_tree import LinkTree, place_of, tree_of
 from liedyn.model.spatial import (
     adjoint,
     bracket,
@@ -371,7 +371,7 @@ def build(robot: Robot) -> Model:
 
 def assembled(robot: Robot) -> Model:
     """Model of a validated description. ModelError where a joint moves no inertia."""
-    tree = Assembly(robot)
+    tree = _ModelBuilder(robot)
     tree.grow()
     bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
@@ -394,7 +394,7 @@ def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
 
 
 @dataclass
-class Assembly:
+class _ModelBuilder:
     """The tree while it grows: one row a body, body 0 the ground."""
 
     robot: Robot
@@ -419,7 +419,7 @@ class Assembly:
         for joint in tree.joints:
             self._place(tree.links[joint.child], *self._attach(joint), joint.parent if joint.parent in tree.links else None)
 
-    def _root_joint(self, tree: Tree) -> Joint:
+    def _root_joint(self, tree: LinkTree) -> Joint:
         return Joint(base_joint_name(self.robot), "free", WORLD, tree.root, place=tree.links[tree.root].place)
 
     def _place(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:

@@ -26,7 +26,7 @@ from liedyn.model.description import (
     Pose,
     Robot,
 )
-from liedyn.model.link_tree import Body, Tree, bodies_of, check_names, merged, place_of, principal_inertias, tree_of
+from liedyn.model.link_tree import Body, LinkTree, bodies_of, check_names, merged, place_of, principal_inertias, tree_of
 from liedyn.model.spatial import full
 from liedyn.model.warnings import CODES, doubts, not_positive
 
@@ -106,7 +106,7 @@ _DEFAULT_AXES = {**dict.fromkeys(("revolute", "prismatic", "cylindrical", "plana
 _SHAPES = ("disc", "sphere")
 
 
-def checked_constraints(robot: Robot, tree: Tree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+def checked_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
     """Loops with their axes (as written) and couplings whose terms name joint and label, or a ModelError that names them."""
     check_names((*robot.loops, *robot.couplings, *mimic_couplings(robot)), "constraint")
     if not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints)):
@@ -152,7 +152,7 @@ def _refuse_mimic_cycles(robot: Robot) -> None:
 
 # loops --------------------------------------------------------------------------------------------------------------
 
-def _checked_loop(loop: Loop, tree: Tree, body_of: dict[str, str]) -> Loop:
+def _checked_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
     if loop.type not in LOOP_TYPES:
         raise ModelError("unknown type of loop", place=place_of(loop, "type"), found=loop.type,
                          expected="one of " + ", ".join(LOOP_TYPES), hint=nearest(loop.type, LOOP_TYPES))
@@ -179,7 +179,7 @@ def _checked_loop(loop: Loop, tree: Tree, body_of: dict[str, str]) -> Loop:
     return replace(loop, axes=axes)
 
 
-def _check_end(loop: Loop, part: str, tree: Tree) -> None:
+def _check_end(loop: Loop, part: str, tree: LinkTree) -> None:
     name = getattr(loop, part)
     if name not in tree.links and name != WORLD:
         raise ModelError(f"frame {part} is not on a link of this robot", place=place_of(loop, part), found=name,
@@ -403,7 +403,7 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
                                  expected="another name")
 
 
-def _checked_actuator(actuator: Actuator, tree: Tree) -> Actuator:
+def _checked_actuator(actuator: Actuator, tree: LinkTree) -> Actuator:
     if actuator.link not in tree.links:
         raise ModelError("the actuator is not on a link of this robot", place=place_of(actuator, "link"), found=actuator.link,
                          expected="a link's name", hint=nearest(actuator.link, tree.links))

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.model.description import FREE, NV, SCREW, SINGULAR, Finding, Joint, Link, Loop, Robot
-from liedyn.model.link_tree import Body, Tree, bodies_of, place_of, principal_inertias
+from liedyn.model.link_tree import Body, LinkTree, bodies_of, place_of, principal_inertias
 from liedyn.model.spatial import adjoint, exp_screw, full, inverse, rigid_matrix, unit_screws
 
 # code -> what it says; the loaders' own come first
@@ -41,7 +41,7 @@ DEPENDENT = 1e-9                     # of screws of unit length: a singular valu
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
 
 
-def doubts(robot: Robot, tree: Tree, bodies: dict[str, Body]) -> Iterator[Finding]:
+def doubts(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[Finding]:
     """Findings of a robot without errors, whose axes are still as they were written."""
     for first, links in bodies_of(tree).items():
         if len(links) > 1:

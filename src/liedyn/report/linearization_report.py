@@ -24,7 +24,7 @@ from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import cell
 from liedyn.report.plots import style
 from liedyn.report.plots.plot_data import FORMATS
-from liedyn.report.plots.save_plots import Written, draw_beside
+from liedyn.report.plots.save_plots import SavedPlots, draw_beside
 from liedyn.report.robot_summary import counted
 from liedyn.simulation.finite_differences import BOUND
 
@@ -35,7 +35,7 @@ _MOVING = 1e-6                          # of characteristic velocities and accel
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
-                        formats: Sequence[str] = FORMATS) -> Written:
+                        formats: Sequence[str] = FORMATS) -> SavedPlots:
     """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the picture; returns the
     files, and why there is no picture where it cannot be drawn.
 
@@ -49,7 +49,7 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
         np.savez(part / "system.npz", **{name: matrix for name, (matrix, _, _) in tables.items()}, **names, step=result.step)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    written = Written([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
+    written = SavedPlots([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
     return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written
 
 
@@ -175,7 +175,7 @@ def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], co
         writer.writerows([cell(row), *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
 
 
-def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> Written:
+def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> SavedPlots:
     from liedyn.report.plots.save_plots import save_sheets
 
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"

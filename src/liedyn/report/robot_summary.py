@@ -242,7 +242,7 @@ def _number(x: float) -> str:
 # What is wrong or doubtful in robot files: the words of `liedyn check` --------------------------------------------------
 
 @dataclass(frozen=True)
-class Examined:
+class RobotSummary:
     """A robot file with what was found in it, or with the error for which it is refused."""
 
     file: str
@@ -263,18 +263,18 @@ class Examined:
                               "line": f.place.line, "key": f.place.key} for f in self.findings]}
 
 
-def examine(file: str, base: str | None = None, loops: str | None = None) -> Examined:
+def examine(file: str, base: str | None = None, loops: str | None = None) -> RobotSummary:
     """Load a robot file, with the closures and couplings of another where one is given, and keep what is said about it."""
     from liedyn.robot_files import read_model
 
     try:
         model = read_model(file, base=base, loops=loops)
-        return Examined(file, model.findings, constraint_count(model))
+        return RobotSummary(file, model.findings, constraint_count(model))
     except InputError as error:
-        return Examined(file, error=error)
+        return RobotSummary(file, error=error)
 
 
-def verdict(examined: Sequence[Examined]) -> None:
+def verdict(examined: Sequence[RobotSummary]) -> None:
     """Raise if anything was found: ModelError where a file is refused, else CheckFailed."""
     refused = [one.file for one in examined if one.error is not None]
     doubtful = [one.file for one in examined if one.findings]

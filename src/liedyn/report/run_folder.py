@@ -22,9 +22,9 @@ from liedyn.io.atomic_output import STDIO, open_folder, told
 from liedyn.io.scenarios.scenario import Pd
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, column_title, write_trajectory
-from liedyn.report.plots.drawing import Draughtsman
-from liedyn.report.plots.plot_data import FORMATS, Followed, Recording, followed_of, prescribed_comment, record
-from liedyn.report.plots.save_plots import Written, draw_beside, drawn_into, page_beside
+from liedyn.report.plots.drawing import PlotProcess
+from liedyn.report.plots.plot_data import FORMATS, PlotData, TrackedReferences, followed_of, prescribed_comment, record
+from liedyn.report.plots.save_plots import SavedPlots, draw_beside, drawn_into, page_beside
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import run_name, shown_result, trajectory_file
 from liedyn.robot_files import yaml_of
@@ -41,7 +41,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
-              draughtsman: Draughtsman | None = None) -> Written:
+              draughtsman: PlotProcess | None = None) -> SavedPlots:
     """Write a run folder: the CSV, run.json, the model as a robot YAML, the pictures, the replay.
 
     The pictures come when the data are safe. One that cannot be drawn does not end the run: the result says why.
@@ -85,10 +85,10 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         if result.has_events:
             write_events(part / "events.csv", result)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
-    written = Written([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
+    written = SavedPlots([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
     if not plots:
         return written
-    draw = (draughtsman or Draughtsman(idle=True)).save_figures
+    draw = (draughtsman or PlotProcess(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
     written += page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
     warn(f"{name} was not drawn: {why}" for name, why in written.failures.items())
@@ -171,7 +171,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
     }
 
 
-def recording_of(result: Result) -> Recording:
+def recording_of(result: Result) -> PlotData:
     """What the pictures of a simulation are drawn from."""
     n = len(result.t)
     drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
@@ -219,7 +219,7 @@ def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = ()) -> tuple[Written, tuple[str, ...]]:
+                    against: Sequence[str] = ()) -> tuple[SavedPlots, tuple[str, ...]]:
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
     Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
@@ -252,7 +252,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
         return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
 
 
-def _compared(runs: Sequence[Trajectory]) -> tuple[Followed, ...]:
+def _compared(runs: Sequence[Trajectory]) -> tuple[TrackedReferences, ...]:
     """How each followed its references, labelled by their laws, or by their files where two have the same."""
     found = [followed_of(run) for run in runs]
     for run, followed in zip(runs, found, strict=True):

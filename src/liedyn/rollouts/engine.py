@@ -7,34 +7,35 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from liedyn.codegen.batch_step import DEPENDENT_ROWS, WholeStep
+from liedyn.codegen.batch_step import DEPENDENT_ROWS, BatchStep
 from liedyn.codegen.specialize import recent, wanted
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, significant
 from liedyn.errors import ComputationError, ShapeError, UsageError
-from liedyn.integrators.batch_integrator import Grid, Outputs, Runs, SideBySide, line_of
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, line_of
 from liedyn.integrators.diagnosis import GAINS, LIMIT, fastest
-from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
+from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
 from liedyn.integrators.solve import solve_stretch
-from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Poses, Schedule
+from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
-from liedyn.rollouts.events import EventHandler, Events, without_held_switches
-from liedyn.rollouts.inputs import Given, imported
+from liedyn.rollouts.events import Events, RolloutEventHandler, without_held_switches
+from liedyn.rollouts.inputs import RolloutInputs, imported
 from liedyn.simulation.contact_setup import ContactMotion, contact_motion, friction_of, scaled_by_weight
 from liedyn.simulation.control.joint_control import no_laws
 from liedyn.simulation.limits import EXCEEDED, positions_beyond_limits
 from liedyn.simulation.name_binding import coordinates
 from liedyn.simulation.run_checks import CREEPS, LEAST_TIME, creep_of_runs, friction_levels, spaced
-from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
 _TURNED = 0.5            # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
-def prepared(runs: Given, mask, passive: bool, method: str, places, events: Events | None) -> tuple[Problem, WholeStep | None]:
+def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places, events: Events | None) -> tuple[InitialValueProblem,
+                                                                                                            BatchStep | None]:
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
@@ -45,13 +46,13 @@ def prepared(runs: Given, mask, passive: bool, method: str, places, events: Even
     return recent(model, key, make)
 
 
-def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> Problem:
+def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> InitialValueProblem:
     """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
-    table = SignalTable(model, np.inf, coordinates(model))
-    each = np.array([table.put(1.0, Use(f"torque of {name}"), own=True) for name in model.v_names], dtype=np.int64)
+    table = SignalCompiler(model, np.inf, coordinates(model))
+    each = np.array([table.put(1.0, SignalPurpose(f"torque of {name}"), own=True) for name in model.v_names], dtype=np.int64)
     watch = no if events is None else events.put_readings(table)
-    schedule = Schedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+    schedule = InputSchedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
                         coordinates(model), no, no, none, none, no, none, none, none, none, watch, Poses(*[no] * 5))
     signals = without_held_switches(table.arrays(none, none))
     laws = None
@@ -59,19 +60,21 @@ def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events 
         laws = no_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
             acts=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
             about_tau=np.zeros(nv))
-    ties = Ties(no) if model.nc else None
-    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive, ties=ties,
+    ties = ConstraintOptions(no) if model.nc else None
+    return InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(nv), table.stack_size, passive=passive,
+                               ties=ties,
                    joint_laws=laws, contacts=contacts, directions=events.directions if events else ())
 
 
 def clocks_of(steps: int, dt: float) -> np.ndarray:
-    """(S + 1, 4) for `WholeStep`."""
+    """(S + 1, 4) for `BatchStep`."""
     t = dt * np.arange(steps + 1)
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
-def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray,
-                     handler: EventHandler | None = None) -> None:
+def run_side_by_side(engines: list[BatchIntegrator], runs: RolloutInputs, moving: BatchStates, found: BatchOutputs, dt: float,
+                     rows: np.ndarray,
+                     handler: RolloutEventHandler | None = None) -> None:
     """engines: of each stretch."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
@@ -116,18 +119,18 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
                 moving.ended[(moving.ended >= 0) & (before < 0)] += end
 
 
-def robot_of(runs: Given, k: int):
+def robot_of(runs: RolloutInputs, k: int):
     """The robot of run k."""
     return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
 
-def _with_robot(problem: Problem, runs: Given, k: int) -> Problem:
+def _with_robot(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     """With the robot of run k, and its contacts."""
     contacts = problem.contacts and scaled_by_weight(problem.contacts, runs.weights[runs.robot[k]])
     return replace(problem, model=robot_of(runs, k), contacts=contacts)
 
 
-def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
+def contacts_of(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> ContactMotion:
     """Along the states (…, R, nq), (…, R, nv) of all runs."""
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
     ended = np.isnan(q).any(axis=2)
@@ -146,7 +149,7 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
     return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
 
 
-def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: bool = False) -> bool:
+def looked_at(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *, clean: bool = False) -> bool:
     """Whether the last rollout of this model was alike but for its states, and nothing about it was doubtful; `clean` says so of
     this one. `stiff_notes` takes longer than a short rollout, of which a policy or a gradient descent asks for thousands."""
     if runs.variants is not None or runs.contacts is not None or problem.directions:
@@ -158,14 +161,15 @@ def looked_at(runs: Given, problem: Problem, dt: float, method: str, *, clean: b
     return runs.model._cache.get("rollout without doubts") == alike
 
 
-def notes_of(of_events: tuple[str, ...], problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+def notes_of(of_events: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
+             v) -> tuple[str, ...]:
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
     first = np.unravel_index(0, runs.lead)
     return (*of_events, *runs.notes, *stiff_notes(problem, runs, dt, method, t, q[first], v[first]),
             *singular_notes(problem, runs, t, q[first]), *state_notes(problem, runs, t, q))
 
 
-def state_notes(problem: Problem, runs: Given, t, q) -> list[str]:
+def state_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
     """What is doubtful about the states of all runs, and takes little time to be seen."""
     rows = spaced(t)
     beyond = positions_beyond_limits(runs.model, t[rows], q.reshape(runs.count, *q.shape[-2:])[:, rows])
@@ -185,7 +189,7 @@ def not_told(model: Model, notes) -> list[str]:
     return [note for note in notes if not (told and note in beyond)]
 
 
-def creep_notes(problem: Problem, runs: Given, t, q) -> list[str]:
+def creep_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list[str]:
     """A note where joints rest by smoothed friction."""
     model = runs.model
     if not problem.passive or t[-1] <= LEAST_TIME:             # a policy or a gradient descent asks for many short rollouts
@@ -197,7 +201,7 @@ def creep_notes(problem: Problem, runs: Given, t, q) -> list[str]:
     return creep_of_runs(model, friction[runs.robot], t, q.reshape(runs.count, *q.shape[-2:])).notes()
 
 
-def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:
+def singular_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> tuple[str, ...]:
     """A note where mechanisms passed singular configurations: runs that were made alone, and the first run, of which some outputs
     t (R,), q (R, nq) lie before it and some behind."""
     passed = dict(runs.singular)
@@ -212,7 +216,7 @@ def singular_notes(problem: Problem, runs: Given, t, q) -> tuple[str, ...]:
             "dependent there, where the motion may branch; it was continued straight through",)
 
 
-def _singular_time(problem: Problem, runs: Given, t, q) -> float | None:
+def _singular_time(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> float | None:
     """When the equations that the first run rests on became dependent: at an output, or between two, where their orientation
     turns round: there the determinant of A(t1) A(t2)^T is negative, as it is not for small motions otherwise."""
     model, whole = robot_of(runs, 0), np.isfinite(q).all(axis=1)
@@ -228,7 +232,7 @@ def _singular_time(problem: Problem, runs: Given, t, q) -> float | None:
     return float(0.5 * (t[:-1] + t[1:])[np.argmax(turned)]) if turned.any() else None
 
 
-def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+def stiff_notes(problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q, v) -> tuple[str, ...]:
     """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
     its outputs t (R,), q (R, nq), v (R, nv)."""
     at = _with_robot(problem, runs, 0)
@@ -250,7 +254,7 @@ def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) 
             f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
 
 
-def asked_of(runs: Given, t: float, q, v) -> np.ndarray:
+def asked_of(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
     """Joint forces by the policy."""
     nv = runs.model.nv
     given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
@@ -262,7 +266,7 @@ def asked_of(runs: Given, t: float, q, v) -> np.ndarray:
                          f"{(*runs.lead, nv)}") from None
 
 
-class _Held:
+class _HeldForces:
     """Joint forces of one run, as `HeldTorques` wants them: row k of a series from k dt on."""
 
     def __init__(self, series: np.ndarray, dt: float, first: int = 0):
@@ -279,7 +283,7 @@ class _Held:
         self.torque = self.series[min(self.k, len(self.series) - 1)]
 
 
-class _Rows(Keeper):
+class _RowCounter(RunObserver):
     """Knows how many rows of a run are done, also where it fails."""
 
     record, count = None, (0,)
@@ -288,7 +292,7 @@ class _Rows(Keeper):
         self.record, self.count = record, count
 
 
-def refuse_beyond(problem: Problem, runs: Given, method: str) -> None:
+def refuse_beyond(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> None:
     """UsageError for what the loop of a single run does not do."""
     for asked, what in _beyond(problem, runs, method):
         if asked:
@@ -296,13 +300,14 @@ def refuse_beyond(problem: Problem, runs: Given, method: str) -> None:
             raise UsageError(f"{what} needs straight-line code, which {NO_LINE.format(method)}; use {mend} joint forces by array")
 
 
-def _beyond(problem: Problem, runs: Given, method: str) -> tuple:
+def _beyond(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple:
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
             (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"),
             (len(runs.stretches) > 1, "a mask that changes"), (problem.directions, "an event"))
 
 
-def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
+def run_alone(problem: InitialValueProblem, runs: RolloutInputs, moving: BatchStates, found: BatchOutputs, dt: float, rows,
+              method: str) -> dict:
     """Once more, runs whose chosen rows became dependent: a single run chooses them at each step. Returns as
     `run_one_by_one`."""
     if any(asked for asked, _ in _beyond(problem, runs, method)):
@@ -314,14 +319,16 @@ def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: f
     return run_one_by_one(problem, runs, moving, found, dt, rows, runs.alone)
 
 
-def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
+def run_one_by_one(problem: InitialValueProblem, runs: RolloutInputs, moving: BatchStates, found: BatchOutputs, dt: float, rows,
+                   which) -> dict:
     """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that ended early."""
     reasons, driving = {}, runs.driven(0, runs.steps).series
     for k in map(int, which):
-        own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
+        own, kept, shown = _own(problem, runs, k), _RowCounter(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
-            stretch = solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(driving[k], dt),
+            stretch = solve_stretch(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
+                                    controller=_HeldForces(driving[k], dt),
                                     keeper=kept)
             loops = stretch.statistics.loops
             if loops is not None and loops.singular:
@@ -337,7 +344,7 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
     return reasons
 
 
-def _own(problem: Problem, runs: Given, k: int) -> Problem:
+def _own(problem: InitialValueProblem, runs: RolloutInputs, k: int) -> InitialValueProblem:
     problem = _with_robot(problem, runs, k)
     model, laws = problem.model, problem.joint_laws
     if laws is not None:

@@ -16,18 +16,18 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import without_rounding
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
-from liedyn.integrators.batch_integrator import Driven, Grid, Outputs, Runs, SideBySide
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
 from liedyn.integrators.zero_crossings import STARTS, comes_back, hidden, resolvable, sign_after, zero_at_start
 from liedyn.io.scenarios.event_schema import late_notes, read_events
-from liedyn.io.scenarios.scenario import Event, Impact, Note, Set, Stop
+from liedyn.io.scenarios.scenario import EndRun, Event, Impact, RecordState, Set
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
-from liedyn.rollouts.inputs import Given, scenario_key
+from liedyn.rollouts.inputs import RolloutInputs, scenario_key
 from liedyn.simulation.expression_motion import expression_motion
 from liedyn.simulation.impacts import jumps, point_rows
 from liedyn.simulation.name_binding import coordinates, find, unit_quaternions, write_values
-from liedyn.simulation.signals.expression import Program, less
-from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+from liedyn.simulation.signals.expression import SignalProgram, less
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `whole_step`
 _MOST = 100              # events of one run within a step
@@ -98,13 +98,13 @@ class Events:
         node = scenario_key("events", given, "{'falls': {'when': 'z(torso)', 'value': 0.2, 'do': 'stop'}}")
         return node and cls(read_events(node, (), dt * steps), model, dt, steps, repr(given))
 
-    def put_readings(self, table: SignalTable) -> np.ndarray:
+    def put_readings(self, table: SignalCompiler) -> np.ndarray:
         """Signals that pass 0 where events happen: their numbers."""
-        return np.array([table.put(self._reading(event, table), Use(f"event {event.name}"), event.when.place)
+        return np.array([table.put(self._reading(event, table), SignalPurpose(f"event {event.name}"), event.when.place)
                          for event in self.watched], dtype=np.int64)
 
-    def _reading(self, event: Event, table: SignalTable) -> Program:
-        found = table.lower(event.when, Use(f"event {event.name}", forces=True))
+    def _reading(self, event: Event, table: SignalCompiler) -> SignalProgram:
+        found = table.lower(event.when, SignalPurpose(f"event {event.name}", forces=True))
         words = [] if isinstance(found, float) else [(word & 255, word >> 8) for word in found.code]
         if not any(operation in OF_STATE for operation, _ in words):
             raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
@@ -123,7 +123,7 @@ def _check(event: Event, model) -> None:
     if event.touch:
         raise _refused(event, "waiting for touch or lift")
     for action in event.actions:
-        if not isinstance(action, Set | Impact | Note | Stop):
+        if not isinstance(action, Set | Impact | RecordState | EndRun):
             raise _refused(event, f"the action {type(action).__name__.lower()}")
         if isinstance(action, Set):
             if model.nc:
@@ -171,14 +171,14 @@ def _rows_of(series: np.ndarray, who) -> np.ndarray:
     return series[np.minimum(who, len(series) - 1)]
 
 
-def _numbers_of(values: np.ndarray, driven: Driven, who, steps=0) -> np.ndarray:
+def _numbers_of(values: np.ndarray, driven: StepInputs, who, steps=0) -> np.ndarray:
     """Numbers of runs `who` in their steps `steps` of what drives them."""
     own, series = values[who], _rows_of(driven.series, who)
     own[:, driven.places] = series[np.arange(len(series)), np.minimum(steps, series.shape[1] - 1)]
     return own
 
 
-class EventHandler:
+class RolloutEventHandler:
     """What the events of a rollout do to its runs.
 
     stopped_at   (N,) [s] where `stop` has ended a run, else NaN
@@ -186,7 +186,7 @@ class EventHandler:
     armed, bounds   (N, watched events) whether reaching zero counts, and the rounding of readings: see `zero_crossings`
     """
 
-    def __init__(self, events: Events, runs: Given):
+    def __init__(self, events: Events, runs: RolloutInputs):
         self.events, self.runs = events, runs
         self.stopped_at = np.full(runs.count, np.nan)
         self.last = np.full((runs.count, len(events.all)), -np.inf)
@@ -203,7 +203,7 @@ class EventHandler:
         order = np.argsort(columns[1], kind="stable")
         return RolloutEvents(*(x[order] for x in columns))
 
-    def happen_at(self, step: int, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> None:
+    def happen_at(self, step: int, engine: BatchIntegrator, moving: BatchStates, clock, values, driven: StepInputs) -> None:
         """Events of this time, to the runs that go on; at the start, the side that each is on. `take_sides` must follow."""
         who = np.flatnonzero((moving.ended < 0) & (self.runs.last > step))
         if step == 0:
@@ -222,7 +222,7 @@ class EventHandler:
         within.hand_back(moving, np.full(len(who), step))
         self._changed = within, np.flatnonzero(changed), step, fired, readings
 
-    def take_sides(self, moving: Runs, values, driven: Driven) -> None:
+    def take_sides(self, moving: BatchStates, values, driven: StepInputs) -> None:
         """Those of the runs that have changed in `happen_at`, with the joint forces of the next step."""
         within, k, step, fired, readings = self._changed
         if len(k) and readings.size:
@@ -232,18 +232,19 @@ class EventHandler:
             within.leave(k, fired[k], readings[k])
             within.hand_back(moving, np.full(len(within.who), step))
 
-    def finish(self, step: int, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> None:
+    def finish(self, step: int, engine: BatchIntegrator, moving: BatchStates, clock, values, driven: StepInputs) -> None:
         """Events at the end of runs: those of this time, and those whose readings are zero but for rounding."""
         who = np.flatnonzero((moving.ended < 0) & (self.runs.last == step))
         within = self._at(who, engine, moving, clock, values, driven)
         within.in_order(self.events.timed.get(step, ()), within.almost(np.arange(len(who)), within.readings()))
         within.hand_back(moving, np.full(len(who), step))
 
-    def _at(self, who, engine: SideBySide, moving: Runs, clock, values, driven: Driven) -> _MidStep:
+    def _at(self, who, engine: BatchIntegrator, moving: BatchStates, clock, values, driven: StepInputs) -> _PartialSteps:
         """Runs at the beginning of a step."""
-        return _MidStep(self, engine, moving, who, np.tile(clock, (len(who), 1)), _numbers_of(values, driven, who))
+        return _PartialSteps(self, engine, moving, who, np.tile(clock, (len(who), 1)), _numbers_of(values, driven, who))
 
-    def follow(self, engine: SideBySide, moving: Runs, grid: Grid, found: Outputs, values, driven: Driven) -> None:
+    def follow(self, engine: BatchIntegrator, moving: BatchStates, grid: Grid, found: BatchOutputs, values,
+               driven: StepInputs) -> None:
         """Runs that stay before a step for an event go on to the end of the grid."""
         while True:
             who = np.flatnonzero((moving.ended >= 0) & (moving.codes == AT_EVENT))
@@ -252,22 +253,22 @@ class EventHandler:
             steps = moving.ended[who]
             own = _numbers_of(values, driven, who, steps)
             moving.ended[who], moving.codes[who] = -1, RUNNING
-            within = _MidStep(self, engine, moving, who, grid.clocks[steps], own)
+            within = _PartialSteps(self, engine, moving, who, grid.clocks[steps], own)
             within.go_on()
             within.hand_back(moving, steps)
             on = moving.ended[who] < 0
             who, begins = who[on], steps[on] + 1
-            some = Runs(*(x[who] for x in (moving.q, moving.v, moving.work)), begins,
+            some = BatchStates(*(x[who] for x in (moving.q, moving.v, moving.work)), begins,
                         *(x[who] for x in (moving.last, moving.ended, moving.codes)))
-            out = Outputs(*(x[who] for x in (found.q, found.v, found.more, found.work)))
-            SideBySide(engine.problem, engine.line, engine.varying[who]).advance(
-                some, grid, out, values[who], Driven(driven.places, _rows_of(driven.series, who)))
+            out = BatchOutputs(*(x[who] for x in (found.q, found.v, found.more, found.work)))
+            BatchIntegrator(engine.problem, engine.line, engine.varying[who]).advance(
+                some, grid, out, values[who], StepInputs(driven.places, _rows_of(driven.series, who)))
             for x, y in ((moving, some), (found, out)):
                 for name in vars(y):
                     getattr(x, name)[who] = getattr(y, name)
             moving.begins[who] = 0
 
-    def notes(self, moving: Runs) -> list[str]:
+    def notes(self, moving: BatchStates) -> list[str]:
         """Events that may be passed twice within a step, which is not found."""
         suspected = moving.work[:, 1 + 3 * len(self.events.watched):]
         out = []
@@ -291,10 +292,10 @@ class EventHandler:
         return heard
 
 
-class _MidStep:
+class _PartialSteps:
     """Runs `who` of a rollout in the middle of a step: their states, and t, how far they have come, of clocks (n, 4)."""
 
-    def __init__(self, handler: EventHandler, engine: SideBySide, moving: Runs, who, clocks, values):
+    def __init__(self, handler: RolloutEventHandler, engine: BatchIntegrator, moving: BatchStates, who, clocks, values):
         self.handler, self.events, self.runs, self.engine = handler, handler.events, handler.runs, engine
         self.who, self.values, self.varying = who, values, engine.varying[who]
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
@@ -309,7 +310,7 @@ class _MidStep:
     def sides(self) -> np.ndarray:
         return self.work[:, 1:1 + len(self.directions)]
 
-    def hand_back(self, moving: Runs, steps) -> None:
+    def hand_back(self, moving: BatchStates, steps) -> None:
         who, ended = self.who, self.codes != RUNNING
         self.q[ended], self.v[ended], self.work[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
         self.work[:, 1 + len(self.directions):1 + 3 * len(self.directions)] = np.nan # readings of another motion
@@ -538,11 +539,11 @@ class _MidStep:
             _DO[type(action)](self, action, k)
         self.handler.note(i, self.who[k], self.t[k], before, (self.q[k], self.v[k]))
 
-    def _stop(self, action: Stop, k) -> None:
+    def _stop(self, action: EndRun, k) -> None:
         self.codes[k] = STOPPED
         self.handler.stopped_at[self.who[k]] = self.t[k]
 
-    def _go_by(self, action: Note, k) -> None:
+    def _go_by(self, action: RecordState, k) -> None:
         pass
 
     def _put(self, action: Set, k) -> None:
@@ -572,7 +573,7 @@ class _MidStep:
         self.codes[k[hits & found.contradicted]] = CONTRADICTED
 
 
-_DO = {Stop: _MidStep._stop, Note: _MidStep._go_by, Set: _MidStep._put, Impact: _MidStep._hit}
+_DO = {EndRun: _PartialSteps._stop, RecordState: _PartialSteps._go_by, Set: _PartialSteps._put, Impact: _PartialSteps._hit}
 
 
 def first_beyond(left, begin) -> np.ndarray:

@@ -25,7 +25,7 @@ from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.immutable import Immutable
-from liedyn.integrators.batch_integrator import Driven
+from liedyn.integrators.batch_integrator import StepInputs
 from liedyn.io.scenarios.contact_schema import read_contacts
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import tree_of
@@ -69,7 +69,7 @@ class Feedback(Immutable):
         return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
 
 
-class Touching(NamedTuple):
+class ContactSettings(NamedTuple):
     """`contacts` of a rollout."""
 
     bound: Contacts
@@ -77,7 +77,7 @@ class Touching(NamedTuple):
     key: str               # what they were read from
 
     @classmethod
-    def read(cls, given: Mapping | None, model) -> Touching | None:
+    def read(cls, given: Mapping | None, model) -> ContactSettings | None:
         node = scenario_key("contacts", given, "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
         return node and cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
 
@@ -91,10 +91,10 @@ def scenario_key(key: str, given: Mapping | None, example: str) -> Node | None:
     return tree_of({key: given}, "rollout", ScenarioError).get(key)
 
 
-class Given:
+class RolloutInputs:
     """The arguments as rows of runs."""
 
-    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: Touching | None = None,
+    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: ContactSettings | None = None,
                  a=None, prescribed=None):
         self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         q0, v0 = as_array(imported(q0), "q0", (model.nq,)), as_array(imported(v0), "v0", (model.nv,))
@@ -212,7 +212,7 @@ class Given:
             raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
-    def driven(self, first: int, until: int, tau: np.ndarray | None = None) -> Driven:
+    def driven(self, first: int, until: int, tau: np.ndarray | None = None) -> StepInputs:
         """What changes in the steps first … until - 1 of one stretch: joint forces, which may be given as (N, 1, nv), or where
         prescribed accelerations, and what moves of the feedback."""
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
@@ -220,13 +220,13 @@ class Given:
         if mask.any():
             driving = np.where(mask, *np.broadcast_arrays(_within(self.a, first, until), driving))
         if self.about is None:
-            return Driven(np.arange(nv), np.require(driving, requirements="CW"))
+            return StepInputs(np.arange(nv), np.require(driving, requirements="CW"))
         at = self.first_gain + self.gains.shape[1]
         places = np.r_[np.arange(nv), at + np.arange(self.model.nq + nv)]
         about = [_within(x, first, until) for x in self.about]
         length = max(x.shape[1] for x in (driving, *about))
         series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *about)]
-        return Driven(places, np.concatenate(series, axis=2))
+        return StepInputs(places, np.concatenate(series, axis=2))
 
     @property
     def varying(self) -> tuple[tuple[int, ...], np.ndarray]:

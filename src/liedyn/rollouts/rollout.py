@@ -22,7 +22,7 @@ from liedyn.dynamics.model_parameters import rates_of
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ShapeError, UsageError, warn
 from liedyn.immutable import Immutable
-from liedyn.integrators.batch_integrator import Outputs, Runs, SideBySide, curves_at, shares
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, curves_at, shares
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL, STIFFNESS
@@ -47,8 +47,8 @@ from liedyn.rollouts.engine import (
     run_side_by_side,
     state_notes,
 )
-from liedyn.rollouts.events import AGAIN, CONTRADICTED, STOPPED, EventHandler, Events, RolloutEvents
-from liedyn.rollouts.inputs import Feedback, Given, Touching
+from liedyn.rollouts.events import AGAIN, CONTRADICTED, STOPPED, Events, RolloutEventHandler, RolloutEvents
+from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
 from liedyn.simulation.contact_setup import ContactMotion, weight_gradient, weight_of
 from liedyn.simulation.run_checks import LEAST_TIME
 
@@ -87,7 +87,7 @@ class RolloutAdjoint(Immutable):
 
 def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
                parameters: tuple[str, ...]) -> RolloutAdjoint:
-    """engines: a `SideBySide` of each stretch of the rollout; given: its arguments; out: its states, one for each step. See
+    """engines: a `BatchIntegrator` of each stretch of the rollout; given: its arguments; out: its states, one for each step. See
     `Rollout.adjoint`."""
     model, count, steps = given.model, given.count, given.steps
     if given.variants and parameters:
@@ -395,18 +395,19 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     variants = model if isinstance(model, Variants) else None
     model = variants.model if variants else model
     _check_numbers(method, dt, steps, every)
-    touching = Touching.read(contacts, model)
-    runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
+    touching = ContactSettings.read(contacts, model)
+    runs = RolloutInputs(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
     places, numbers = runs.varying
     asked = Events.read(events, model, dt, steps)
     ready = [prepared(runs, mask, passive, method, places, asked) for _, _, mask in runs.stretches]
-    engines = [SideBySide(problem, line, numbers) for problem, line in ready if line]
+    engines = [BatchIntegrator(problem, line, numbers) for problem, line in ready if line]
     problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
     check_places([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
-    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
-    moving = Runs.from_states(runs.q, runs.v, runs.last, len(problem.directions))
-    handler = EventHandler(asked, runs) if asked else None
+    found = BatchOutputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces
+                            else 0)
+    moving = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
+    handler = RolloutEventHandler(asked, runs) if asked else None
     reasons: dict[int, str] = {}
     if together:
         run_side_by_side(engines, runs, moving, found, dt, rows, handler)
@@ -439,10 +440,10 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     return result
 
 
-def _adjoint(runs: Given, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
+def _adjoint(runs: RolloutInputs, passive: bool, method: Method, dt: float, *asked: Any) -> RolloutAdjoint:
     """asked: the last arguments of `adjoint_of`. What it needs of the rollout is kept with the model, or made again."""
     places, numbers = runs.varying
-    engines = [SideBySide(*prepared(runs, mask, passive, method, places, None), numbers) for _, _, mask in runs.stretches]
+    engines = [BatchIntegrator(*prepared(runs, mask, passive, method, places, None), numbers) for _, _, mask in runs.stretches]
     return adjoint_of(engines, runs, clocks_of(runs.steps, dt), method, *asked)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import liedyn as ld
 from liedyn.errors import NameLookupError
 from liedyn.numba_tools import compile_cache
-from liedyn.simulation.run import Silent
+from liedyn.simulation.run import SilentProgress
 
 USUAL = ("dynamics", "simulate")
 COUNT = 9                           # of a batch: eight states side by side and one more
@@ -74,7 +74,7 @@ OF_ONE_STATE = {"curvature_tensor", "linearize", "base_parameters", "mobility"}
 
 
 @dataclass(frozen=True)
-class Step:
+class WarmupStep:
     """A function that was compiled or loaded, and how long its first calls took."""
 
     group: str
@@ -91,7 +91,7 @@ class Warmup:
     >>> ld.warmup("dynamics").seconds           # doctest: +SKIP
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[WarmupStep, ...]
     cache: str
     files: int
     size: int
@@ -142,14 +142,14 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
     >>> ld.warmup(["dynamics", "simulate"])     # doctest: +SKIP
     """
     groups = _groups(what, robot)
-    progress, steps = progress or Silent(), []
+    progress, steps = progress or SilentProgress(), []
     with tempfile.TemporaryDirectory(prefix="liedyn-") as folder:
         waiting = [step for group in groups for step in _steps(group, Path(folder))]
         for k, (group, name, call) in enumerate(waiting):
             with progress.stage(f"compiling or loading {name} ({k + 1} of {len(waiting)})"):
                 start = time.perf_counter()
                 call()
-                steps.append(Step(group, name, time.perf_counter() - start))
+                steps.append(WarmupStep(group, name, time.perf_counter() - start))
     return Warmup(tuple(steps), str(compile_cache.root()), *compile_cache.contents())
 
 

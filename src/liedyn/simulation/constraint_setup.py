@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from liedyn.codegen.trace import plain
-from liedyn.dynamics.constraints.assembly import FAR, Search
+from liedyn.dynamics.constraints.assembly import FAR, BranchSearch
 from liedyn.dynamics.constraints.constraints import (
     constraint_jacobian,
     constraint_residual,
@@ -17,13 +17,13 @@ from liedyn.dynamics.constraints.constraints import (
 from liedyn.dynamics.constraints.rank import column_scale, null_space, rank_of, row_scale, scaled_equations
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
-from liedyn.integrators.problem import Problem, Ties
+from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
 from liedyn.io.scenarios.scenario import Motion, Scenario
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.model import Model
 from liedyn.simulation.name_binding import bind
 from liedyn.simulation.prescribed_poses import motion_signals
-from liedyn.simulation.signals.signal_compiler import SignalTable
+from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 # Initial states that satisfy couplings and mimic joints, before any loop is closed --------------------------------------
 
@@ -97,7 +97,7 @@ _CLOSED = 1e-9              # of velocities, relative to the largest and to 1 ra
 _AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | lengths of their loop]
 
 
-def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
+def tie(scenario: Scenario, model, table: SignalCompiler) -> ConstraintOptions | None:
     """How the constraints act in the scenario, with the signals of driven loops put into the table.
 
     Raises ScenarioError where the scenario speaks of constraints that the robot does not have.
@@ -116,7 +116,7 @@ def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
     signals = [k for name in driven
                for k in motion_signals(table, f"closure {name}", rules[name].value if name in rules else Motion())]
     kept = scenario.stabilization
-    return Ties(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
+    return ConstraintOptions(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
                 kept.frequency if kept.method == "baumgarte" else 0.0)
 
 
@@ -132,7 +132,7 @@ def drives_of(model, numbers: np.ndarray):
     return drives or None
 
 
-def drives_at(problem: Problem, t: float):
+def drives_at(problem: InitialValueProblem, t: float):
     """The motions of driven loops at a time; None where there are none. Raises ScenarioError where a signal is not finite."""
     if problem.ties is None or not len(problem.ties.signals):
         return None
@@ -145,7 +145,7 @@ def drives_at(problem: Problem, t: float):
     return drives_of(problem.model, ties.drive)
 
 
-def closed_state(scenario: Scenario, problem: Problem, given_q, given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def closed_state(scenario: Scenario, problem: InitialValueProblem, given_q, given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """The initial state on the constraints, and what is to be noted.
 
     Prescribed coordinates stay, and so do those that the scenario gives (given_q, given_v (nv) bool) where the others can follow.
@@ -165,7 +165,7 @@ def closed_state(scenario: Scenario, problem: Problem, given_q, given_v) -> tupl
     return q, v, _moved_notes(model, difference(model, problem.q, q), v - problem.v)
 
 
-def _open_note(model, problem: Problem, drive) -> list[str]:
+def _open_note(model, problem: InitialValueProblem, drive) -> list[str]:
     notes = []
     for what, x, per in (("constraint", constraint_residual(model, problem.q, drive=drive), ""),
                          ("velocity of constraint", constraint_velocity(model, problem.q, problem.v, drive=drive), "/s")):
@@ -200,7 +200,7 @@ def _free_enough(model, q, kept, drive) -> bool:
 def _close(model, q, kept, drive):
     """Projected in the metric of the mass matrix; from a rough guess, where Newton's steps may leave its branch or wind joints,
     the nearest that `assemble` finds, beyond joint limits only where there is none within them."""
-    within = Search(model, kept, drive)
+    within = BranchSearch(model, kept, drive)
     with suppress(ComputationError):
         near = project_configuration(model, q, prescribed=kept, drive=drive)
         if within.distance(near, q) <= FAR:
@@ -209,7 +209,7 @@ def _close(model, q, kept, drive):
         found = within.find(q)
     except ComputationError as reason:
         try:
-            found = Search(model, kept, drive, limits=False).find(q)
+            found = BranchSearch(model, kept, drive, limits=False).find(q)
         except ComputationError:
             raise reason from None
     return project_configuration(model, found[0].q, prescribed=kept, drive=drive)

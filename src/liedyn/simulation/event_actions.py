@@ -11,18 +11,18 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian, constra
 from liedyn.dynamics.constraints.rank import row_scale, without_rounding
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluated
 from liedyn.integrators.zero_crossings import hidden, resolvable
-from liedyn.io.scenarios.scenario import Attach, Detach, Event, Go, Impact, Lock, Note, Rule, Set, Stop
+from liedyn.io.scenarios.scenario import Attach, Detach, EndRun, EnterPhase, Event, Impact, Lock, RecordState, Rule, Set
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.spatial import full
 from liedyn.model.warnings import not_positive
 from liedyn.simulation.impacts import (
     REST_AFTER,
+    EventState,
     HardStops,
     Jump,
-    Moment,
     collided,
     comes_at_once,
     impacted,
@@ -33,17 +33,18 @@ from liedyn.simulation.impacts import (
     normals,
     point_rows,
 )
-from liedyn.simulation.joint_stops import Stop as JointStop
+from liedyn.simulation.joint_stops import JointStop
 from liedyn.simulation.name_binding import bind_joints, coordinates, find, unit_quaternions, write_values
-from liedyn.simulation.prescribed_poses import Followed, following, prescribed_at
-from liedyn.simulation.segment_problems import Modes
+from liedyn.simulation.prescribed_poses import PrescribedPose, following, prescribed_at
+from liedyn.simulation.segment_problems import SegmentProblems
 
 # Prescribed motions that begin or jump in the middle of a run -----------------------------------------------------------
 
-_AGREE = 1e-6            # relative, as `Followed.off` says: a prescribed motion that begins where the joint is; people round
+# relative, as `PrescribedPose.off` says: a prescribed motion that begins where the joint is; people round
+_AGREE = 1e-6
 
 
-def begin_motions(moment: Moment, problem, t: float, impulsive: bool, who: str, place: Place) -> Moment:
+def begin_motions(moment: EventState, problem, t: float, impulsive: bool, who: str, place: Place) -> EventState:
     """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed. who: begins
     them, for messages. Raises ScenarioError."""
     here, there, targets = (moment.q, moment.v), prescribed_at(problem, t, moment.q, moment.v), {}
@@ -85,13 +86,13 @@ def jump_notes(parts) -> list[str]:
     return list(notes.values())
 
 
-def _is_expression(problem, one: Followed) -> bool:
+def _is_expression(problem, one: PrescribedPose) -> bool:
     poses = problem.schedule.poses
     used = poses.signal[poses.signal >= 0] if one.is_pose else problem.schedule.signal[one.v]
     return any(len(instructions(problem.signals, int(k))) for k in used)
 
 
-def _jump_note(problem, one: Followed, t: float, here, there) -> str:
+def _jump_note(problem, one: PrescribedPose, t: float, here, there) -> str:
     unit = problem.model.v_units[one.v.start]
     moved = one.off(here, there)[0] > _AGREE
     if one.is_pose:
@@ -119,7 +120,7 @@ class Actions:
     ending    whether impacts do not rebound, since too many have happened at this time
     """
 
-    def __init__(self, modes: Modes, hard: HardStops, events):
+    def __init__(self, modes: SegmentProblems, hard: HardStops, events):
         self.modes, self.model, self._hard = modes, modes.model, hard
         self.short: dict[str, int] = {}
         self.closed: list[JointStop] = []
@@ -128,7 +129,7 @@ class Actions:
         for event in events:
             self._check_names(event, carrying)
 
-    def do(self, moment: Moment, event: Event, t: float, expression=None, seen: bool = True, rested=()) -> Moment:
+    def do(self, moment: EventState, event: Event, t: float, expression=None, seen: bool = True, rested=()) -> EventState:
         """expression(moment, problem): the motion of the event's expression; None: it has none. seen: whether it has exceeded its
         rounding since the event happened before. rested: stops at which coordinates rested until now."""
         struck = {action.coordinate for action in event.actions if isinstance(action, Impact)}
@@ -141,11 +142,11 @@ class Actions:
                 raise ComputationError(f"event {event.name} at t = {t:.9g} s: {problem_found}") from None
         return moment
 
-    def _supported(self, moment: Moment, t: float) -> Problem:
+    def _supported(self, moment: EventState, t: float) -> InitialValueProblem:
         """The problem, with coordinates at rest where other stops than those of the event hold them."""
         return self.modes.problem_with(self._hard.holding(self._beside, moment, t, self.modes.problem))
 
-    def count_short(self, event: Event, since: float, before: Moment) -> None:
+    def count_short(self, event: Event, since: float, before: EventState) -> None:
         """Whether the event has come at once after the one before, `since` seconds ago."""
         names = [action.coordinate for action in event.actions if isinstance(action, Impact) and action.coordinate]
         q_of_v = coordinates(self.model)
@@ -159,7 +160,7 @@ class Actions:
         closed, self.closed = tuple(self.closed), []
         return closed
 
-    def _go(self, moment: Moment, action: Go, t: float, event: Event) -> Moment:
+    def _go(self, moment: EventState, action: EnterPhase, t: float, event: Event) -> EventState:
         modes = self.modes
         phase, before = modes.phases[action.phase], modes.phases[modes.mode.phase]
         modes.phase_began = t
@@ -168,7 +169,7 @@ class Actions:
             moment = self._close(replace(moment, model=modes.problem.model), before.open, phase)
         return begin_motions(moment, modes.problem, t, phase.impulsive, f"phase {phase.name}", phase.place)
 
-    def _close(self, moment: Moment, were_open, phase) -> Moment:
+    def _close(self, moment: EventState, were_open, phase) -> EventState:
         """Loops that act from now on: they must be closed, and their velocities vanish at once."""
         rows = [one.rows for one in moment.model.constraints if one.name in were_open]
         if not rows:
@@ -184,7 +185,7 @@ class Actions:
         A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
         return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
 
-    def _lock(self, moment: Moment, action: Lock, t: float, event: Event) -> Moment:
+    def _lock(self, moment: EventState, action: Lock, t: float, event: Event) -> EventState:
         modes = self.modes
         names = tuple(dict.fromkeys(name for given in action.joints for name in self._joints(given, action.place)))
         if action.hold:
@@ -198,7 +199,7 @@ class Actions:
         modes.change(locked=tuple(name for name in modes.mode.locked if name not in names))
         return begin_motions(moment, modes.problem, t, False, f"event {event.name}", action.place)
 
-    def _set(self, moment: Moment, action: Set, t: float, event: Event) -> Moment:
+    def _set(self, moment: EventState, action: Set, t: float, event: Event) -> EventState:
         q, v = moment.q.copy(), moment.v.copy()
         self._write(action, q, v)
         moving = [name for name in self.modes.mode.locked if v[self.model.v_index(name)].any()]
@@ -212,14 +213,14 @@ class Actions:
         unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
         write_values(v, action.v, self.model, self.model.v_index)
 
-    def _impact(self, moment: Moment, action: Impact, t: float, event: Event) -> Moment:
+    def _impact(self, moment: EventState, action: Impact, t: float, event: Event) -> EventState:
         problem = self.modes.problem
         if action.coordinate:
             k = self.model.v_names.index(action.coordinate)
             if problem.schedule.level[k] in (VELOCITY, POSITION):
                 raise ScenarioError(f"event {event.name} at t = {t:.9g} s: the motion of {action.coordinate} is prescribed, so "
                                     "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
-            def becomes(e: float) -> Moment:
+            def becomes(e: float) -> EventState:
                 return self._struck(moment, -np.sign(moment.v[k]) * np.eye(self.model.nv)[k], e, {k})
             after = becomes(action.restitution)
             if self._leaves(moment, after, event):
@@ -240,7 +241,7 @@ class Actions:
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return after
 
-    def _struck(self, moment: Moment, row, restitution: float, moved=()) -> Moment:
+    def _struck(self, moment: EventState, row, restitution: float, moved=()) -> EventState:
         """After an impact by which a row of the velocity, less than zero, is reversed; at once with those by which coordinates
         that rest at stops stay outside of them."""
         problem = self.modes.problem
@@ -250,24 +251,24 @@ class Actions:
         rows, e = np.vstack([row, normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
         return impacted(moment, problem, rows, e, moved=moved)
 
-    def _leaves(self, before: Moment, after: Moment, event: Event) -> bool:
+    def _leaves(self, before: EventState, after: EventState, event: Event) -> bool:
         """Whether the event's expression, on which the impact acts, is on its way back already: another impact has turned it."""
         motion = self.expression and self.expression(before)
         if not motion or event.direction * motion.rate >= 0.0 or hidden(motion.rate, motion.curvature, motion.bound):
             return False
         return bool(abs(motion.rate - self.expression(after).rate) > _UNCHANGED * abs(motion.rate))
 
-    def _creeps(self, moment: Moment) -> bool:
+    def _creeps(self, moment: EventState) -> bool:
         """Whether the event's expression arrives at zero as slowly as what rests there."""
         motion = self.expression and self.expression(moment)
         return bool(motion and hidden(motion.rate, motion.curvature, motion.bound))
 
-    def _presses(self, moment: Moment, event: Event) -> bool:
+    def _presses(self, moment: EventState, event: Event) -> bool:
         """Whether the event's expression rests at zero and is on its way beyond."""
         motion = self.expression and self.expression(moment)
         return bool(motion and event.direction * motion.curvature > 0.0 and hidden(motion.rate, motion.curvature, motion.bound))
 
-    def _acts(self, moment: Moment, row, moved) -> bool:
+    def _acts(self, moment: EventState, row, moved) -> bool:
         """Whether an impact along a row of the velocity changes the rate of the event's expression."""
         onward = mobility_of(moment, self.modes.problem, moved) @ row
         speed = np.abs(moment.v).max(initial=0.0) or 1.0
@@ -275,7 +276,7 @@ class Actions:
         here, there = self.expression(moment).rate, self.expression(struck).rate
         return bool(abs(there - here) > _UNCHANGED * max(abs(here), abs(there)))
 
-    def _accumulates(self, before: Moment, after: Moment, row, t: float, event: Event, moved=()) -> bool:
+    def _accumulates(self, before: EventState, after: EventState, row, t: float, event: Event, moved=()) -> bool:
         """Whether the impact along a row of the velocity reverses the event's expression, and it comes back within what can be
         resolved."""
         if self.expression is None:
@@ -292,7 +293,7 @@ class Actions:
         turned |= none or hidden(came.rate, leaves.curvature, bound)
         return bool(turned and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
 
-    def _note_passing(self, before: Moment, after: Moment, t: float, event: Event) -> None:
+    def _note_passing(self, before: EventState, after: EventState, t: float, event: Event) -> None:
         """An impact that changes the rate of its own expression, but not its sign: a stop that moves passes the joint."""
         if self.expression is None:
             return
@@ -302,7 +303,7 @@ class Actions:
                                         "expression goes on in the same direction, so that the stop is passed (restitution "
                                         "applies to the velocity of the joint, not to that relative to a stop that moves)")
 
-    def _close_contact(self, moment: Moment, k: int, came: float, t: float, event: Event) -> Moment:
+    def _close_contact(self, moment: EventState, k: int, came: float, t: float, event: Event) -> EventState:
         """The coordinate rests at a stop where it is, as long as its force presses it on. came: the sign of the velocity that the
         stop has ended, 0: the stop is where the force presses."""
         place, name = int(coordinates(self.model)[k]), self.model.v_names[k]
@@ -325,7 +326,7 @@ class Actions:
             self.modes.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
                                         f"{stop.name} rests there as long as its force presses it on")
 
-    def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
+    def _attach(self, moment: EventState, action: Attach, t: float, event: Event) -> EventState:
         modes = self.modes
         if any(one.link == action.link for one in modes.mode.attached):
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: a body is attached to link {action.link} already",
@@ -341,7 +342,7 @@ class Actions:
         lost = before @ moment.v / 2 - after.energies[0] + driven
         return replace(after.with_work_since(moment), lost=moment.lost + lost)
 
-    def _detach(self, moment: Moment, action: Detach, t: float, event: Event) -> Moment:
+    def _detach(self, moment: EventState, action: Detach, t: float, event: Event) -> EventState:
         modes = self.modes
         if all(one.link != action.link for one in modes.mode.attached):
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: nothing is attached to link {action.link}",
@@ -349,10 +350,10 @@ class Actions:
         modes.change(attached=tuple(one for one in modes.mode.attached if one.link != action.link))
         return replace(moment, model=modes.problem.model).with_work_since(moment)
 
-    def _note(self, moment: Moment, action: Note, t: float, event: Event) -> Moment:
+    def _note(self, moment: EventState, action: RecordState, t: float, event: Event) -> EventState:
         return moment
 
-    def _stop(self, moment: Moment, action: Stop, t: float, event: Event) -> Moment:
+    def _stop(self, moment: EventState, action: EndRun, t: float, event: Event) -> EventState:
         self.stopped = True
         return moment
 
@@ -381,5 +382,5 @@ class Actions:
                 self._write(action, self.model.neutral(), np.zeros(self.model.nv))
 
 
-_DO = {Go: Actions._go, Lock: Actions._lock, Set: Actions._set, Impact: Actions._impact, Attach: Actions._attach,
-       Detach: Actions._detach, Note: Actions._note, Stop: Actions._stop}
+_DO = {EnterPhase: Actions._go, Lock: Actions._lock, Set: Actions._set, Impact: Actions._impact, Attach: Actions._attach,
+       Detach: Actions._detach, RecordState: Actions._note, EndRun: Actions._stop}

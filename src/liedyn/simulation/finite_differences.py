@@ -19,7 +19,7 @@ _ILL = 1e6               # a condition beyond which the peaks of an inverse are 
 _APART = 1e-8            # of the first step: so close together, f is a straight line but for its rounding
 
 
-class Compared(NamedTuple):
+class DerivativeComparison(NamedTuple):
     """Derivatives against differences, relative to the size of their kind.
 
     off      largest difference
@@ -39,10 +39,10 @@ class Compared(NamedTuple):
         return f"{self.off:.1e}" + (f" (differences are good to {self.doubt:.0e} only)" if self.doubt > BOUND else "")
 
 
-def compare(ours: np.ndarray, theirs: np.ndarray, doubt: np.ndarray, size) -> Compared:
+def compare(ours: np.ndarray, theirs: np.ndarray, doubt: np.ndarray, size) -> DerivativeComparison:
     """size: a number or an array, that of the entries. Not-a-number is never sound."""
     off, doubt = np.abs(ours - theirs) / size, _TRUST * doubt / size
-    return Compared(*(float(x.max(initial=0.0)) for x in (off, doubt, np.maximum(off - doubt, 0.0))))
+    return DerivativeComparison(*(float(x.max(initial=0.0)) for x in (off, doubt, np.maximum(off - doubt, 0.0))))
 
 
 def slope(f, h: float, levels: int = _LEVELS, middle=None) -> tuple[np.ndarray, np.ndarray]:

@@ -23,28 +23,28 @@ from liedyn.integrators.problem import (
     MULTISTEP,
     NEVER,
     UNSURE,
-    LoopFigures,
+    InitialValueProblem,
+    LoopStatistics,
     Options,
-    Problem,
-    Start,
+    Segment,
+    SegmentStart,
     Statistics,
-    Stretch,
     event_options,
 )
-from liedyn.integrators.segment import HeldTorques, RightHandSide, evaluated
+from liedyn.integrators.segment import RightHandSide, ZeroOrderHold, evaluated
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.zero_crossings import STARTS, comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_schema import late_notes
-from liedyn.io.scenarios.scenario import Event, Impact, Scenario, Set, Stop
+from liedyn.io.scenarios.scenario import EndRun, Event, Impact, Scenario, Set
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.control.sampled_control import SampledController
 from liedyn.simulation.event_actions import Actions, begin_motions
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
-from liedyn.simulation.impacts import STILL, HardStops, Moment
+from liedyn.simulation.impacts import STILL, EventState, HardStops
 from liedyn.simulation.joint_stops import guards_of, impact_name, release_name
 from liedyn.simulation.name_binding import measured_at
-from liedyn.simulation.run_recorder import Rows
-from liedyn.simulation.segment_problems import Mode, Modes
+from liedyn.simulation.run_recorder import RunRecorder
+from liedyn.simulation.segment_problems import HybridState, SegmentProblems
 from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
 # Events that read joint forces, which jump where another event locks or frees joints: what is jumped over has happened ---
@@ -61,13 +61,13 @@ def reading_forces(problem) -> list[int]:
 
 
 def sides(problem, now, events, controller=None) -> np.ndarray:
-    """The sign of each event's expression less its value at the state `now`, a `Start`. controller: whose torques act;
+    """The sign of each event's expression less its value at the state `now`, a `SegmentStart`. controller: whose torques act;
     or None."""
     if not events:
         return np.zeros(0)
     run = RightHandSide(problem, problem.signals)
     if controller is not None:
-        HeldTorques(problem, controller, run).show()
+        ZeroOrderHold(problem, controller, run).show()
     work = evaluated(problem, now.t, now.q, now.v, run, now.integral)
     measured = measured_at(problem.model, problem.signals, work.q, work.v)
     measured.measured[:problem.model.nv] = work.tau
@@ -87,7 +87,7 @@ _MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run n
 
 
 @dataclass(frozen=True, eq=False)
-class Occurrence(Immutable):
+class OccurredEvent(Immutable):
     """An event that happened.
 
     t         [s]
@@ -108,22 +108,23 @@ class Occurrence(Immutable):
     change: float
 
 
-class Timeline:
+class HybridSimulation:
     """Of one run. first: the problem of the scenario as it begins, which the first stretch takes."""
 
-    def __init__(self, scenario: Scenario, model, first: Problem):
-        self.scenario, self.model, self.modes = scenario, model, Modes(scenario, model, first)
+    def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
+        self.scenario, self.model, self.modes = scenario, model, SegmentProblems(scenario, model, first)
         self._hard = HardStops(self.modes.stops, model, scenario.duration, scenario.limits.place if scenario.limits else Place())
         self.actions = Actions(self.modes, self._hard, scenario.events)
         self._hard.check_start(first)
         self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
-        self.entered: list[Mode] = []                          # of the stretches
+        self.entered: list[HybridState] = []                          # of the stretches
         self.totals = Statistics(notes=())
-        self._standing: tuple[Start, bool] | None = None       # where the present stretch began, and whether without a row there
-        self.ended: Start | None = None                        # the state after the last event
+        # where the present stretch began, and whether without a row there
+        self._standing: tuple[SegmentStart, bool] | None = None
+        self.ended: SegmentStart | None = None                        # the state after the last event
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
-        self.occurrences: list[Occurrence] = []
+        self.occurrences: list[OccurredEvent] = []
         self._done: set[str] = set()
         self._deaf: dict[str, float] = {}                      # until when events that came too soon after the last are not heard
         self._turned_back = False                              # whether a limit drives a body into the stop of the last event
@@ -135,7 +136,7 @@ class Timeline:
     def notes(self) -> dict[str, str]:
         return self.modes.notes
 
-    def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: Rows) -> Statistics:
+    def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: RunRecorder) -> Statistics:
         """Hands its stretches to `rows`, and fills `occurrences`."""
         problem = self.modes.problem
         options = event_options(options, bool(self.watched) or bool(self._hard.stops))
@@ -145,7 +146,7 @@ class Timeline:
             self.modes.notes["late"] = note
         slack, recent = SAME_TIME * duration, self._recent
         if self._standing is None:
-            now, silent = replace(self._meet_limits(Start(0.0, problem.q, problem.v)), work=0.0), False
+            now, silent = replace(self._meet_limits(SegmentStart(0.0, problem.q, problem.v)), work=0.0), False
             timed = [*((0.0, event) for event in self._pressed(now)), *timed]
         else:                                                  # in the middle of a stretch
             now, silent = self._standing
@@ -199,9 +200,9 @@ class Timeline:
         entered, happened = {mode.phase for mode in self.entered}, self.modes.last
         return [event.name for event in self.watched if event.name not in happened
                 and (not event.phases or entered.intersection(event.phases))
-                and not (happened and any(isinstance(action, Stop) for action in event.actions))]
+                and not (happened and any(isinstance(action, EndRun) for action in event.actions))]
 
-    def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
+    def _stretch(self, now: SegmentStart, times, options: Options, rows: RunRecorder, progress=lambda share: None) -> Segment:
         problem = self.modes.problem
         self._take_sample(problem, now)
         now = self._with_signs(now)
@@ -211,14 +212,14 @@ class Timeline:
         rows.end(stretch.record)
         return stretch
 
-    def _take_sample(self, problem: Problem, now: Start) -> None:
+    def _take_sample(self, problem: InitialValueProblem, now: SegmentStart) -> None:
         """If one is due: the sides of expressions follow from its torque, and the stretch begins with it."""
         if self.controller is not None:
             y, nv = np.zeros(problem.size), len(now.v)
             y[nv:2 * nv], y[-1] = now.v, now.work
             self.controller.act(problem, now.t, now.q, y)
 
-    def _with_signs(self, now: Start) -> Start:
+    def _with_signs(self, now: SegmentStart) -> SegmentStart:
         """With the sign of each event's expression from here on, see `zero_crossings`."""
         problem, count = self.modes.problem, len(self.watched)
         if not count:
@@ -259,7 +260,7 @@ class Timeline:
                 armed[e] = was_armed                           # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
 
-    def _left_beyond(self, e: int, now: Start) -> float:
+    def _left_beyond(self, e: int, now: SegmentStart) -> float:
         """How far beyond zero an event was found that has not exceeded its rounding since; and the rounding of one that has
         reached zero at a break, where its terms may be as small."""
         return 0.0 if now.bounds is None or (now.armed[e] and e not in now.jumped) else float(now.bounds[e])
@@ -269,7 +270,7 @@ class Timeline:
         event = self.watched[e]
         return -event.direction or came if event.has_impact else otherwise
 
-    def _reached(self, now: Start, known: np.ndarray | None, armed: np.ndarray | None, elapsed: float) -> Start:
+    def _reached(self, now: SegmentStart, known: np.ndarray | None, armed: np.ndarray | None, elapsed: float) -> SegmentStart:
         """With the events that are at zero, too, where a segment ends: those of other signs or times that are equal but for
         rounding, and those whose last step ended just before. elapsed: since the segment began [s]."""
         if known is None or not len(self.watched):
@@ -292,7 +293,7 @@ class Timeline:
                 self._at_zero[e] = motion.value
         return replace(now, fired=tuple(sorted(found)))
 
-    def _pressed(self, now: Start) -> list[Event]:
+    def _pressed(self, now: SegmentStart) -> list[Event]:
         """Events with impacts whose expressions are zero at the beginning and go the way that they wait for."""
         start, found = self._with_signs(replace(now, signs=None)), []
         for e, (event, k) in enumerate(zip(self.watched, self.modes.problem.schedule.watch, strict=False)):
@@ -306,11 +307,12 @@ class Timeline:
                     "unknown, so the coordinate leaves without an impact (give direction: falling or rising to let it rest)")
         return found
 
-    def _rests_at(self, k: int, now: Start) -> bool:
+    def _rests_at(self, k: int, now: SegmentStart) -> bool:
         motion = self._expression(k, now)
         return bool(motion.curvature and hidden(motion.rate, motion.curvature, motion.bound))
 
-    def _expression(self, k: int, now: Start, derivatives: bool = True, problem: Problem | None = None) -> ExpressionMotion:
+    def _expression(self, k: int, now: SegmentStart, derivatives: bool = True, problem: InitialValueProblem
+                    | None = None) -> ExpressionMotion:
         problem, run = problem or self.modes.problem, None
         if not derivatives and not reads_forces(problem, k):
             state = problem, now.t, now.q.tobytes(), now.v.tobytes()
@@ -322,13 +324,13 @@ class Timeline:
         else:
             if self.controller is not None:
                 run = RightHandSide(problem, problem.signals)
-                HeldTorques(problem, self.controller, run).show()
+                ZeroOrderHold(problem, self.controller, run).show()
             work = evaluated(problem, now.t, now.q, now.v, run, now.integral)
             found = expression_motion(problem, k, now.t, work.q, work.v, work.a, work.tau)
         rtol, atol = self._tolerances
         return found._replace(bound=max(found.bound, _ERRORS * (atol + rtol * found.size)))
 
-    def _heard_only(self, problem: Problem, now: Start) -> Problem:
+    def _heard_only(self, problem: InitialValueProblem, now: SegmentStart) -> InitialValueProblem:
         """Without events that are over for good, of other phases, or too soon: a locked joint may stand at the value of one, to
         and fro by rounding, and a force that chatters jumps over it."""
         over = [self._is_over(event) or now.t < self._deaf.get(event.name, -math.inf) for event in self.watched]
@@ -363,7 +365,7 @@ class Timeline:
             "notes": modes.notes, "last": modes.last, "short": self.actions.short,
             "done": sorted(self._done), "deaf": self._deaf}}
 
-    def go_on(self, about: dict) -> list[Problem]:
+    def go_on(self, about: dict) -> list[InitialValueProblem]:
         """From what `about` said. Returns the problem of each stretch so far."""
         saved, modes = about["timeline"], self.modes
         stages, start, loops = [], _arrays(saved["start"]), saved["totals"]["loops"]
@@ -373,10 +375,11 @@ class Timeline:
             stages.append(modes.problem)
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
-        self._standing = Start(**start | {name: tuple(saved["start"][name]) for name in ("fired", "jumped")}), saved["silent"]
+        self._standing = SegmentStart(**start | {name: tuple(saved["start"][name]) for name in ("fired",
+                                                                                                "jumped")}), saved["silent"]
         self._recent.extend(saved["recent"])
-        self.occurrences += [Occurrence(**_arrays(one)) for one in saved["occurrences"]]
-        self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopFigures(**loops),
+        self.occurrences += [OccurredEvent(**_arrays(one)) for one in saved["occurrences"]]
+        self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopStatistics(**loops),
                                                       "notes": tuple(saved["totals"]["notes"])})
         modes.notes, self.actions.short = saved["notes"], saved["short"]
         self._hard.go_on(saved["stops"])
@@ -386,7 +389,7 @@ class Timeline:
         return stages
 
     # events -------------------------------------------------------------------------------------------------------------
-    def _happen(self, now: Start, events: list[Event]) -> Start:
+    def _happen(self, now: SegmentStart, events: list[Event]) -> SegmentStart:
         """These, in the order of the file, and those whose forces jump over their value by what others do."""
         waiting, first = deque(sorted(events, key=self.scenario.events.index)), len(self.occurrences)
         while waiting and not self.actions.stopped:
@@ -408,7 +411,7 @@ class Timeline:
         self.actions.ending = False
         return now
 
-    def _pressed_in(self, now: Start) -> dict[int, float]:
+    def _pressed_in(self, now: SegmentStart) -> dict[int, float]:
         """Events with impacts whose expressions are at zero and on their way beyond, or pressed there at rest, and how fast: an
         impact elsewhere may drive a body into its stop again, and a body may be released where it lies."""
         found = {}
@@ -424,10 +427,10 @@ class Timeline:
                 found[e] = 0.0 if rests else abs(motion.rate)
         return found
 
-    def _sides(self, now: Start) -> np.ndarray:
+    def _sides(self, now: SegmentStart) -> np.ndarray:
         return sides(self.modes.problem, now, self._of_forces, self.controller)
 
-    def _jumped(self, before: np.ndarray, now: Start) -> tuple[int, ...]:
+    def _jumped(self, before: np.ndarray, now: SegmentStart) -> tuple[int, ...]:
         """Events that read forces and were on these sides."""
         return jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions)
 
@@ -439,7 +442,7 @@ class Timeline:
         """For good, or in this phase."""
         return event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
 
-    def _act(self, now: Start, event: Event) -> Start:
+    def _act(self, now: SegmentStart, event: Event) -> SegmentStart:
         modes, before = self.modes, self._moment(now)
         since, rested = now.t - modes.last.get(event.name, -math.inf), modes.mode.resting
         modes.last[event.name] = now.t
@@ -475,7 +478,7 @@ class Timeline:
         return self._happened(event.name, now, before, replace(
             moment, impulse=made.impulse + moment.impulse, work=made.work + moment.work, lost=made.lost + moment.lost))
 
-    def _struck_next(self, event: Event, now: Start, moment: Moment) -> set[str]:
+    def _struck_next(self, event: Event, now: SegmentStart, moment: EventState) -> set[str]:
         """Coordinates that this event has set into the stop of another, which has an impact then."""
         if not any(isinstance(action, Set) for action in event.actions):
             return set()
@@ -483,20 +486,20 @@ class Timeline:
         return {action.coordinate for e, speed in pressed.items() if speed and self.watched[e] is not event
                 for action in self.watched[e].actions if isinstance(action, Impact)}
 
-    def _also(self, now: Start, events) -> Start:
+    def _also(self, now: SegmentStart, events) -> SegmentStart:
         return replace(now, fired=tuple(sorted({*now.fired, *events})))
 
-    def _pushed_by(self, moment: Moment) -> list:
+    def _pushed_by(self, moment: EventState) -> list:
         """Hard stops at limits that the impulses of this moment push against. Impulses of constraints act elsewhere, too."""
         return [stop for stop in self._hard.stops if stop.side * moment.impulse[stop.coordinate] < 0.0
                 and self._hard.is_at(stop, moment.q)]
 
-    def _rests_from_start(self, event: Event, before: Moment, after: Moment) -> bool:
+    def _rests_from_start(self, event: Event, before: EventState, after: EventState) -> bool:
         """Whether a run begins at rest at the stop of an impact: nothing happens, as at hard stops."""
         impacts = event.when and all(isinstance(action, Impact) for action in event.actions)
         return bool(impacts and not self.entered and np.abs(after.v - before.v).max() <= STILL * np.abs(before.v).max())
 
-    def _expression_after(self, event: Event, now: Start):
+    def _expression_after(self, event: Event, now: SegmentStart):
         """A function of a moment and a problem: the motion of the event's expression there; None where it has none. And whether
         the expression has exceeded its rounding since the event happened before."""
         e = self._number_of(event)
@@ -506,17 +509,17 @@ class Timeline:
                                                          problem=problem),
                 now.armed is None or e not in now.fired or bool(now.armed[e]))
 
-    def _moment(self, now: Start) -> Moment:
+    def _moment(self, now: SegmentStart) -> EventState:
         problem = self.modes.problem
-        return Moment(problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)), passive=problem.passive)
+        return EventState(problem.model, now.q.copy(), now.v.copy(), np.zeros(len(now.v)), passive=problem.passive)
 
-    def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
+    def _happened(self, name: str, now: SegmentStart, before: EventState, after: EventState) -> SegmentStart:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
-        self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
+        self.occurrences.append(OccurredEvent(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
         return replace(now, q=after.q, v=after.v, work=now.work + after.work)
 
     # limits -------------------------------------------------------------------------------------------------------------
-    def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
+    def _meet_limits(self, now: SegmentStart, problem: InitialValueProblem | None = None) -> SegmentStart:
         """Hard stops that are reached or let go. problem: whose events have fired; None: the run begins."""
         if not self._hard.stops and not self.modes.mode.resting:
             return now
@@ -542,7 +545,7 @@ class Timeline:
             return self._also(now, (*_driven(pressed, self._pressed_in(now)), *self._jumped(forces, now)))
         return replace(now, q=after.q, v=after.v)
 
-    def _settled(self, moment: Moment, t: float, rested, hits=(), speed: float | None = None) -> Moment:
+    def _settled(self, moment: EventState, t: float, rested, hits=(), speed: float | None = None) -> EventState:
         """After the impacts at limits; the mode is that of the coordinates that rest. speed: the largest before, if it has
         changed."""
         if self._hard.stops or rested:

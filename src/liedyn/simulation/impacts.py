@@ -19,12 +19,12 @@ from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.kinematics import energy, jacobian, link_poses
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import ComputationError, ScenarioError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluated
 from liedyn.integrators.zero_crossings import resolvable, rounding_bound
 from liedyn.kernels.constraints.solver import DEPENDENT
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.simulation.joint_stops import Stop
+from liedyn.simulation.joint_stops import JointStop
 
 _ROUNDED = 1e-12             # of what an entry of a row is made of: it is rounding, of 1e-16 and a chain of products
 _CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
@@ -114,7 +114,7 @@ def comes_at_once(since, speed, position, duration):
 # The state at the moment of an event, and how impulses change it (`jumps`) ----------------------------------------------
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class EventState:
     """The state while an event acts: model, q, v; impulse (nv,), work and lost energy so far; passive: whether springs act."""
 
     model: object
@@ -130,12 +130,12 @@ class Moment:
         kinetic, potential = energy(self.model.open_tree(), self.q, self.v, passive=self.passive)
         return float(kinetic), float(potential)
 
-    def with_work_since(self, before: Moment) -> Moment:
+    def with_work_since(self, before: EventState) -> EventState:
         """With the work that has changed the energy."""
         return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
 
 
-def kept(moment: Moment, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
+def kept(moment: EventState, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `moved`, and
     constraints but for those rows that are `closing`."""
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
@@ -146,7 +146,7 @@ def kept(moment: Moment, problem, moved=(), closing=()) -> tuple[np.ndarray, np.
     return rows, rows @ moment.v
 
 
-def impelled(moment: Moment, problem, rows, b, moved=(), closing=()) -> tuple[Moment, float]:
+def impelled(moment: EventState, problem, rows, b, moved=(), closing=()) -> tuple[EventState, float]:
     """After impulses by which rows of the velocity become b, and what is `kept` stays. And the work of those along the rows."""
     others, values = kept(moment, problem, moved, closing)
     found = jump(moment.model, moment.q, moment.v, np.vstack([rows, others]), np.concatenate([b, values]))
@@ -154,7 +154,7 @@ def impelled(moment: Moment, problem, rows, b, moved=(), closing=()) -> tuple[Mo
     return after, float(found.work[:len(rows)].sum())
 
 
-def collided(moment: Moment, problem, rows, b, moved=(), closing=()) -> Moment:
+def collided(moment: EventState, problem, rows, b, moved=(), closing=()) -> EventState:
     """The same where what the impulses along the rows take is lost."""
     after, work = impelled(moment, problem, rows, b, moved, closing)
     return replace(after, lost=after.lost - work)
@@ -187,7 +187,7 @@ _TURNS = 100             # of impacts at one time, before those that are left ha
 class HardStops:
     """Of one run."""
 
-    def __init__(self, stops: tuple[Stop, ...], model, duration: float, place):
+    def __init__(self, stops: tuple[JointStop, ...], model, duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._rounded = rounding_bound(scales_of(model).of_all(f"{unit}/s" for unit in model.v_units))
         self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
@@ -205,7 +205,7 @@ class HardStops:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
         self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
-    def settle(self, moment: Moment, t: float, problem: Problem, resting, hits, speed: float | None):
+    def settle(self, moment: EventState, t: float, problem: InitialValueProblem, resting, hits, speed: float | None):
         """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
 
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
@@ -242,7 +242,7 @@ class HardStops:
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
         return moment, (*self._pushing(moment, t, problem, still, mobility), *held)
 
-    def holding(self, stops, moment: Moment, t: float, problem: Problem) -> tuple[Stop, ...]:
+    def holding(self, stops, moment: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
         """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
         slow = self._slow(np.abs(moment.v).max(initial=0.0))
         still = [stop for stop in stops if self.is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
@@ -253,7 +253,7 @@ class HardStops:
         """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
         return np.maximum(self._rounded, STILL * speed)
 
-    def is_at(self, stop: Stop, q, but_for: float = _AT) -> bool:
+    def is_at(self, stop: JointStop, q, but_for: float = _AT) -> bool:
         return abs(q[stop.q] - stop.limit) <= but_for * stop.size
 
     def _refuse_beyond(self, stops, q, t: float) -> None:
@@ -264,14 +264,14 @@ class HardStops:
                                     "hard stop", place=self.place,
                                     expected="a position within its limits, or mode: compliant")
 
-    def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
+    def _comes_to_an_end(self, stop: JointStop, v, t: float) -> bool:
         """Whether the impacts of a coordinate end with this one."""
         times = self._times[stop]
         times.append(t)
         many = len(times) == _MANY and t - times[0] <= _STOPS_AT_ONCE * self.duration
         return many or stop.side * v[stop.coordinate] <= 0.0
 
-    def _too_short(self, at, moment: Moment, t: float, problem, mobility, slow) -> list[Stop]:
+    def _too_short(self, at, moment: EventState, t: float, problem, mobility, slow) -> list[JointStop]:
         """Stops from which coordinates fly off and back within rounding of the position or of the time, while those that stand
         still at others are held by them."""
         away = _away(at, moment.v)
@@ -284,7 +284,7 @@ class HardStops:
         found = resolvable(away, back, bounds, self.duration)
         return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
 
-    def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
+    def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[JointStop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
         if not still:
             return ()
@@ -296,7 +296,7 @@ class HardStops:
                      if push > 0.0 or x <= _PUSHES * np.abs(free).max())
 
 
-def _struck(moment: Moment, problem: Problem, stops, ends, mobility, slow) -> Moment:
+def _struck(moment: EventState, problem: InitialValueProblem, stops, ends, mobility, slow) -> EventState:
     """After impacts at stops, in turn: what leaves its stop takes part once others drive it back. ends: stops without rebound."""
     G, e = normals(stops, len(moment.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
     bounds = slow[[stop.coordinate for stop in stops]]
@@ -309,7 +309,7 @@ def _struck(moment: Moment, problem: Problem, stops, ends, mobility, slow) -> Mo
     return impacted(moment, problem, G, np.zeros(len(e)), mobility)
 
 
-def impacted(moment: Moment, problem: Problem, G, e, mobility=None, moved=()) -> Moment:
+def impacted(moment: EventState, problem: InitialValueProblem, G, e, mobility=None, moved=()) -> EventState:
     """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
     mobility, away = mobility_of(moment, problem, moved) if mobility is None else mobility, G @ moment.v
     p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
@@ -336,7 +336,7 @@ def _away(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def mobility_of(moment: Moment, problem: Problem, moved=()) -> np.ndarray:
+def mobility_of(moment: EventState, problem: InitialValueProblem, moved=()) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
     W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem, moved)
     if not len(K):

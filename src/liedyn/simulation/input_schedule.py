@@ -10,10 +10,9 @@ import numpy as np
 
 from liedyn.codegen.rhs import read_signal
 from liedyn.errors import Place, ScenarioError, TrajectoryError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import (
     PHASE_START,
-    Begun,
     Column,
     Constant,
     Drive,
@@ -22,6 +21,7 @@ from liedyn.io.scenarios.scenario import (
     Motion,
     Pd,
     Prescribe,
+    RelativeTime,
     Rule,
     Scenario,
     Signal,
@@ -30,7 +30,7 @@ from liedyn.io.scenarios.scenario import (
     Waypoints,
 )
 from liedyn.io.trajectory_csv import read_trajectory
-from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, InputSchedule, Signals
 from liedyn.model.model import Model
 from liedyn.simulation.constraint_setup import closed_state, tie
 from liedyn.simulation.contact_setup import bind_contacts
@@ -38,7 +38,7 @@ from liedyn.simulation.control.elastic_joint_control import bind_control, start
 from liedyn.simulation.control.joint_control import bind_laws
 from liedyn.simulation.control.law_derivatives import law_slopes
 from liedyn.simulation.control.sampled_control import compile_sampled
-from liedyn.simulation.joint_stops import Stop, bind_stops, stops_of
+from liedyn.simulation.joint_stops import JointStop, bind_stops, stops_of
 from liedyn.simulation.limits import start_notes
 from liedyn.simulation.name_binding import (
     bind,
@@ -52,7 +52,7 @@ from liedyn.simulation.name_binding import (
 )
 from liedyn.simulation.prescribed_poses import PoseTable, following, prescribed_at
 from liedyn.simulation.signals.expression import passing
-from liedyn.simulation.signals.signal_compiler import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
+from liedyn.simulation.signals.signal_compiler import SAME_TIME, SignalCompiler, SignalPurpose, merge_times, merge_windows, snap
 from liedyn.simulation.signals.switching_times import MOST, switches_of_state
 from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, passed_over
 
@@ -93,7 +93,7 @@ _AGREE = 1e-6                    # relative, as `Followed.off` says: an initial 
 _STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
 
 
-class Compiled(NamedTuple):
+class CompiledSchedule(NamedTuple):
     """A scenario bound to a model.
 
     problem         with the initial state, at the prescribed positions and velocities, and on the constraints
@@ -101,14 +101,14 @@ class Compiled(NamedTuple):
     warnings        what is doubtful but can be run, one line each
     """
 
-    problem: Problem
+    problem: InitialValueProblem
     contact_names: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
-                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None,
-                     ramps: bool = False) -> Compiled:
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[JointStop, ...] | None = None,
+                     resting: tuple[JointStop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None,
+                     ramps: bool = False) -> CompiledSchedule:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
     at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
     joints rest at. held, ramps: see `bind_laws`.
@@ -118,9 +118,9 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     """
     initial = rules is None if initial is None else initial
     if scenario.sampling is not None:
-        return Compiled(*compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial))
+        return CompiledSchedule(*compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial))
     duration, events = scenario.duration, tuple(event.name for event in scenario.events)
-    table = SignalTable(model, duration, coordinates(model), bool(scenario.phases), events)
+    table = SignalCompiler(model, duration, coordinates(model), bool(scenario.phases), events)
     if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     drives, wrenches = _drives(rules, model, table), _wrenches(scenario, model, table)
@@ -135,29 +135,30 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         touching = np.arange(len(contacts.group) - 1)
         contacts = contacts._replace(switch=table.reserve(len(touching)) + touching)
 
-    def bound(begun: Mapping[str, float]) -> tuple[Schedule, Signals, list[str]]:
+    def bound(begun: Mapping[str, float]) -> tuple[InputSchedule, Signals, list[str]]:
         origins = table.origins(begun)
         windows, doubts = table.switches(origins)
         times = merge_times(np.concatenate([*(wrenches[edge] for edge in _EDGES), table.knots(origins)]), duration)
         breaks, before = merge_windows(times, windows, duration)
         acting = wrenches | {edge: snap(wrenches[edge], breaks, duration) for edge in _EDGES}
-        return Schedule(**drives, **acting, breaks=breaks, before=before, watch=watch), table.arrays(breaks, origins), doubts
+        return InputSchedule(**drives, **acting, breaks=breaks, before=before, watch=watch), table.arrays(breaks, origins), doubts
 
     schedule, signals, doubts = bound({PHASE_START: 0.0})
-    problem = Problem(model, schedule, signals, model.neutral(), np.zeros(model.nv), table.stack_size, table.names, table.places,
+    problem = InitialValueProblem(model, schedule, signals, model.neutral(), np.zeros(model.nv), table.stack_size, table.names,
+                                  table.places,
                       scenario.passive, ties, law, _largest_step(duration, doubts, watched or at_limits.stops), law_slopes,
                       (*(event.direction for event in watched), *at_limits.directions), contacts, laws, tuple(table.clocks),
                       lambda begun: bound(begun)[:2], None, at_limits.sizes, at_limits.stops, at_limits.loads)
     if not initial:
-        return Compiled(problem, contact_names, (*table.notes, *doubts))
+        return CompiledSchedule(problem, contact_names, (*table.notes, *doubts))
     problem, notes = _begun(scenario, problem)
-    return Compiled(problem, contact_names,
+    return CompiledSchedule(problem, contact_names,
                     (*scenario.notes, *notes, *table.notes, *doubts, *start_notes(model, problem.q)))
 
 
 # drives -------------------------------------------------------------------------------------------------------------
 
-def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.ndarray]:
+def _drives(rules: dict[str, Rule], model, table: SignalCompiler) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
@@ -170,7 +171,8 @@ def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.n
     return arrays | {"poses": poses.poses, "integral": integral, "ki": arrays["ki"][integral]}
 
 
-def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable, poses: PoseTable) -> None:
+def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalCompiler,
+                 poses: PoseTable) -> None:
     n = v.stop - v.start
     manifold = n > 0 and arrays["q_of_v"][v.start] < 0
     if isinstance(drive, Prescribe) and drive.level == "position":
@@ -203,7 +205,7 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
     for each: rest, or each coordinate's own column."""
     if isinstance(signals, tuple):
         return of_coordinate(signals, k, n, name, place, "signals")
-    curve = signals.curve if isinstance(signals, Begun) else signals
+    curve = signals.curve if isinstance(signals, RelativeTime) else signals
     same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(curve, Column) and curve.name is None)
     if motion and n > 1 and not same:
         raise ScenarioError(f"joint {name} has {n} coordinates", place=place, found="a single signal",
@@ -217,9 +219,9 @@ def _largest_step(duration: float, doubts, watched) -> float:
 
 
 # events -------------------------------------------------------------------------------------------------------------
-def _watch(event: Event, table: SignalTable) -> int:
+def _watch(event: Event, table: SignalCompiler) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
-    use = Use(f"event {event.name}", forces=True)
+    use = SignalPurpose(f"event {event.name}", forces=True)
     lowered = table.lower(event.when, use)
     watched = None if isinstance(lowered, float) else passing(lowered, event.value)
     if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
@@ -235,7 +237,7 @@ _OF_WRENCH = dict.fromkeys(("force_link", "force_world", "force_signal"), np.int
     ("force_basis", "force_point", *_EDGES), float)
 
 
-def _wrenches(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
+def _wrenches(scenario: Scenario, model, table: SignalCompiler) -> dict[str, np.ndarray]:
     """Entries basis · signal on links. A constant wrench is one entry, others one for each component."""
     rows = [row for number, force in enumerate(scenario.forces, 1)
             for row in _of_force(force, f"external force {number} on link {force.link}", model, table)]
@@ -244,25 +246,25 @@ def _wrenches(scenario: Scenario, model, table: SignalTable) -> dict[str, np.nda
         actuator = actuators[name]
         axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
         moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
-        index = table.add(rule.value, Use(f"thrust of actuator {name}", unit="N"))
+        index = table.add(rule.value, SignalPurpose(f"thrust of actuator {name}", unit="N"))
         link, force = find(actuator.link, model.link_names, "link", actuator.place), ExternalForce(actuator.link, "local", ())
         rows.append(_entry(link, force, np.concatenate([moment, axis]), index, table.duration))
     return {name: np.array([row[name] for row in rows], dtype=kind).reshape(-1) for name, kind in _OF_WRENCH.items()}
 
 
-def _of_force(force: ExternalForce, name: str, model, table: SignalTable) -> list[dict]:
+def _of_force(force: ExternalForce, name: str, model, table: SignalCompiler) -> list[dict]:
     link = find(force.link, model.link_names, "link", force.place)
     window = (max(0.0, force.start), min(table.duration, force.end))
     constant, rows = np.zeros(6), []
     for k, given in enumerate(force.wrench):
-        use = Use(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
+        use = SignalPurpose(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
         lowered = table.lower(given, use)
         if isinstance(lowered, float):
             constant[k] = lowered
         else:
             rows.append(_entry(link, force, np.eye(6)[k], table.put(lowered, use, given.place), table.duration))
     if constant.any():
-        rows.append(_entry(link, force, constant, table.put(1.0, Use(name)), table.duration))
+        rows.append(_entry(link, force, constant, table.put(1.0, SignalPurpose(name)), table.duration))
     return rows
 
 
@@ -277,7 +279,7 @@ def _entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, dura
 
 # initial state ------------------------------------------------------------------------------------------------------
 
-def _begun(scenario: Scenario, problem: Problem) -> tuple[Problem, list[str]]:
+def _begun(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialValueProblem, list[str]]:
     """With the initial state, and notes about it."""
     model, q, v = problem.model, problem.q, problem.v
     if problem.law is not None:
@@ -305,7 +307,7 @@ def _begun(scenario: Scenario, problem: Problem) -> tuple[Problem, list[str]]:
     return replace(problem, q=q, v=v), notes
 
 
-def _start_on_motions(problem: Problem, q, v) -> None:
+def _start_on_motions(problem: InitialValueProblem, q, v) -> None:
     """Write the positions and velocities of the motions that computed torque follows."""
     laws = problem.joint_laws
     for k in np.flatnonzero(laws.driven & (laws.signal >= 0)):

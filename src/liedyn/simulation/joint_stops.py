@@ -21,8 +21,8 @@ from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
 from liedyn.simulation.name_binding import bind_joints
-from liedyn.simulation.signals.expression import Program, passing
-from liedyn.simulation.signals.signal_compiler import SignalTable, Use
+from liedyn.simulation.signals.expression import SignalProgram, passing
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 _SINK = {"rad": 0.01, "m": 0.001}
 _STANDARD = 9.81         # m/s^2: for the load of a robot without gravity
@@ -30,7 +30,7 @@ _DEEP = 3.0              # of the depth under the load: what a note is made of
 
 
 @dataclass(frozen=True)
-class Stop:
+class JointStop:
     """One limit of a coordinate that acts.
 
     coordinate, q   its places in v and q
@@ -58,7 +58,7 @@ class Stop:
         return max(self.reach, abs(self.limit))
 
 
-def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
+def stops_of(scenario: Scenario, model) -> tuple[JointStop, ...]:
     """In the order of the coordinates, the lower limit first. Raises ScenarioError for joints without limits that are named."""
     given = scenario.limits
     if given is None:
@@ -76,7 +76,8 @@ def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
             if not hard:
                 inertia = np.diag(mass_matrix_by_columns(model, model.neutral())) if inertia is None else inertia
                 values = _compliance(given, model, joint, k, float(inertia[k]))
-            found += [Stop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard, given.restitution,
+            found += [JointStop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard,
+                                given.restitution,
                            scales_of(model).of(model.v_units[k]), **values)
                       for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
     return tuple(found)
@@ -157,18 +158,20 @@ def _integers(values) -> np.ndarray:
     return np.array(list(values), dtype=np.int64)
 
 
-def guards_of(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...]) -> tuple[tuple[Stop, ...], tuple[Stop, ...]]:
+def guards_of(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...],
+                                                                                            tuple[JointStop, ...]]:
     """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
     acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
     still = [stop.coordinate for stop in resting]
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
 
 
-def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table: SignalTable, model) -> BoundStops:
+def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...], table: SignalCompiler, model) -> BoundStops:
     """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
     compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
     hard, resting = guards_of(stops, level, resting)
-    watch = tuple(table.put(passing(Program((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit), Use(f"limit of {stop.name}"))
+    watch = tuple(table.put(passing(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit),
+                            SignalPurpose(f"limit of {stop.name}"))
                   for stop in hard)
     numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)
     found = Stops(_integers(stop.coordinate for stop in compliant), _integers(stop.side for stop in compliant), numbers,

@@ -18,7 +18,7 @@ _NAMED = 3               # coordinates in a note; run.json has them all
 
 
 @dataclass(frozen=True)
-class Excess:
+class LimitViolation:
     """A coordinate beyond its limit at an output time.
 
     kind          one of KINDS
@@ -42,7 +42,7 @@ class Excess:
                 f"limit {self.limit:.4g} {self.unit})")
 
 
-def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
+def limits_exceeded(model, t, q, v, tau) -> tuple[LimitViolation, ...]:
     """Coordinates beyond their limits, by kind, in the order of the model.
 
     t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
@@ -101,7 +101,7 @@ def positions_beyond_limits(model, t, q) -> list[str]:
     return [f"{EXCEEDED[0]} in {np.count_nonzero(beyond)} of {len(q)} runs (limits do not act in rollouts): {named}{more}"]
 
 
-def merged(one: Iterable[Excess], other: Iterable[Excess]) -> tuple[Excess, ...]:
+def merged(one: Iterable[LimitViolation], other: Iterable[LimitViolation]) -> tuple[LimitViolation, ...]:
     """Of some rows, and of others."""
     found = {(excess.kind, excess.coordinate): excess for excess in one}
     for later in other:
@@ -114,14 +114,14 @@ def merged(one: Iterable[Excess], other: Iterable[Excess]) -> tuple[Excess, ...]
     return tuple(found.values())
 
 
-def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> Excess | None:
+def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> LimitViolation | None:
     """How x (N,) leaves [lower, upper]; None where it does not."""
     slack = _ROUNDING * max([np.ptp(x), *(abs(limit) for limit in (lower, upper) if np.isfinite(limit))])
     beyond = np.maximum(lower - slack - x, x - upper - slack)
     if not (beyond > 0.0).any():
         return None
     first, worst = int(np.argmax(beyond > 0.0)), int(np.argmax(beyond))
-    return Excess(kind, name, unit, float(t[first]), float(t[worst]), float(x[worst]),
+    return LimitViolation(kind, name, unit, float(t[first]), float(t[worst]), float(x[worst]),
                   float(upper if x[worst] > upper else lower))
 
 
@@ -157,7 +157,7 @@ def limit_notes(exceeded, fixed=(), stopped=(), *, recorded: bool = False) -> li
     return notes
 
 
-def _worst_of(group: list[Excess]) -> str:
+def _worst_of(group: list[LimitViolation]) -> str:
     """The farthest of one kind."""
     least = 1.0 if group[0].kind == "position" else 1e-300
     group = sorted(group, key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), least))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.errors import ComputationError, ScenarioError, UsageError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import EFFORT, METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.model.model import Model
@@ -31,7 +31,7 @@ _ON_DISK = 28            # bytes a number: 20 of the CSV, 8 of the rows while th
 _ENOUGH = 100e6          # bytes: less than this needs no looking
 
 
-def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = None) -> None:
+def check_room(problem: InitialValueProblem, rows: int, folder: str | os.PathLike | None = None) -> None:
     """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
     will be. Without a folder the rows stay in memory. Raises ComputationError with the estimate."""
     memory, disk = size_of_result(problem, rows, folder is not None)
@@ -47,14 +47,14 @@ def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
     return shutil.disk_usage(place).free, place
 
 
-def size_of_result(problem: Problem, rows: int, to_disk: bool) -> tuple[int, int]:
+def size_of_result(problem: InitialValueProblem, rows: int, to_disk: bool) -> tuple[int, int]:
     """Bytes that a result of so many rows takes in memory and on disk, about."""
     numbers = rows * numbers_of_a_row(problem)
     memory = numbers * _IN_MEMORY
     return min(memory, rows * _A_ROW + _SOME) if to_disk else memory, numbers * _ON_DISK
 
 
-def numbers_of_a_row(problem: Problem) -> int:
+def numbers_of_a_row(problem: InitialValueProblem) -> int:
     """Time, state, accelerations, forces, wrenches, contacts, stops, energies, multipliers."""
     model = problem.model
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
@@ -88,12 +88,12 @@ def _refuse(needed: float, free: float, rows: int, what: str) -> None:
 
 if TYPE_CHECKING:
     from liedyn.integrators.problem import Statistics
-    from liedyn.simulation.hybrid_simulation import Timeline
-    from liedyn.simulation.run_recorder import Rows
+    from liedyn.simulation.hybrid_simulation import HybridSimulation
+    from liedyn.simulation.run_recorder import RunRecorder
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedRun:
     """A run that could start.
 
     scenario  with the integrator that is used
@@ -106,10 +106,10 @@ class Prepared:
 
     scenario: Scenario
     model: Model
-    problem: Problem
+    problem: InitialValueProblem
     notes: tuple[str, ...]
     chosen: tuple[str, ...]
-    timeline: Timeline | None
+    timeline: HybridSimulation | None
     contact_names: tuple[str, ...] = ()
 
     @property
@@ -152,8 +152,8 @@ def timeline_of(scenario: Scenario, model, problem):
     if not scenario.events and scenario.sampling is None and not hard:
         return None
     refuse_uneventful(scenario)
-    from liedyn.simulation.hybrid_simulation import Timeline
-    return Timeline(scenario, model, problem)
+    from liedyn.simulation.hybrid_simulation import HybridSimulation
+    return HybridSimulation(scenario, model, problem)
 
 
 def refuse_uneventful(scenario: Scenario) -> None:
@@ -203,7 +203,7 @@ def _without_effect(scenario: Scenario, model: Model) -> list[str]:
 
 
 def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
-            model: Model | None = None) -> Prepared:
+            model: Model | None = None) -> PreparedRun:
     """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
     model: instead of that of the scenario."""
     scenario = scenario_of(path, overrides, force_long)
@@ -216,7 +216,7 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     return prepare_with(scenario, model, force_long, folder)
 
 
-def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> Prepared:
+def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> PreparedRun:
     """`prepare` of a scenario that is read, and its robot."""
     model = with_rotors(scenario, model)
     from liedyn.integrators.diagnosis import choose_integrator
@@ -232,16 +232,16 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
     notes = (*warnings, *_without_effect(scenario, model), *deep_notes(problem, contact_names))
-    return Prepared(scenario, model, problem, notes, tuple(chosen), timeline_of(scenario, model, problem), contact_names)
+    return PreparedRun(scenario, model, problem, notes, tuple(chosen), timeline_of(scenario, model, problem), contact_names)
 
 
-class OneStretch:
-    """The motion of a scenario without events, with the methods of a `Timeline`."""
+class SingleSegment:
+    """The motion of a scenario without events, with the methods of a `HybridSimulation`."""
 
     def __init__(self, problem):
         self.problem = problem
 
-    def run(self, times: np.ndarray, options, progress, rows: Rows) -> Statistics:
+    def run(self, times: np.ndarray, options, progress, rows: RunRecorder) -> Statistics:
         from liedyn.integrators.solve import solve
         rows.begin(self.problem)
         record, statistics = solve(self.problem, times, options, progress, rows)

@@ -10,11 +10,11 @@ from liedyn.codegen.rhs import read_signal
 from liedyn.codegen.trace import plain
 from liedyn.dynamics.scales import Scales, scales_of
 from liedyn.errors import ScenarioError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe, Waypoints
 from liedyn.kernels.simulation.signals import ORDER, POSITION, VELOCITY, Poses
 from liedyn.model.model import Model
-from liedyn.simulation.signals.signal_compiler import Curve, SignalTable, Use, finite, held_at_ends, spline
+from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler, SignalPurpose, finite, held_at_ends, spline
 
 # A curve of rotations through waypoints whose angular velocity and acceleration are continuous --------------------------
 
@@ -34,7 +34,7 @@ _SETTLED = 32e-16                # of the largest rate: rounding of the banded e
 _NEAR = 1e-2                     # rad^2: below it series, whose next term is less than 1e-16; above it closed forms lose 1e-14
 
 
-class Unsettled(ValueError):
+class SplineNotSolvedError(ValueError):
     """The rates at the waypoints are not found: the rotation is too fast for its waypoints."""
 
 
@@ -103,7 +103,7 @@ def _rates(r, h, first, last) -> np.ndarray:
             return w
         if not np.isfinite(change):
             break
-    raise Unsettled
+    raise SplineNotSolvedError
 
 
 def _banded(blocks, n: int) -> np.ndarray:
@@ -172,7 +172,7 @@ _UNIT_NORM = 1e-6        # a quaternion printed with seven digits is meant to be
 class PoseTable:
     """Collects prescribed poses; `poses` gives them as the kernels read them."""
 
-    def __init__(self, model, table: SignalTable):
+    def __init__(self, model, table: SignalCompiler):
         self.model, self.table = model, table
         self.rows: list[tuple[int, int, bool, bool]] = []
         self.signals: list[int] = []
@@ -240,13 +240,13 @@ class PoseTable:
         return [*position, *(self._put(curve, _use(axis, name), given)
                              for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
 
-    def _put(self, curve: Curve, use: Use, given) -> int:
+    def _put(self, curve: Curve, use: SignalPurpose, given) -> int:
         if not np.isfinite(curve.coefficients).all():
             raise ScenarioError("the curve is not finite", place=given.place, expected="smaller values, or times farther apart")
         return self.table.put(curve, use, given.place)
 
 
-def motion_signals(table: SignalTable, name: str, given: Motion) -> list[int]:
+def motion_signals(table: SignalCompiler, name: str, given: Motion) -> list[int]:
     """x y z roll pitch yaw of what has this name."""
     zero = (Constant(0.0, given.place),) * 3
     for signal in (*given.xyz, *given.rpy):
@@ -256,9 +256,9 @@ def motion_signals(table: SignalTable, name: str, given: Motion) -> list[int]:
             for axis, signal in zip(_AXES, (*(given.xyz or zero), *(given.rpy or zero)), strict=True)]
 
 
-def _use(axis: str, name: str) -> Use:
+def _use(axis: str, name: str) -> SignalPurpose:
     unit = "m" if axis in "xyz" else "rad" if axis in _AXES else ""
-    return Use(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
+    return SignalPurpose(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
 
 
 def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
@@ -281,7 +281,7 @@ def _no_position(name: str, place) -> ScenarioError:
 
 
 # what follows a motion --------------------------------------------------------------------------------------------------
-class Followed(NamedTuple):
+class PrescribedPose(NamedTuple):
     """A ball or free joint whose pose is prescribed, or one coordinate whose position or velocity is.
 
     q, v   its places; none in q at velocity level
@@ -317,22 +317,22 @@ def _gap(here, there, units, scales: Scales) -> float:
     return gap
 
 
-def following(problem: Problem) -> list[Followed]:
+def following(problem: InitialValueProblem) -> list[PrescribedPose]:
     """What is prescribed at position or velocity level."""
     found, schedule = [], problem.schedule
     for joint in problem.model.joints:
         if joint.screws is None and schedule.level[joint.v.start] == POSITION:
-            found.append(Followed(joint.name, joint.name, joint.q, joint.v, True, problem.model))
+            found.append(PrescribedPose(joint.name, joint.name, joint.q, joint.v, True, problem.model))
             continue
         for k in range(joint.v.start, joint.v.stop):
             if schedule.level[k] in (POSITION, VELOCITY):
                 i = schedule.q_of_v[k]
                 q = slice(i, i + 1) if schedule.level[k] == POSITION else slice(0)
-                found.append(Followed(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False, problem.model))
+                found.append(PrescribedPose(joint.name, problem.model.v_names[k], q, slice(k, k + 1), False, problem.model))
     return found
 
 
-def prescribed_at(problem: Problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+def prescribed_at(problem: InitialValueProblem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
     """q and v at t, with what is prescribed on its motion. Raises ScenarioError where a signal is not finite."""
     schedule, signals, poses = problem.schedule, problem.signals, problem.schedule.poses
     q, v, work = np.array(q, dtype=float), np.array(v, dtype=float), problem.work()
@@ -348,7 +348,7 @@ def prescribed_at(problem: Problem, t: float, q, v) -> tuple[np.ndarray, np.ndar
     return q, v
 
 
-def _finite(problem: Problem, k: int, t: float, work, count: int) -> tuple[float, ...]:
+def _finite(problem: InitialValueProblem, k: int, t: float, work, count: int) -> tuple[float, ...]:
     """Signal k and its derivatives, `count` numbers."""
     jet = read_signal(problem.signals, k, t, work.q, work.v)[:count]
     if not np.isfinite(jet).all():

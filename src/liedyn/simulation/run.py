@@ -28,9 +28,9 @@ from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.joint_control import armatures_of, bind_motors, motor_columns, motor_notes
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import stop_notes, stops_of
-from liedyn.simulation.limits import Excess, limit_notes
+from liedyn.simulation.limits import LimitViolation, limit_notes
 from liedyn.simulation.name_binding import matching, phase_rules
-from liedyn.simulation.preparation import OneStretch, output_times, prepare
+from liedyn.simulation.preparation import SingleSegment, output_times, prepare
 from liedyn.simulation.run_checks import inaccuracy
 from liedyn.simulation.trajectory_columns import columns_of, constraint_columns, energy_columns
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from liedyn.io.checkpoint_files import Unfinished
-    from liedyn.simulation.hybrid_simulation import Occurrence
+    from liedyn.simulation.hybrid_simulation import OccurredEvent
 
 LOADING = f"loading the compiled code ({FIRST_RUN}: {TAKES})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
@@ -60,8 +60,8 @@ class Result(Immutable):
     tracking  how links or joints followed the desired motions of `control`; None without
     contacts  forces, depths and slips of `contacts`; None without (`simulation.contact_setup.ContactMotion`)
     stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
-    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.Excess`)
-    events    what happened, in order (`hybrid_simulation.Occurrence`); the rows before and after an event have its
+    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.LimitViolation`)
+    events    what happened, in order (`hybrid_simulation.OccurredEvent`); the rows before and after an event have its
 time     check     values of the self-check, by name     notes     notes for the user, one line each     timing    seconds by part
 of the run     status    complete; diverged or interrupted: the rows before that, and reason says why
 
@@ -97,8 +97,8 @@ of the run     status    complete; diverged or interrupted: the rows before that
     reactions: Array | None = None
     drift: Array | None = None
     tracking: Tracking | None = None
-    limits: tuple[Excess, ...] = ()
-    events: tuple[Occurrence, ...] = ()
+    limits: tuple[LimitViolation, ...] = ()
+    events: tuple[OccurredEvent, ...] = ()
     contacts: ContactMotion | None = None
     stops: Array | None = None
     status: str = "complete"
@@ -211,7 +211,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
                 f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
 
 
-class Silent:
+class SilentProgress:
     """Progress that nobody hears."""
 
     def stage(self, text):
@@ -260,7 +260,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     >>> run.status, run.q.shape
     ('complete', (11, 2))
     """
-    result = simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
+    result = simulate_file(scenario, overrides, SilentProgress(), strict, force_long, controller=controller)
     warn((*findings_note(result.model), *result.notes))
     return result
 
@@ -291,14 +291,14 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.diagnosis import options_of
         from liedyn.integrators.solve import solve
-        from liedyn.simulation.run_recorder import Rows, identity, listening, meaningful, resume
+        from liedyn.simulation.run_recorder import RunRecorder, identity, listening, meaningful, resume
         options = options_of(scenario.integrator)
         own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
         start = time.perf_counter()
-        motion = prepared.timeline or OneStretch(problem)
-        rows = Rows(prepared.model, problem, disk)
+        motion = prepared.timeline or SingleSegment(problem)
+        rows = RunRecorder(prepared.model, problem, disk)
         before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
         rows.about = lambda: own | motion.about() | {"seconds": before + time.perf_counter() - start}
     with progress.stage("simulating"):
@@ -457,7 +457,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         given["initial"] = _merged(given, "initial", {key: value for key, value in state.items() if value is not None})
     given, function = _with_torques(model, given, tau, rate)
     # a scenario names a file that exists; here there is none
-    result = simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+    result = simulate_file({"robot": os.devnull, **given}, (), SilentProgress(), controller=function, model=model)
     warn(result.notes)
     return result
 

@@ -20,10 +20,10 @@ from liedyn.simulation.contact_setup import ContactMotion, contact_motion
 from liedyn.simulation.control.joint_control import followed
 from liedyn.simulation.control.task_space_control import Tracking
 from liedyn.simulation.joint_stops import stop_forces
-from liedyn.simulation.limits import KINDS, Excess, limits_exceeded, merged
+from liedyn.simulation.limits import KINDS, LimitViolation, limits_exceeded, merged
 from liedyn.simulation.name_binding import coordinates
-from liedyn.simulation.run_recorder import Rows, blocks
-from liedyn.simulation.segment_problems import Part
+from liedyn.simulation.run_recorder import RunRecorder, blocks
+from liedyn.simulation.segment_problems import RunSegment
 
 GOOD = 1e-3              # a relative balance above it is said
 _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
@@ -185,7 +185,7 @@ _MOVED = 1e-3            # rad, and of the characteristic length: a joint that g
 _NUMBERS = 1_000_000     # positions of many runs that are looked at together
 
 
-class Creep:
+class FrictionCreep:
     """Time, distance and largest speed (…, nv) of each coordinate that friction holds, while it creeps. Rows are added block by
     block; they may be of many runs, with leading axes.
 
@@ -197,7 +197,7 @@ class Creep:
         self.time, self.distance, self.speed, self.way, self.fastest = np.zeros((5, *friction.shape))
 
     @classmethod
-    def of_model(cls, model, passive: bool) -> Creep:
+    def of_model(cls, model, passive: bool) -> FrictionCreep:
         return cls(model, friction_levels(model, model.constants) * passive)
 
     def add(self, t: np.ndarray, q: np.ndarray, problem=None) -> None:
@@ -235,9 +235,9 @@ class Creep:
         self.distance[..., which] += np.where(creeps, moved, 0.0).sum(axis=-2)
         self.speed[..., which] = np.maximum(self.speed[..., which], np.where(creeps, speed, 0.0).max(axis=-2))
 
-    def of_run(self, i: int) -> Creep:
+    def of_run(self, i: int) -> FrictionCreep:
         """Of one of many runs."""
-        one = Creep(self.model, self.friction[i])
+        one = FrictionCreep(self.model, self.friction[i])
         one.time, one.distance, one.speed = self.time[i], self.distance[i], self.speed[i]
         return one
 
@@ -286,13 +286,13 @@ def friction_levels(model, constants: np.ndarray) -> np.ndarray:
     return tree_of.py_func(model.index, constants).friction
 
 
-def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> Creep:
+def creep_of_runs(model, friction: np.ndarray, t: np.ndarray, q: np.ndarray, problem=None) -> FrictionCreep:
     """Of N runs: friction (N, nv), rows t (R,), q (N, R, nq); problem: whose laws act on them."""
-    found = Creep(model, friction)
+    found = FrictionCreep(model, friction)
     rows, step = spaced(t), max(1, _NUMBERS // (len(t) * q.shape[2]))
     for first in range(0, len(q), step):
         some = slice(first, first + step)
-        part = Creep(model, friction[some])
+        part = FrictionCreep(model, friction[some])
         part.add(t[rows], q[some][:, rows], problem)
         found.time[some], found.distance[some], found.speed[some] = part.time, part.distance, part.speed
     return found
@@ -336,7 +336,7 @@ class SelfCheck:
     exceeded   the limits that joints exceed: while forces move them, and while they are prescribed or locked
     """
 
-    def __init__(self, scenario, model, problem, rows: Rows, parts: list[Part], contact_names: tuple[str, ...]):
+    def __init__(self, scenario, model, problem, rows: RunRecorder, parts: list[RunSegment], contact_names: tuple[str, ...]):
         self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
         self.rows, self.n = rows, sum(len(part.record.t) for part in parts)
         self.kinetic, self.potential = rows.room("kinetic", self.n), rows.room("potential", self.n)
@@ -344,16 +344,16 @@ class SelfCheck:
         self.tracking: Tracking | None = None
         self.contacts: ContactMotion | None = None
         self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
-        self.exceeded: tuple[tuple[Excess, ...], tuple[Excess, ...]] = ((), ())
+        self.exceeded: tuple[tuple[LimitViolation, ...], tuple[LimitViolation, ...]] = ((), ())
         self._rooms: dict[type, dict[str, np.ndarray]] = {}                # arrays of tracking and contacts, to be written to
-        self.creep = Creep.of_model(model, scenario.passive)
+        self.creep = FrictionCreep.of_model(model, scenario.passive)
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
         self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
         for place, block in blocks(parts):
             self._add(place, block)
 
-    def _add(self, place: slice, block: Part) -> None:
+    def _add(self, place: slice, block: RunSegment) -> None:
         record, model = block.record, self.model
         self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v, passive=self.passive)
         self._balance.add(record, *energies)
@@ -385,7 +385,7 @@ class SelfCheck:
         self._touch(place, record)
 
     @property
-    def limits(self) -> tuple[Excess, ...]:
+    def limits(self) -> tuple[LimitViolation, ...]:
         order = {name: k for k, name in enumerate(self.model.v_names)}
         return tuple(sorted(merged(*self.exceeded), key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
 
@@ -425,7 +425,7 @@ class SelfCheck:
                 "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
 
 
-def _inverse(part: Part, passive: bool):
+def _inverse(part: RunSegment, passive: bool):
     """Joint forces of a stretch again, by inverse dynamics of its motion."""
     record, links, f_ext = part.record, part.problem.forced_links, None
     if len(links):

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 
 from liedyn.errors import Interrupted, UsageError
-from liedyn.integrators.problem import LOST, Keeper, Problem, Statistics, kept_rows
+from liedyn.integrators.problem import LOST, InitialValueProblem, RunObserver, Statistics, kept_rows
 from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, give_back, numbers_of
 from liedyn.io.checkpoint_files import Unfinished, of_another_version
 from liedyn.io.scenarios.scenario_file import to_plain
-from liedyn.simulation.segment_problems import Part, whole_record
+from liedyn.simulation.segment_problems import RunSegment, whole_record
 
 EVERY = 5.0              # s between checkpoints, at least
 _SHARE = 0.02            # of the time, at most, is spent on them
@@ -26,19 +26,19 @@ IN_MEMORY = 32e6         # bytes of rows: more go to the disk
 BLOCK = 1 << 15          # rows that are looked at together
 
 
-class Rows(Keeper):
+class RunRecorder(RunObserver):
     """Of one run of `model`, whose first problem is `problem`. disk: where it goes on after an interrupt; None: nowhere.
 
     about   what a checkpoint says besides: plain values
     """
 
-    def __init__(self, model, problem: Problem, disk: Unfinished | None = None, about: Callable[[], dict] = dict):
+    def __init__(self, model, problem: InitialValueProblem, disk: Unfinished | None = None, about: Callable[[], dict] = dict):
         self.model, self.disk, self.about = model, disk, about
-        layout = whole_record(Part(problem, problem.record(np.zeros(0))), model)
+        layout = whole_record(RunSegment(problem, problem.record(np.zeros(0))), model)
         self._edges = np.cumsum([0, *(1 if x.ndim == 1 else x.shape[1] for x in layout)]).tolist()
         self._flat = [x.ndim == 1 for x in layout]
-        self._begun: list[tuple[Problem, int]] = []             # of each stretch, and its first row
-        self._kept: list[Part] = []                             # those in memory
+        self._begun: list[tuple[InitialValueProblem, int]] = []             # of each stretch, and its first row
+        self._kept: list[RunSegment] = []                             # those in memory
         self._now: tuple[Record, np.ndarray] | None = None
         self._count = self._written = 0                         # rows of stretches that ended; rows on disk
         self._next = time.perf_counter() + EVERY
@@ -52,7 +52,7 @@ class Rows(Keeper):
         return self.disk is not None and self.disk.is_open
 
     # from the run ---------------------------------------------------------------------------------------------------
-    def begin(self, problem: Problem) -> None:
+    def begin(self, problem: InitialValueProblem) -> None:
         """Of a stretch."""
         self._begun.append((problem, self._count))
 
@@ -73,9 +73,9 @@ class Rows(Keeper):
         """The stretch has these rows, but for those on disk already."""
         problem, first = self._begun[-1]
         if self._on_disk:
-            self._append(Part(problem, record), self._written - first, len(record.t))
+            self._append(RunSegment(problem, record), self._written - first, len(record.t))
         else:
-            self._kept.append(Part(problem, record))
+            self._kept.append(RunSegment(problem, record))
         self._count += len(record.t)
         self._now = self.saved = None
 
@@ -91,7 +91,7 @@ class Rows(Keeper):
             self._begun.pop()
         return statistics
 
-    def go_on(self, begun: list[tuple[Problem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
+    def go_on(self, begun: list[tuple[InitialValueProblem, int]], rows: int, numbers: dict[str, np.ndarray]) -> None:
         """From a checkpoint. begun: all stretches with their first rows; `begin` is called for the last one again."""
         self._begun, self._count, self._written, self.saved = begun[:-1], begun[-1][1], rows, numbers
 
@@ -105,27 +105,27 @@ class Rows(Keeper):
         problem, first = self._begun[-1]
         record, count = self._now
         n = int(count[NEXT_OUTPUT])
-        self._append(Part(problem, record), self._written - first, n)
+        self._append(RunSegment(problem, record), self._written - first, n)
         for x in record[1:]:                                   # the times are read on
             give_back(x, n)
         self.disk.save(numbers, self.about() | {"t": t, "rows": self._written, "width": self.width,
                                                 "firsts": [first for _, first in self._begun]})
 
-    def _append(self, part: Part, first: int, last: int) -> None:
-        for _, block in blocks([Part(part.problem, Record(*(x[first:last] for x in part.record)))]):
+    def _append(self, part: RunSegment, first: int, last: int) -> None:
+        for _, block in blocks([RunSegment(part.problem, Record(*(x[first:last] for x in part.record)))]):
             self.disk.append(np.column_stack(whole_record(block, self.model)))
         self._written += max(last - first, 0)
 
     # after the run --------------------------------------------------------------------------------------------------
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[RunSegment]:
         """The stretches; their rows may be on disk."""
         if not self._on_disk:
-            return [Part(part.problem, whole_record(part, self.model)) for part in self._kept]
+            return [RunSegment(part.problem, whole_record(part, self.model)) for part in self._kept]
         table, firsts = self.disk.table(self.width), [*(first for _, first in self._begun), self._written]
-        return [Part(problem, self._record(table[i:j]))
+        return [RunSegment(problem, self._record(table[i:j]))
                 for (problem, _), (i, j) in zip(self._begun, pairwise(firsts), strict=True)]
 
-    def whole(self, parts: list[Part]) -> Record:
+    def whole(self, parts: list[RunSegment]) -> Record:
         """All rows of these, the first of the run."""
         if self._on_disk:
             return self._record(self.disk.table(self.width)[:sum(len(part.record.t) for part in parts)])
@@ -153,18 +153,19 @@ def listening(disk: Unfinished | None) -> Iterator[None]:
         disk.listening = False
 
 
-def blocks(parts: list[Part]) -> Iterator[tuple[slice, Part]]:
+def blocks(parts: list[RunSegment]) -> Iterator[tuple[slice, RunSegment]]:
     """Some rows after the other, with their places in the run."""
     place = 0
     for part in parts:
         n = len(part.record.t)
         for i in range(0, n, BLOCK):
             j = min(i + BLOCK, n)
-            yield slice(place + i, place + j), Part(part.problem, Record(*(np.ascontiguousarray(x[i:j]) for x in part.record)))
+            yield slice(place + i, place + j), RunSegment(part.problem,
+                                                          Record(*(np.ascontiguousarray(x[i:j]) for x in part.record)))
         place += n
 
 
-def meaningful(parts: list[Part]) -> list[Part]:
+def meaningful(parts: list[RunSegment]) -> list[RunSegment]:
     """Of a run that went astray: without the rows of the last stretch from the first one on that is not finite, or beyond all
     meaning."""
     for place, block in blocks(parts[-1:]):
@@ -172,7 +173,7 @@ def meaningful(parts: list[Part]) -> list[Part]:
         bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > LOST).any(axis=1)
         if bad.any():
             n, part = place.start + int(np.argmax(bad)), parts[-1]
-            return [*parts[:-1], *([Part(part.problem, kept_rows(part.record, n))] if n else [])]
+            return [*parts[:-1], *([RunSegment(part.problem, kept_rows(part.record, n))] if n else [])]
     return parts
 
 
@@ -188,7 +189,7 @@ def identity(prepared) -> dict:
     return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
-def resume(prepared, own: dict, rows: Rows) -> dict:
+def resume(prepared, own: dict, rows: RunRecorder) -> dict:
     """Give the rows their checkpoint. own: `identity`. Returns what the checkpoint says about itself.
 
     Raises UsageError where it is of another run, or damaged."""

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from liedyn.errors import ModelError, ScenarioError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import PHASE_START, Attach, Constant, Phase, Prescribe, Rule, Scenario
 from liedyn.model.link_tree import combined
 from liedyn.model.model import build
 from liedyn.model.spatial import full
 from liedyn.simulation.input_schedule import compile_schedule
-from liedyn.simulation.joint_stops import Stop, stops_of
+from liedyn.simulation.joint_stops import JointStop, stops_of
 from liedyn.simulation.name_binding import phase_rules, unknown
 
 # A part of a run that is smooth -----------------------------------------------------------------------------------------
@@ -36,10 +36,10 @@ def opened(model, phase: Phase | None):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RunSegment:
     """A stretch of the run: its problem and rows."""
 
-    problem: Problem
+    problem: InitialValueProblem
     record: Record
 
     @property
@@ -48,7 +48,7 @@ class Part:
         return self.problem.model
 
 
-def whole_record(part: Part, model) -> Record:
+def whole_record(part: RunSegment, model) -> Record:
     """Of all constraints of `model`: the multipliers of those that are open are zero."""
     record, rows = part.record, part.model.row_names
     if part.model.nc == model.nc:
@@ -64,42 +64,43 @@ def whole_record(part: Part, model) -> Record:
 # stretch modes ----------------------------------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
-class Mode:
+class HybridState:
     """What decides which problem is solved. resting: hard stops that coordinates rest at, and those that impacts which have
     accumulated leave them at."""
 
     phase: str | None
     locked: tuple[str, ...] = ()
     attached: tuple[Attach, ...] = ()
-    resting: tuple[Stop, ...] = ()
+    resting: tuple[JointStop, ...] = ()
 
 
-class Modes:
+class SegmentProblems:
     """Of one run, and the present one. first: the problem of the scenario as it begins.
 
     last, phase_began   when each event happened last, and when the present phase began [s]
     notes               for the user, by their cause
     """
 
-    def __init__(self, scenario: Scenario, model, first: Problem):
+    def __init__(self, scenario: Scenario, model, first: InitialValueProblem):
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.stops = stops_of(scenario, model)
-        self.mode = Mode(scenario.phases[0].name if scenario.phases else None)
-        self._known: dict[Mode, tuple[Problem, tuple[str, ...]]] = {self.mode: (first, ())}           # with its warnings
+        self.mode = HybridState(scenario.phases[0].name if scenario.phases else None)
+        # with its warnings
+        self._known: dict[HybridState, tuple[InitialValueProblem, tuple[str, ...]]] = {self.mode: (first, ())}
         self._contacts = first.contacts
         self.last: dict[str, float] = {}
         self.phase_began = 0.0
         self.notes: dict[str, str] = {}
         for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
-            self._make(Mode(phase.name))
+            self._make(HybridState(phase.name))
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> InitialValueProblem:
         return self._known[self.mode][0]
 
     @property
-    def acting_stops(self) -> tuple[Stop, ...]:
+    def acting_stops(self) -> tuple[JointStop, ...]:
         """Stops of limits, and those of impacts that coordinates rest at."""
         return (*self.stops, *(stop for stop in self.mode.resting if stop not in self.stops))
 
@@ -107,7 +108,7 @@ class Modes:
         """To the mode that differs in these parts."""
         self.enter(replace(self.mode, **parts))
 
-    def enter(self, mode: Mode) -> None:
+    def enter(self, mode: HybridState) -> None:
         """Its times since the beginning of the phase and since events count from where they happened last."""
         self.mode = mode
         if mode not in self._known:
@@ -118,14 +119,14 @@ class Modes:
         if problem.clocks:
             self._known[mode] = problem.begun({PHASE_START: self.phase_began} | self.last), warnings
 
-    def problem_with(self, resting: tuple[Stop, ...]) -> Problem:
+    def problem_with(self, resting: tuple[JointStop, ...]) -> InitialValueProblem:
         """That of the mode in which coordinates rest at these stops, too; the present mode stays."""
         present = self.mode
         self.change(resting=(*present.resting, *(stop for stop in resting if stop not in present.resting)))
         found, self.mode = self.problem, present
         return found
 
-    def _make(self, mode: Mode) -> None:
+    def _make(self, mode: HybridState) -> None:
         model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
         stops = (*self.stops, *(stop for stop in mode.resting if stop not in self.stops))
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), stops, mode.resting)
@@ -133,20 +134,20 @@ class Modes:
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
         self._known[mode] = problem, warnings
 
-    def _rules(self, mode: Mode) -> dict[str, Rule]:
+    def _rules(self, mode: HybridState) -> dict[str, Rule]:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
         return phase_rules(self.scenario, self.model, mode.phase) | held
 
     # as plain values, for checkpoints -------------------------------------------------------------------------------
-    def plain(self, mode: Mode) -> list:
+    def plain(self, mode: HybridState) -> list:
         bodies = self._bodies()
         return [mode.phase, list(mode.locked), [bodies.index(one) for one in mode.attached],
                 [self.stops.index(one) if one in self.stops else asdict(one) for one in mode.resting]]
 
-    def of_plain(self, plain: list) -> Mode:
+    def of_plain(self, plain: list) -> HybridState:
         (phase, locked, attached, resting), bodies = plain, self._bodies()
-        stops = tuple(Stop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
-        return Mode(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
+        stops = tuple(JointStop(**k) if isinstance(k, dict) else self.stops[k] for k in resting)
+        return HybridState(phase, tuple(locked), tuple(bodies[k] for k in attached), stops)
 
     def _bodies(self) -> list[Attach]:
         return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]

@@ -17,24 +17,24 @@ from liedyn.integrators.scipy_solvers import IMPLICIT
 from liedyn.integrators.solve import solve
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.io.scenarios.scenario import METHODS, Integrator
-from liedyn.simulation.preparation import OneStretch, Prepared, output_times, timeline_of
+from liedyn.simulation.preparation import PreparedRun, SingleSegment, output_times, timeline_of
 from liedyn.simulation.run_checks import GOOD, SelfCheck
-from liedyn.simulation.run_recorder import Rows
+from liedyn.simulation.run_recorder import RunRecorder
 
 SECONDS = 5.0             # of computing for all trials of a run, after their code is compiled
 _SHORTER, _TIGHTER = 0.25, 1e-2      # of a fixed step; of tolerances: 256 times the accuracy of rk4, 100 times that asked for
 _LEAST_RTOL = 2.3e-14     # that a scenario may ask for
 
 
-class _Stopped(Exception):
+class _TrialStopped(Exception):
     """The time of a trial is over, or a signal ends it."""
 
 
-class _TimedRows(Rows):
+class _TimedRecorder(RunRecorder):
     """Of a trial, which ends after so many seconds of computing, or where disk hears of a signal. The time starts after the
     first steps, which may compile code."""
 
-    def __init__(self, prepared: Prepared, seconds: float, disk: Unfinished | None):
+    def __init__(self, prepared: PreparedRun, seconds: float, disk: Unfinished | None):
         super().__init__(prepared.model, prepared.problem)
         self._seconds, self._hears, self._began = seconds, disk, None
 
@@ -46,16 +46,16 @@ class _TimedRows(Rows):
         if self._began is None and t > 0.0:
             self._began = time.perf_counter()
         if self.spent > self._seconds or (self._hears is not None and self._hears.stop):
-            raise _Stopped(t)
+            raise _TrialStopped(t)
 
 
-class _Outcome(NamedTuple):
+class _TrialOutcome(NamedTuple):
     text: str
     sound: bool = False
     ended: bool = False          # early, by itself
 
 
-def tried(prepared: Prepared, parts, progress, disk: Unfinished | None = None) -> str:
+def tried(prepared: PreparedRun, parts, progress, disk: Unfinished | None = None) -> str:
     """What other integrators make of a run, up to the first that computes it well: an end to the message about the run.
 
     parts   of the motion that was computed
@@ -64,7 +64,7 @@ def tried(prepared: Prepared, parts, progress, disk: Unfinished | None = None) -
     sampling = prepared.scenario.sampling
     if sampling is not None and sampling.function is not None:         # it may have a state, and effects
         return "; no other integrator was tried, because that would call the controller again"
-    outcomes: list[_Outcome] = []
+    outcomes: list[_TrialOutcome] = []
     candidates, left = _candidates(prepared, parts), SECONDS
     for k, integrator in enumerate(candidates):
         if left <= 0.0 or (disk is not None and disk.stop):
@@ -82,7 +82,7 @@ def tried(prepared: Prepared, parts, progress, disk: Unfinished | None = None) -
     return f"; tried: {', '.join(one.text for one in outcomes)}{cause}"
 
 
-def _candidates(prepared: Prepared, parts) -> list[Integrator]:
+def _candidates(prepared: PreparedRun, parts) -> list[Integrator]:
     """What is tried, in this order: what is likely to help comes first."""
     problem, used = prepared.problem, prepared.scenario.integrator
     implicit = "rodas5p" if problem.ties is None else "Radau"          # as `choose_integrator`
@@ -98,7 +98,7 @@ def _candidates(prepared: Prepared, parts) -> list[Integrator]:
     return [replace(used, step=shorter), dopri5, implicit]
 
 
-def _fastest_rate(prepared: Prepared, parts) -> float:
+def _fastest_rate(prepared: PreparedRun, parts) -> float:
     """At which forces act [1/s], initially and in the motion that was computed."""
     problem = prepared.problem
     rates = [fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
@@ -107,28 +107,28 @@ def _fastest_rate(prepared: Prepared, parts) -> float:
     return max(rates)
 
 
-def _trial(prepared: Prepared, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_Outcome, float]:
+def _trial(prepared: PreparedRun, integrator: Integrator, seconds: float, disk: Unfinished | None) -> tuple[_TrialOutcome, float]:
     """What became of it, and how many seconds it took once its code was compiled."""
     scenario, problem = replace(prepared.scenario, integrator=integrator), prepared.problem
     name = f"integrator={_written(integrator)}"
-    rows, options = _TimedRows(prepared, seconds, disk), options_of(integrator)
+    rows, options = _TimedRecorder(prepared, seconds, disk), options_of(integrator)
     try:
         solve(problem, np.zeros(1), options)                           # compiles or loads
-        motion = timeline_of(scenario, prepared.model, problem) or OneStretch(problem)
+        motion = timeline_of(scenario, prepared.model, problem) or SingleSegment(problem)
         statistics = motion.run(output_times(scenario), options, lambda fraction: None, rows)
         parts = rows.parts()
         check, _ = SelfCheck(scenario, prepared.model, problem, rows, parts, prepared.contact_names).values(statistics)
         unstable = unstable_steps(integrator, parts)
-    except _Stopped as stopped:
-        return _Outcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.spent:.1f} s of computing"), rows.spent
+    except _TrialStopped as stopped:
+        return _TrialOutcome(f"{name} reaches t = {stopped.args[0]:.6g} s after {rows.spent:.1f} s of computing"), rows.spent
     except LiedynError as error:
         at = getattr(error, "at", None)
         where = "early" if at is None else f"at t = {at:.6g} s"
-        return _Outcome(f"{name} ends {where}", ended=True), rows.spent
+        return _TrialOutcome(f"{name} ends {where}", ended=True), rows.spent
     balance = check["energy_balance_relative"]
     text = f"{name} computes the whole run with a relative error of the energy balance of {balance:.1e}"
     sound = balance <= GOOD and not unstable                           # NaN is not
-    return _Outcome(f"{text}, but is not stable" if unstable else text, sound), rows.spent
+    return _TrialOutcome(f"{text}, but is not stable" if unstable else text, sound), rows.spent
 
 
 def _written(integrator: Integrator) -> str:

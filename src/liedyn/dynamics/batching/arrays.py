@@ -193,24 +193,24 @@ def _turned(T, X):
 
 _LARGE = 1 << 19            # numbers: memory of smaller results is kept by the C library
 _MOST, _ROOMS = 1 << 25, 12                    # kept at most: numbers, 256 MB; and of how many results
-_kept: list[Room] = []
+_kept: list[Buffer] = []
 
 
-class Memory(np.ndarray):
+class BufferMemory(np.ndarray):
     """Of a room. Looking for the owner of its memory, an array goes on as long as it meets arrays of its own type."""
 
 
-class Held(Memory):
+class ResultMemory(BufferMemory):
     """A view of memory, over which a result is made: it holds it, and so does all that is made of it."""
 
 
-class Room:
+class Buffer:
     """Uninitialized numbers, and the view that the last result was made over."""
 
     __slots__ = ("held", "memory", "size")
 
     def __init__(self, size: int):
-        self.memory, self.size = Memory(size), size
+        self.memory, self.size = BufferMemory(size), size
         self.held: ref[np.ndarray] = ref(self.memory)
 
 
@@ -219,8 +219,8 @@ def room_for(shape: tuple[int, ...]) -> np.ndarray:
     size = prod(shape)
     if size <= _LARGE:
         return np.empty(shape)
-    room = _dropped(size) or Room(size)
-    view = room.memory.view(Held)
+    room = _dropped(size) or Buffer(size)
+    view = room.memory.view(ResultMemory)
     room.held = ref(view)
     if size <= _MOST:
         _kept.append(room)
@@ -229,7 +229,7 @@ def room_for(shape: tuple[int, ...]) -> np.ndarray:
     return np.ndarray(shape, float, view)
 
 
-def _dropped(size: int) -> Room | None:
+def _dropped(size: int) -> Buffer | None:
     """A room whose last result nobody holds any more. Safe in threads: who removes it has it."""
     for room in tuple(_kept):
         if room.size == size and room.held() is None:

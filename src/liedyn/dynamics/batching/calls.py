@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from liedyn.codegen.specialize import asked_of, batch_of, one_of, wanted
-from liedyn.codegen.trace import Asked
+from liedyn.codegen.trace import Specialization
 from liedyn.dynamics.batching.arrays import NONE, hand_over, motion_parts, place_for, places_for, states
 from liedyn.dynamics.batching.threads import chunks, on_threads, require_lock
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
@@ -120,7 +120,7 @@ def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int) 
     return next((code for code in on_threads(part, edges) if code), batch_blocks.OK)
 
 
-def _by_line(model, asked: Asked, numbers, count: int | None, key) -> bool:
+def _by_line(model, asked: Specialization, numbers, count: int | None, key) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
     if count is not None and not of_states(numbers, count):
         return False
@@ -154,7 +154,7 @@ def with_numbers(arrays) -> list[np.ndarray]:
     return [x for x in arrays if isinstance(x, np.ndarray) and x.size]
 
 
-def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
+def asked_by(function, model, *arguments, **options) -> tuple[Specialization, Model]:
     """Which entry a public function calls for these arguments, with what, and for which model (it may be that of the open tree);
     it is not called."""
     try:
@@ -166,7 +166,7 @@ def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
 
 
 class _Answer(Exception):
-    def __init__(self, asked: Asked, model):
+    def __init__(self, asked: Specialization, model):
         self.asked, self.model = asked, model
 
 

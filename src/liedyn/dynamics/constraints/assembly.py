@@ -43,7 +43,7 @@ _LEFT = 10.0            # tilts: the most that they leave of all residuals, scal
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Solution:
     q: np.ndarray
     size: float              # of the scaled residual
     worst: float             # largest residual [rad | m]
@@ -51,7 +51,7 @@ class _Found:
     steps: int = 0
 
 
-class Search:
+class BranchSearch:
     """Closed configurations of a model. Movement is measured in radians, and in units of the robot's length."""
 
     def __init__(self, model, fixed=None, drive=None, *, tolerance: float = 1e-12, limits: bool = True):
@@ -72,11 +72,11 @@ class Search:
     def residual(self, q) -> np.ndarray:
         return constraint_residual(self.model, q, drive=self.drive)
 
-    def at(self, q, steps: int = 0) -> _Found:
+    def at(self, q, steps: int = 0) -> _Solution:
         r = self.residual(q)
         scaled = self.weight * r
         closed = bool((np.abs(scaled) <= np.maximum(self.tolerance, self.weight * self._rounding(q))).all())
-        return _Found(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
+        return _Solution(q, float(np.linalg.norm(scaled)), float(np.abs(r).max()), closed, steps)
 
     def _rounding(self, q) -> np.ndarray:
         """(m,) what rounding of the positions in q makes of a residual [m]; 0 of angles."""
@@ -103,7 +103,7 @@ class Search:
         low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
         return low, high
 
-    def find(self, guess, seed: int = 0) -> tuple[_Found, int, int]:
+    def find(self, guess, seed: int = 0) -> tuple[_Solution, int, int]:
         """The closed configuration nearest to the guess, and how many steps and starts besides the guess the first one took.
 
         Raises ComputationError where none is found.
@@ -146,7 +146,7 @@ class Search:
         J[:, self.movable] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE)
         return J
 
-    def close(self, q) -> _Found:
+    def close(self, q) -> _Solution:
         """Damped steps from q while the residual falls, to rounding where it vanishes."""
         now, weight, steps = self.at(q), _DAMPING, 0
         while steps < _STEPS and now.size > 0:
@@ -163,7 +163,7 @@ class Search:
             if after is None or (now.closed and after.size > 0.5 * now.size):
                 break
             now, weight = after, 0.1 * weight
-        return _Found(now.q, now.size, now.worst, now.closed, steps)
+        return _Solution(now.q, now.size, now.worst, now.closed, steps)
 
     def moved(self, q, x, unit) -> np.ndarray:
         return self.within(integrate(self.model, q, unit * x))
@@ -186,7 +186,7 @@ class Search:
         longest = np.abs(x).max(initial=0.0)
         return x * min(1.0, _LONGEST / longest) if longest else x
 
-    def unwound(self, now: _Found, guess) -> _Found:
+    def unwound(self, now: _Solution, guess) -> _Solution:
         """Without the whole turns from the guess that joints have made and the constraints do not notice."""
         for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
             turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
@@ -198,7 +198,7 @@ class Search:
                     now = after
         return now
 
-    def nearest(self, now: _Found, guess) -> _Found:
+    def nearest(self, now: _Solution, guess) -> _Solution:
         """Along the closed configurations towards the guess, while that comes nearer."""
         for _ in range(_NEARER):
             d = self.towards(now.q, guess)
@@ -220,7 +220,7 @@ class Search:
         slope = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE)
         return -slope @ (difference(self.model, q, guess) / self.unit)
 
-    def _shorter(self, now: _Found, along, guess) -> _Found | None:
+    def _shorter(self, now: _Solution, along, guess) -> _Solution | None:
         before = self.distance(now.q, guess)
         for k in range(10):
             after = self.close(self.moved(now.q, 0.5**k * along, self.unit))
@@ -231,7 +231,7 @@ class Search:
 
     # why not ------------------------------------------------------------------------------------------------------
 
-    def refusal(self, best: _Found, restarts: int) -> ComputationError:
+    def refusal(self, best: _Solution, restarts: int) -> ComputationError:
         """Names the constraint that is open most, and what holds it."""
         model, r = self.model, self.residual(best.q)
         worst = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
@@ -255,7 +255,7 @@ class Search:
                 "a ball joint and another one cylindrical")
         return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
 
-    def _tilt(self, one, best: _Found) -> float:
+    def _tilt(self, one, best: _Solution) -> float:
         """Angle [rad] by which the axes of a planar loop are off; 0 where something else leaves it open."""
         if one.driven or one.kind not in (WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR):
             return 0.0
@@ -420,7 +420,7 @@ def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
 
 def _nearby(model, q, drive, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
     """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
-    search, rng, unit = Search(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
+    search, rng, unit = BranchSearch(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
     generic, rigid = rank, True
     for _ in range(_NEIGHBOURS):
         found = search.close(integrate(model, q, _APART * unit * rng.standard_normal(model.nv)))
@@ -523,7 +523,7 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
     if guess.ndim != 1:
         raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
-    search = Search(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
+    search = BranchSearch(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
     best, steps, restarts = search.find(guess, seed)
     return Assembly(best.q, best.worst, search.at(guess).worst, mobility(model, best.q, drive=drive, seed=seed),
                     search.distance(best.q, guess), steps, restarts, search.at_limits(best.q))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
-from liedyn.codegen.rhs import Ask, addresses
+from liedyn.codegen.rhs import StageKey, addresses
 from liedyn.codegen.trace import plain
 from liedyn.dynamics.batching.arrays import as_array, as_mask, check_frame, states, wrenches_in
 from liedyn.dynamics.batching.calls import check_configuration, check_finite, computed, each_state, refuse
@@ -39,14 +39,14 @@ from liedyn.numba_tools.decorators import address_of, prepare
 
 # The desk of a constrained robot, and the addresses of the parts that work at it ----------------------------------------
 
-class Laid(NamedTuple):
+class ConstraintWorkspaces(NamedTuple):
     numbers: np.ndarray       # of the desk
-    desk: of.Desk             # views into them
+    desk: of.ConstraintWorkspace             # views into them
     machine: np.ndarray       # the model's arrays, whose address the desk holds
 
 
 def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
-              which=PARTS, loops: bool = False) -> Laid:
+              which=PARTS, loops: bool = False) -> ConstraintWorkspaces:
     """which, loops: see `addresses`."""
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
@@ -64,9 +64,9 @@ def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0
     desk.weight[:], desk.unit[:] = row_scale(model), column_scale(model)
     desk.figures[of.SLOWEST] = scales_of(model).time**-2
     header[of.RUN] = address_of(driver.mechanism)
-    ask = Ask(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
+    ask = StageKey(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
     header[of.PART:of.PART + len(PARTS)] = addresses(model, ask, which, loops)
-    return Laid(numbers, desk, machine)
+    return ConstraintWorkspaces(numbers, desk, machine)
 
 
 def turn_to_loops(numbers) -> None:

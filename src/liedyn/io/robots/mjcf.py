@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from liedyn.errors import Place, nearest
-from liedyn.io.robots.mjcf_bodies import Tree, read_bodies
+from liedyn.io.robots.mjcf_bodies import BodyTree, read_bodies
 from liedyn.io.robots.mjcf_geometry import (
     ACTUATORS,
     Defaults,
@@ -33,7 +33,7 @@ from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Find
 _PARALLEL = 1e-9                     # of the torque of a thruster: what of it is across its force
 
 
-def read_actuators(root: MjcfElement, tree: Tree) -> tuple[Actuator, ...]:
+def read_actuators(root: MjcfElement, tree: BodyTree) -> tuple[Actuator, ...]:
     """Thrusters; joints of `tree` get their limits of force, armature and damping."""
     efforts: dict[str, list[float]] = {}
     thrusters = []
@@ -52,7 +52,7 @@ def read_actuators(root: MjcfElement, tree: Tree) -> tuple[Actuator, ...]:
     return tuple(thrusters)
 
 
-def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: Tree) -> None:
+def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: BodyTree) -> None:
     joint = element.text("joint")
     if joint not in tree.joint_names:
         raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
@@ -72,7 +72,7 @@ def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: Tree)
         tree.joints[k] = replace(tree.joints[k], coordinates=(replace(old, **added),))
 
 
-def _largest_force(element: MjcfElement, tree: Tree) -> float:
+def _largest_force(element: MjcfElement, tree: BodyTree) -> float:
     """Before the gear; a motor's force is its control."""
     ranges = ["force"]
     if element.tag == "motor":
@@ -91,7 +91,7 @@ def _refuse_passive(element: MjcfElement) -> None:
         element.refuse(key, f"{key} of an actuator that does not act on a hinge or slide joint is not supported")
 
 
-def _thruster(element: MjcfElement, tree: Tree) -> Iterator[Actuator]:
+def _thruster(element: MjcfElement, tree: BodyTree) -> Iterator[Actuator]:
     """A motor at a site, whose force and torque are along one axis; its command is the thrust."""
     if element.tag != "motor" or "site" not in element.attributes or "refsite" in element.attributes:
         tree.count(f"actuators of type {element.tag}" if element.tag in ACTUATORS else "actuators")
@@ -117,7 +117,7 @@ _LINEAR = (0.0, 1.0, 0.0, 0.0, 0.0)
 Terms = dict[str, float]
 
 
-def read_equality(root: MjcfElement, tree: Tree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+def read_equality(root: MjcfElement, tree: BodyTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
     """Closures of <connect> and <weld>, couplings of <joint> and <tendon>; what is not active is counted and left out."""
     loops, couplings, taken = [], [], set()
     tendons = dict(_fixed_tendons(root, tree))
@@ -142,7 +142,7 @@ def read_equality(root: MjcfElement, tree: Tree) -> tuple[tuple[Loop, ...], tupl
     return tuple(loops), tuple(couplings)
 
 
-def _loop(element: MjcfElement, name: str, tree: Tree) -> Loop:
+def _loop(element: MjcfElement, name: str, tree: BodyTree) -> Loop:
     weld = element.tag == "weld"
     if "site1" in element.attributes or "site2" in element.attributes:
         (a, pose_a), (b, pose_b) = (_site(element, key, tree) for key in ("site1", "site2"))
@@ -172,14 +172,14 @@ def _pose_attributes(element: MjcfElement):
     return {"pos": written._replace(text=" ".join(words[:3])), "quat": written._replace(text=" ".join(words[3:]))}
 
 
-def _body(element: MjcfElement, key: str, tree: Tree) -> str:
+def _body(element: MjcfElement, key: str, tree: BodyTree) -> str:
     name = element.text(key, WORLD) if key == "body2" else element.require(key)
     if name not in tree.at_start or (name != WORLD and tree.names[name].tag != "body"):
         raise element.problem("unknown body", key, found=name, expected="a body's name", hint=nearest(name, tree.at_start))
     return name
 
 
-def _site(element: MjcfElement, key: str, tree: Tree) -> tuple[str, Pose]:
+def _site(element: MjcfElement, key: str, tree: BodyTree) -> tuple[str, Pose]:
     return tree.site[element.name_of(key, tree.site, "unknown site", "a site's name")]
 
 
@@ -205,7 +205,7 @@ def _of(element: MjcfElement, key: str, known: dict[str, tuple[Terms, float]]) -
     return known[element.name_of(key, known, "nothing of that name can be coupled", expected)]
 
 
-def _fixed_tendons(root: MjcfElement, tree: Tree) -> Iterator[tuple[str, tuple[Terms, float]]]:
+def _fixed_tendons(root: MjcfElement, tree: BodyTree) -> Iterator[tuple[str, tuple[Terms, float]]]:
     """Length of each fixed tendon: its terms, and its value at the start."""
     for element in (child for section in root.every("tendon") for child in section.every("fixed")):
         terms: Terms = {}
@@ -265,7 +265,7 @@ def count_mjcf_shaped(path: str | os.PathLike) -> int:
     return sum(bool(geoms) for geoms in _bodies(read_mjcf_tree(path)).geoms.values())
 
 
-def _bodies(root: MjcfElement) -> Tree:
+def _bodies(root: MjcfElement) -> BodyTree:
     return read_bodies(root, read_compiler(root), read_option(root), Defaults(root))
 
 
@@ -278,7 +278,7 @@ def _check_sections(root: MjcfElement) -> None:
                 raise child.problem("deformable bodies are not supported")
 
 
-def _refuse_tendons(root: MjcfElement, tree: Tree) -> None:
+def _refuse_tendons(root: MjcfElement, tree: BodyTree) -> None:
     for child in root.within("tendon"):
         element = tree.defaults.of(child, kind="tendon")
         for key in _NO_FORCE:
@@ -286,7 +286,7 @@ def _refuse_tendons(root: MjcfElement, tree: Tree) -> None:
         tree.count("tendons")
 
 
-def _findings(root: MjcfElement, tree: Tree) -> tuple[Finding, ...]:
+def _findings(root: MjcfElement, tree: BodyTree) -> tuple[Finding, ...]:
     """One for all that is not read, and one for what is not quite the same."""
     place, found = Place(root.file, root.line), []
     if tree.counts:

@@ -45,7 +45,7 @@ _JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "li
 
 
 @dataclass(slots=True)
-class Tree:
+class BodyTree:
     """What was read of the bodies.
 
     at_start   pose of each link in the world where all coordinates have their `ref`, and WORLD
@@ -84,8 +84,8 @@ def _own_name(name: str, element: MjcfElement, taken: dict[str, MjcfElement]) ->
     return name
 
 
-def read_bodies(root: MjcfElement, compiler: Compiler, option: Option, defaults: Defaults) -> Tree:
-    tree = Tree(compiler, option, defaults)
+def read_bodies(root: MjcfElement, compiler: Compiler, option: Option, defaults: Defaults) -> BodyTree:
+    tree = BodyTree(compiler, option, defaults)
     _reserve(root, tree)
     for world in root.every("worldbody"):
         for child, frame, childclass in _parts(world, Pose(), world.text("childclass", MAIN), tree):
@@ -103,7 +103,7 @@ def read_bodies(root: MjcfElement, compiler: Compiler, option: Option, defaults:
     return tree
 
 
-def _reserve(root: MjcfElement, tree: Tree) -> None:
+def _reserve(root: MjcfElement, tree: BodyTree) -> None:
     """Names that are given come before those that are made up."""
     waiting = [*root.every("worldbody")]
     while waiting:
@@ -118,7 +118,7 @@ def _reserve(root: MjcfElement, tree: Tree) -> None:
                 _own_name(child.name, child, tree.names)
 
 
-def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: Tree) -> Iterator[tuple[MjcfElement, Pose, str]]:
+def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: BodyTree) -> Iterator[tuple[MjcfElement, Pose, str]]:
     """Children with the pose of their frame in the body and the class that they inherit; frames within are opened."""
     for child in element.children:
         if child.tag in _REFUSED:
@@ -133,7 +133,7 @@ def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: Tree) -> It
 
 # bodies ---------------------------------------------------------------------------------------------------------------
 
-def _body(element: MjcfElement, parent: str, frame: Pose, childclass: str, tree: Tree) -> None:
+def _body(element: MjcfElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     tree.bodies += 1
     _refuse_unknown(element, _BODY)
     element.refuse("gravcomp", "compensation of gravity is not supported")
@@ -162,7 +162,7 @@ def _body(element: MjcfElement, parent: str, frame: Pose, childclass: str, tree:
             raise child.problem("unknown element", found=f"<{child.tag}>", expected="an element of a body")
 
 
-def _mass(name: str, parts, tree: Tree) -> Mass:
+def _mass(name: str, parts, tree: BodyTree) -> Mass:
     """Of the <inertial>, or of the geoms where the compiler asks for them or nothing else is given."""
     compiler, found = tree.compiler, Mass()
     inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
@@ -177,7 +177,7 @@ def _mass(name: str, parts, tree: Tree) -> Mass:
     return bounded(found, compiler)
 
 
-def _of_geoms(name: str, tree: Tree) -> Mass:
+def _of_geoms(name: str, tree: BodyTree) -> Mass:
     low, high = tree.compiler.groups
     counted = [(geom, at) for geom, at in tree.geoms[name] if low <= geom.number("group", 0.0) <= high]
     if name in tree.still and any(is_mesh(geom) for geom, _ in counted):
@@ -186,14 +186,14 @@ def _of_geoms(name: str, tree: Tree) -> Mass:
     return total([of_geom(geom, tree.compiler).seen_from(at) for geom, at in counted])
 
 
-def _with_mass(link: Link, tree: Tree) -> Link:
+def _with_mass(link: Link, tree: BodyTree) -> Link:
     found, factor = tree.mass.get(link.name, Mass()), 1.0
     if tree.compiler.total_mass is not None:
         factor = tree.compiler.total_mass / (math.fsum(body.mass for body in tree.mass.values()) or 1.0)
     return replace(link, mass=factor * found.mass, com=found.com, inertia=tuple(factor * x for x in found.inertia))
 
 
-def _site(element: MjcfElement, link: str, frame: Pose, childclass: str, tree: Tree) -> None:
+def _site(element: MjcfElement, link: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     """A named site is a link without mass, welded to its body."""
     if not element.name:
         return
@@ -208,7 +208,7 @@ def _site(element: MjcfElement, link: str, frame: Pose, childclass: str, tree: T
     tree.at_start[name] = compose(tree.at_start[link], at)
 
 
-def _collides(element: MjcfElement, childclass: str, tree: Tree) -> MjcfElement:
+def _collides(element: MjcfElement, childclass: str, tree: BodyTree) -> MjcfElement:
     """The geom with what its class gives it; counted if it may touch others."""
     geom = tree.defaults.of(element, childclass)
     if geom.number("contype", 1.0) or geom.number("conaffinity", 1.0):
@@ -218,7 +218,7 @@ def _collides(element: MjcfElement, childclass: str, tree: Tree) -> MjcfElement:
 
 # joints ---------------------------------------------------------------------------------------------------------------
 
-def _attach(name: str, element: MjcfElement, parent: str, home: Pose, joints, tree: Tree) -> None:
+def _attach(name: str, element: MjcfElement, parent: str, home: Pose, joints, tree: BodyTree) -> None:
     """The joints between `parent` and the link `name`, whose pose at the start is `home`."""
     if not joints:
         _weld(f"{name}_fixed", element, parent, name, home, tree)
@@ -242,7 +242,7 @@ def _attach(name: str, element: MjcfElement, parent: str, home: Pose, joints, tr
         _weld(f"{name}_frame", element, parent, name, Pose(translation=minus((0.0, 0.0, 0.0), anchor)), tree)
 
 
-def _weld(name: str, element: MjcfElement, parent: str, child: str, origin: Pose, tree: Tree) -> None:
+def _weld(name: str, element: MjcfElement, parent: str, child: str, origin: Pose, tree: BodyTree) -> None:
     tree.joints.append(Joint(_own_name(name, element, tree.joint_names), "fixed", parent, child, origin, place=element.place()))
 
 
@@ -250,7 +250,7 @@ def _anchor(joint: MjcfElement, frame: Pose) -> Vector:
     return compose(frame, Pose(translation=joint.vector("pos", (0.0, 0.0, 0.0)))).translation
 
 
-def _back(joint: Joint, tree: Tree) -> Pose:
+def _back(joint: Joint, tree: BodyTree) -> Pose:
     """Motion of the joint by minus its `ref`, so that the coordinate is that of MuJoCo."""
     ref = tree.ref.get(joint.name, 0.0)
     if not ref:
@@ -265,7 +265,7 @@ def _check_free(joint: MjcfElement, parent: str, count: int) -> None:
                             expected="other joints" if parent != WORLD else "one joint")
 
 
-def _joint(joint: MjcfElement, name: str, frame: Pose, tree: Tree) -> Joint:
+def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     """The joint without its ends."""
     _refuse_unknown(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
@@ -284,7 +284,7 @@ def _joint(joint: MjcfElement, name: str, frame: Pose, tree: Tree) -> Joint:
     return Joint(name, type_, "", "", axes=(axis,), coordinates=(figures,), place=joint.place())
 
 
-def _figures(joint: MjcfElement, kind: str, unit_: float, tree: Tree) -> Coordinate:
+def _figures(joint: MjcfElement, kind: str, unit_: float, tree: BodyTree) -> Coordinate:
     """Limits and passive forces of each coordinate."""
     on = tree.option
     for key in ("springdamper", "springyield"):
@@ -313,7 +313,7 @@ def _figures(joint: MjcfElement, kind: str, unit_: float, tree: Tree) -> Coordin
     return Coordinate(**values)
 
 
-def _limited(joint: MjcfElement, key: str, given: bool, tree: Tree) -> bool:
+def _limited(joint: MjcfElement, key: str, given: bool, tree: BodyTree) -> bool:
     """`auto` means where a range is given."""
     how = joint.choice(key, ("true", "false", "auto"), "auto")
     if how == "auto" and given and not tree.compiler.autolimits:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from liedyn.errors import nearest
 from liedyn.io.robots.robot_schema import Inertia, rotated_inertia, uniform
 from liedyn.io.robots.visual_shapes import LinkShape
-from liedyn.io.robots.xml_elements import MjcfElement, Written
+from liedyn.io.robots.xml_elements import LocatedText, MjcfElement
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, Pose, Rotation, Vector
 
 # What <compiler> and <option> say about how a file is to be read --------------------------------------------------------
@@ -36,7 +36,7 @@ class Compiler:
 def merged_elements(elements: Iterable[MjcfElement], tag: str) -> MjcfElement:
     """Elements of a tag as one: later attributes replace earlier ones."""
     found = list(elements)
-    attributes: dict[str, Written] = {}
+    attributes: dict[str, LocatedText] = {}
     for element in found:
         attributes |= element.attributes
     children = [child for element in found for child in element.children]
@@ -97,14 +97,14 @@ class Defaults:
     """Attributes by class and tag, inherited ones included."""
 
     def __init__(self, root: MjcfElement):
-        self.classes: dict[str, dict[str, dict[str, Written]]] = {MAIN: {}}
+        self.classes: dict[str, dict[str, dict[str, LocatedText]]] = {MAIN: {}}
         for section in root.every("default"):
             name = section.text("class", MAIN)
             if name != MAIN and len(self.classes) == 1:
                 self.classes[name] = self.classes[MAIN]                # the outermost class may have another name
             self._read(section, self.classes[MAIN])
 
-    def _read(self, section: MjcfElement, attributes: dict[str, dict[str, Written]]) -> None:
+    def _read(self, section: MjcfElement, attributes: dict[str, dict[str, LocatedText]]) -> None:
         for child in section.children:
             if child.tag != "default":
                 tag = _kind(child.tag)
@@ -128,7 +128,7 @@ class Defaults:
                                   hint=nearest(name, self.classes))
 
 
-def merged_defaults(inherited: dict[str, Written], element: MjcfElement) -> dict[str, Written]:
+def merged_defaults(inherited: dict[str, LocatedText], element: MjcfElement) -> dict[str, LocatedText]:
     """Own attributes over inherited ones; of the orientations one remains."""
     own = element.attributes
     if any(key in own for key in ORIENTATIONS):

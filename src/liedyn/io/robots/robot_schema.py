@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from liedyn.io.file_schema import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector, default_of, one_of
+from liedyn.io.file_schema import Boolean, Choice, Field, List, Named, Number, OneOf, Schema, Text, Vector, default_of, one_of
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Pose, Robot, Rotation
 
@@ -74,14 +74,14 @@ def _diagonal(across: float, along: float) -> Inertia:
 _UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
 
 
-def inertia(most: float | None = None) -> Either:
+def inertia(most: float | None = None) -> OneOf:
     """Six numbers, or three of a diagonal. most: in magnitude; None: `model.validate` looks at it."""
     def read(node: Node) -> Inertia:
         if node.kind != "list" or len(node.value) not in (3, 6):
             raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
         values = node.vector(len(node.value), most)
         return values if len(values) == 6 else (values[0], 0.0, 0.0, values[1], 0.0, values[2])
-    return Either((Vector(3), Vector(6)), "inertia", read)
+    return OneOf((Vector(3), Vector(6)), "inertia", read)
 
 
 def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
@@ -93,7 +93,7 @@ def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
     return kind, SHAPE.value(given, kind)
 
 
-def _pose(node: Node, known: Keys) -> Pose:
+def _pose(node: Node, known: Schema) -> Pose:
     """xyz with rpy or quaternion; other keys of `known` may stand beside them."""
     values = known.values(node)
     xyz = values.get("xyz", (0.0, 0.0, 0.0))
@@ -117,33 +117,33 @@ def _side(node: Node) -> tuple[str, Pose]:
 # links --------------------------------------------------------------------------------------------------------------
 
 _LENGTH = Number(above=0, most=LARGEST)
-_SIZES = {"radius": Key("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
-          "length": Key("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
+_SIZES = {"radius": Field("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
+          "length": Field("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
 
 
-def _round(shape: str) -> Keys:
+def _round(shape: str) -> Schema:
     """Its value is a tuple of the sizes."""
-    keys = Keys(shape, tuple(_SIZES[size] for size in SHAPES[shape]))
+    keys = Schema(shape, tuple(_SIZES[size] for size in SHAPES[shape]))
     return replace(keys, how=lambda node: tuple(keys.values(node)[size] for size in SHAPES[shape]))
 
 
 SHAPE = one_of(
     "shape",
-    Key("box", List(_LENGTH, 3, 3, "lengths"), "lengths along x, y and z [m]", example=[0.1, 0.1, 0.5]),
-    Key("sphere", _round("sphere"), "by its radius"),
-    Key("cylinder", _round("cylinder"), "along z"),
-    Key("capsule", _round("capsule"), "along z; its length is that of the cylindrical part"),
+    Field("box", List(_LENGTH, 3, 3, "lengths"), "lengths along x, y and z [m]", example=[0.1, 0.1, 0.5]),
+    Field("sphere", _round("sphere"), "by its radius"),
+    Field("cylinder", _round("cylinder"), "along z"),
+    Field("capsule", _round("capsule"), "along z; its length is that of the cylindrical part"),
     how=_shape)
-LINK = Keys("link", (
-    Key("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
-    Key("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
-    Key("inertia", inertia(), "about the centre of mass, in link axes [kg m²]: `[xx, yy, zz]` or "
+LINK = Schema("link", (
+    Field("mass", Number(), "[kg]", default_of(Link, "mass"), example=1.2),
+    Field("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.25]),
+    Field("inertia", inertia(), "about the centre of mass, in link axes [kg m²]: `[xx, yy, zz]` or "
         "`[xx, xy, xz, yy, yz, zz]`", 0, example=[0.02, 0.02, 0.001]),
-    Key("shape", SHAPE, "instead of `inertia`, a uniform body centred at `com`: `box: [x, y, z]`, `sphere: {radius}`, "
+    Field("shape", SHAPE, "instead of `inertia`, a uniform body centred at `com`: `box: [x, y, z]`, `sphere: {radius}`, "
         "`cylinder: {radius, length}`, `capsule: {radius, length}`; cylinder and capsule lie along z, and the length of a "
         "capsule is that of its cylindrical part"),
-    Key("density", _LENGTH, "with `shape`, instead of `mass` [kg/m³]", example=2700),
-    Key("rpy", Vector(3), "with `shape`: its orientation in the link frame", "zero", example=[0, 0, 0.1])))
+    Field("density", _LENGTH, "with `shape`, instead of `mass` [kg/m³]", example=2700),
+    Field("rpy", Vector(3), "with `shape`: its orientation in the link frame", "zero", example=[0, 0, 0.1])))
 
 # joints -------------------------------------------------------------------------------------------------------------
 
@@ -151,112 +151,115 @@ _MOVING = tuple(kind for kind in JOINT_TYPES if kind != "fixed")
 _SPRUNG = tuple(kind for kind in _MOVING if kind not in ("ball", "free"))
 _WITH_AXIS = ("revolute", "continuous", "prismatic", "helical", "cylindrical", "planar")
 _POSE = (
-    Key("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
-    Key("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
-    Key("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
-POSE = Keys("pose", _POSE, how=lambda node: _pose(node, POSE))
-_EACH = Either((Number(), List(Number(), words="numbers")), "each_coordinate")
-LIMITS = Keys("limits", (
-    Key("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
-    Key("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
-    Key("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
-    Key("effort", _EACH, "[N m or N]", example=40, live=True)))
-MIMIC = Keys("mimic", (
-    Key("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
-    Key("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
-    Key("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),
+    Field("xyz", Vector(3), "position [m]", "zero", example=[0, 0, -0.5], live=True),
+    Field("rpy", Vector(3), "fixed axes, R = Rz Ry Rx [rad]", "zero", example=[0, 0, 0.1]),
+    Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0, 1]))
+POSE = Schema("pose", _POSE, how=lambda node: _pose(node, POSE))
+_EACH = OneOf((Number(), List(Number(), words="numbers")), "each_coordinate")
+LIMITS = Schema("limits", (
+    Field("lower", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=-2, live=True),
+    Field("upper", _EACH, "position [rad or m]; not for continuous, ball and free joints", example=2, live=True),
+    Field("velocity", _EACH, "[rad/s or m/s]", example=5, live=True),
+    Field("effort", _EACH, "[N m or N]", example=40, live=True)))
+MIMIC = Schema("mimic", (
+    Field("joint", Text(), "the joint to follow", required=True, missing="the name of the joint to follow", example="shoulder"),
+    Field("multiplier", Number(), "q = multiplier · q_joint + offset", default_of(Mimic, "multiplier"), example=2),
+    Field("offset", Number(), "[rad or m]", default_of(Mimic, "offset"), example=0.1)),
     how=lambda node: Mimic(**MIMIC.values(node)))
 
 
-def _passive(name: str, meaning: str, kinds: tuple[str, ...], example: float) -> Key:
-    return Key(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
+def _passive(name: str, meaning: str, kinds: tuple[str, ...], example: float) -> Field:
+    return Field(name, _EACH, meaning, default_of(Coordinate, name), kinds=kinds, example=example)
 
 
-JOINT = Keys("joint", (
-    Key("type", Choice(tuple(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
+JOINT = Schema("joint", (
+    Field("type", Choice(tuple(JOINT_TYPES)), ", ".join(f"`{kind}`" for kind in JOINT_TYPES), required=True,
         missing="one of " + ", ".join(JOINT_TYPES), example="revolute", live=True),
-    Key("parent", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="upper",
+    Field("parent", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="upper",
         live=True),
-    Key("child", Text(), "the link that it moves", required=True, missing="a link's name", example="lower", live=True),
-    Key("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or `quaternion` "
+    Field("child", Text(), "the link that it moves", required=True, missing="a link's name", example="lower", live=True),
+    Field("origin", POSE, "pose of the joint frame in the parent link: `xyz`, and `rpy` (fixed axes, R = Rz Ry Rx) or "
+                          "`quaternion` "
         "(`[x, y, z, w]`)", live=True),
-    Key("axis", Vector(3), "revolute, continuous, prismatic, helical, cylindrical: the joint axis; planar: the normal of the "
+    Field("axis", Vector(3), "revolute, continuous, prismatic, helical, cylindrical: the joint axis; planar: the normal of the "
         "plane", required=True, missing="a list of 3 numbers", kinds=_WITH_AXIS, example=[0, 1, 0], live=True),
-    Key("axes", List(Vector(3), 2, 2, "axes"), "universal: a list of two axes", required=True, missing="a list of 2 axes",
+    Field("axes", List(Vector(3), 2, 2, "axes"), "universal: a list of two axes", required=True, missing="a list of 2 axes",
         kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
-    Key("pitch", Number(), "helical: metres of advance per radian", required=True, missing="metres of advance per radian",
+    Field("pitch", Number(), "helical: metres of advance per radian", required=True, missing="metres of advance per radian",
         kinds=("helical",), example=0.01),
-    Key("sequence", Text(), "euler: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)", required=True,
+    Field("sequence", Text(), "euler: three letters, intrinsic, such as `zyx`: R = Rz(q1) Ry(q2) Rx(q3)", required=True,
         missing="three letters such as zyx", kinds=("euler",), example="zyx"),
-    Key("screws", List(Vector(6), 1, 6, "screws"), "screws: one to six `[wx, wy, wz, vx, vy, vz]` in the joint frame; motion = "
+    Field("screws", List(Vector(6), 1, 6, "screws"), "screws: one to six `[wx, wy, wz, vx, vy, vz]` in the joint frame; motion = "
         "exp(S1 q1) … exp(Sk qk)", required=True, missing="a list of screws [wx, wy, wz, vx, vy, vz]", kinds=("screws",),
         example=[[0, 0, 1, 0, 0, 0.1]]),
-    Key("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
+    Field("limits", LIMITS, "`lower`, `upper` (position; not for continuous, ball and free joints), `velocity`, `effort`",
         kinds=_MOVING, live=True),
     _passive("damping", "force `-damping v`", _MOVING, 0.1),
     _passive("friction", "Coulomb friction force, smoothed at low speed (see [conventions](conventions.md))", _MOVING, 0.2),
     _passive("armature", "rotor inertia reflected to the joint, added to the diagonal of `M`", _MOVING, 0.01),
     _passive("stiffness", "spring force `-stiffness (q - rest)`; not for ball and free joints", _SPRUNG, 10),
     _passive("rest", "position of the relaxed spring", _SPRUNG, 0.2),
-    Key("mimic", MIMIC, "`{joint, multiplier, offset}`: q = multiplier · q_joint + offset (a [coupling](loops.md))",
+    Field("mimic", MIMIC, "`{joint, multiplier, offset}`: q = multiplier · q_joint + offset (a [coupling](loops.md))",
         kinds=_SPRUNG)), kind="type", lacks="a {} joint has no {}")
 
-ACTUATOR = Keys("actuator", (
-    Key("link", Text(), "the link that the thrust acts on", required=True, missing="a link's name", example="lower", live=True),
-    Key("position", Vector(3), "point of application in the link frame [m]", "the origin", example=[0, 0, -0.5], live=True),
-    Key("axis", Vector(3), "direction of positive thrust in the link frame", "z", example=[1, 0, 0], live=True),
-    Key("torque_ratio", Number(), "reaction torque about the axis per unit of thrust [m]", default_of(Actuator, "torque_ratio"),
+ACTUATOR = Schema("actuator", (
+    Field("link", Text(), "the link that the thrust acts on", required=True, missing="a link's name", example="lower", live=True),
+    Field("position", Vector(3), "point of application in the link frame [m]", "the origin", example=[0, 0, -0.5], live=True),
+    Field("axis", Vector(3), "direction of positive thrust in the link frame", "z", example=[1, 0, 0], live=True),
+    Field("torque_ratio", Number(), "reaction torque about the axis per unit of thrust [m]", default_of(Actuator, "torque_ratio"),
         example=0.02)))
 
 # loops --------------------------------------------------------------------------------------------------------------
 
-FRAME = Keys("frame", (
-    Key("link", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="lower",
+FRAME = Schema("frame", (
+    Field("link", Text(), "a link; `world` is the ground", required=True, missing="a link's name or world", example="lower",
         live=True), *_POSE))
-_SIDE = Either((Text(), FRAME), "side", _side)
+_SIDE = OneOf((Text(), FRAME), "side", _side)
 _NEEDS_A_SIDE = "a link's name, or link with xyz and rpy"
-LOOP = Keys("loop", (
-    Key("type", Choice(tuple(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
+LOOP = Schema("loop", (
+    Field("type", Choice(tuple(LOOP_TYPES)), ", ".join(f"`{kind}`" for kind in LOOP_TYPES), required=True,
         missing="one of " + ", ".join(LOOP_TYPES), example="ball"),
-    Key("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
+    Field("a", _SIDE, "the one frame: a link's name, or `{link, xyz, rpy}` or `{link, xyz, quaternion}`; `world` is the ground",
         required=True, missing=_NEEDS_A_SIDE, example="world"),
-    Key("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
-    Key("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: `drives:` in a scenario, "
+    Field("b", _SIDE, "the other frame", required=True, missing=_NEEDS_A_SIDE),
+    Field("driven", Boolean(), "true: the motion of frame a in its link is a given function of time: `drives:` in a scenario, "
         "`drive=` in Python", False, example=True),
-    Key("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second in "
+    Field("axes", List(Vector(3), 2, 2, "axes"), "universal: two axes that stay perpendicular, the first in frame a, the second "
+                                                 "in "
         "frame b", "x and y", kinds=("universal",), example=[[1, 0, 0], [0, 1, 0]]),
-    Key("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
+    Field("length", _LENGTH, "distance: between the origins of the frames [m]", required=True, missing="metres",
         kinds=("distance",), example=0.4),
-    Key("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame a",
+    Field("radius", _LENGTH, "rolling: radius [m] of the wheel about the origin of frame b; it rolls on the plane z = 0 of frame "
+                             "a",
         required=True, missing="metres", kinds=("rolling",), example=0.1),
-    Key("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=("rolling",), example="sphere"),
-    Key("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
+    Field("shape", Choice(("disc", "sphere")), "rolling: `disc` or `sphere`", "disc", kinds=("rolling",), example="sphere"),
+    Field("axis", Vector(3), "revolute, prismatic, cylindrical: the common axis of both frames; planar: the normal; the same "
         "components in frame a and frame b; rolling disc: the axle, in frame b", "z",
         kinds=("revolute", "prismatic", "cylindrical", "planar", "rolling"), example=[0, 1, 0])), kind="type",
     lacks="a {} closure has no {}")
-COUPLING = Keys("coupling", (
-    Key("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "
+COUPLING = Schema("coupling", (
+    Field("terms", Named(Number(), "joint"), "coefficients by coordinate: `joint`, or `joint.label` for a joint with several "
         "coordinates; not for ball and free joints", required=True, missing="coefficients by joint: {joint1: 1, joint2: -2}",
         example={"shoulder": 1, "elbow": -2}),
-    Key("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1)))
+    Field("offset", Number(), "right-hand side: the sum of coefficient times coordinate equals `offset`", 0, example=0.1)))
 _CONSTRAINTS = (
-    Key("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
-    Key("couplings", Named(COUPLING, "coupling"), "linear equations between joint coordinates, by name"))
-LOOPS_FILE = Keys("loops_file", (
-    Key("robot", Text(), "path of the robot file, relative to this one", example="robot.urdf", live=True), *_CONSTRAINTS))
+    Field("loops", Named(LOOP, "loop"), "joints that close a loop, by name: see [closed loops](loops.md)"),
+    Field("couplings", Named(COUPLING, "coupling"), "linear equations between joint coordinates, by name"))
+LOOPS_FILE = Schema("loops_file", (
+    Field("robot", Text(), "path of the robot file, relative to this one", example="robot.urdf", live=True), *_CONSTRAINTS))
 
-ROBOT = Keys("robot", (
-    Key("name", Text(), "of the robot", "the file's name", example="arm", live=True),
-    Key("base", Choice(("fixed", "floating")), "`floating` adds a free joint named base", default_of(Robot, "base"),
+ROBOT = Schema("robot", (
+    Field("name", Text(), "of the robot", "the file's name", example="arm", live=True),
+    Field("base", Choice(("fixed", "floating")), "`floating` adds a free joint named base", default_of(Robot, "base"),
         example="fixed"),
-    Key("gravity", Vector(3), "`[x, y, z]` [m/s²]", list(default_of(Robot, "gravity")), example=[0, 0, -9.81]),
-    Key("links", Named(LINK, "link"), "rigid bodies by name", required=True, missing="the links by name", live=True,
+    Field("gravity", Vector(3), "`[x, y, z]` [m/s²]", list(default_of(Robot, "gravity")), example=[0, 0, -9.81]),
+    Field("links", Named(LINK, "link"), "rigid bodies by name", required=True, missing="the links by name", live=True,
         example={"upper": {"mass": 1.2, "com": [0, 0, -0.25], "inertia": [0.02, 0.02, 0.001]},
                  "lower": {"shape": {"cylinder": {"radius": 0.03, "length": 0.5}}, "density": 1000, "com": [0, 0, -0.25]}}),
-    Key("joints", Named(JOINT, "joint"), "joints by name; they make a tree of the links", "none", live=True,
+    Field("joints", Named(JOINT, "joint"), "joints by name; they make a tree of the links", "none", live=True,
         example={"shoulder": {"type": "continuous", "parent": "world", "child": "upper", "axis": [0, 1, 0], "damping": 0.1},
                  "elbow": {"type": "revolute", "parent": "upper", "child": "lower", "origin": {"xyz": [0, 0, -0.5]},
                            "axis": [0, 1, 0], "limits": {"lower": -2, "upper": 2, "velocity": 10, "effort": 60}}}),
-    Key("actuators", Named(ACTUATOR, "actuator"), "thrusters by name; a scenario gives their thrust", "none", live=True,
+    Field("actuators", Named(ACTUATOR, "actuator"), "thrusters by name; a scenario gives their thrust", "none", live=True,
         example={"rotor": {"link": "lower", "position": [0, 0, -0.5], "axis": [1, 0, 0]}}),
     *_CONSTRAINTS))

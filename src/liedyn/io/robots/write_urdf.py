@@ -122,7 +122,7 @@ _DIRECT = ("fixed", "revolute", "continuous", "prismatic", "free")
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class Omission:
     """What a file format cannot say of an element. dynamics: whether the robot moves otherwise without it."""
 
     element: str
@@ -139,7 +139,7 @@ class Subset:
 
     robot: Robot
     rewritten: list[str] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[Omission] = field(default_factory=list)
 
 
 def as_urdf(robot: Robot) -> Subset:
@@ -156,10 +156,10 @@ def as_urdf(robot: Robot) -> Subset:
     out = Subset(robot)
     if robot.gravity != STANDARD_GRAVITY:
         given = ", ".join(f"{x:g}" for x in robot.gravity)
-        out.losses.append(Loss("gravity", f"[{given}] becomes the default, [0, 0, -9.81]"))
+        out.losses.append(Omission("gravity", f"[{given}] becomes the default, [0, 0, -9.81]"))
         out.robot = replace(out.robot, gravity=STANDARD_GRAVITY)
     for actuator in robot.actuators:
-        out.losses.append(Loss(actuator.name, "the actuator is left out", dynamics=False))
+        out.losses.append(Omission(actuator.name, "the actuator is left out", dynamics=False))
     out.robot = replace(out.robot, actuators=())
     _ground(out)
     _split_joints(out)
@@ -211,7 +211,8 @@ def _split_joints(out: Subset) -> None:
 def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
     """A joint for each screw, named as its coordinate is in files; their ends are still those of the whole."""
     if joint.type == "ball":
-        out.losses.append(Loss(joint.name, "the ball joint becomes three revolute joints about x, y and z: other coordinates, "
+        out.losses.append(Omission(joint.name, "the ball joint becomes three revolute joints about x, y and z: other "
+                                               "coordinates, "
                                            "and singular where the second is a right angle"))
         labels, screws = ("x", "y", "z"), np.eye(6)[:3]
     else:
@@ -222,7 +223,7 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         w, v = screw[:3], screw[3:]
         size = float(np.linalg.norm(w) if w.any() else np.linalg.norm(v))
         if abs(size - 1.0) > _UNIT:
-            out.losses.append(Loss(name, f"the screw has length {size:.6g} and is scaled to 1, and its coordinate with it"))
+            out.losses.append(Omission(name, f"the screw has length {size:.6g} and is scaled to 1, and its coordinate with it"))
         w, v = w / size, v / size
         part = replace(joint, name=name, sequence="", screws=(), coordinates=(figures,), pitch=0.0, origin=origin)
         if not w.any():
@@ -233,7 +234,8 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
         bounded = np.isfinite(figures.lower) or np.isfinite(figures.upper)
         yield replace(part, type="revolute" if bounded else "continuous", axes=(_floats(w),), origin=_moved(origin, at))
         if abs(pitch) > _UNIT * max(1.0, float(np.linalg.norm(v))):
-            out.losses.append(Loss(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: one "
+            out.losses.append(Omission(name, "the helical motion becomes a revolute joint and a prismatic one that mimics it: "
+                                             "one "
                                          "coordinate more, bound by a coupling"))
             yield Joint(f"{name}.slide", "prismatic", joint.parent, joint.child, Pose(), (_floats(w),),
                         coordinates=(Coordinate(),), mimic=Mimic(name, pitch))
@@ -252,9 +254,9 @@ def _without_springs(joint: Joint, out: Subset) -> Joint:
     for label, figures in zip(joint.labels, joint.figures, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name
         if figures.stiffness:
-            out.losses.append(Loss(name, f"the spring of stiffness {figures.stiffness:g} is left out"))
+            out.losses.append(Omission(name, f"the spring of stiffness {figures.stiffness:g} is left out"))
         if figures.armature:
-            out.losses.append(Loss(name, f"the armature {figures.armature:g} is left out"))
+            out.losses.append(Omission(name, f"the armature {figures.armature:g} is left out"))
         kept.append(replace(figures, stiffness=0.0, rest=0.0, armature=0.0))
     return replace(joint, coordinates=tuple(kept))
 
@@ -270,10 +272,10 @@ def _with_one_damping(joint: Joint, out: Subset) -> Joint:
         return joint
     damped = [(c.damping, c.friction) for c in joint.figures]
     if len(set(damped)) > 1:
-        out.losses.append(Loss(joint.name, "damping and friction, which differ between its coordinates, are left out"))
+        out.losses.append(Omission(joint.name, "damping and friction, which differ between its coordinates, are left out"))
         plain = (Coordinate(),) * 6
     if any(replace(c, damping=0.0, friction=0.0) != Coordinate() for c in joint.figures):
-        out.losses.append(Loss(joint.name, "the limits of a free joint are left out", dynamics=False))
+        out.losses.append(Omission(joint.name, "the limits of a free joint are left out", dynamics=False))
     return replace(joint, coordinates=plain)
 
 

@@ -145,7 +145,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 SWITCH = {"true": True, "false": False}
 
 
-class Written(NamedTuple):
+class LocatedText(NamedTuple):
     """An attribute's text and where it stands."""
 
     text: str
@@ -156,7 +156,7 @@ class Written(NamedTuple):
 @dataclass(slots=True, eq=False)
 class MjcfElement:
     tag: str
-    attributes: dict[str, Written]
+    attributes: dict[str, LocatedText]
     file: str
     line: int
     children: list[MjcfElement] = field(default_factory=list)
@@ -294,7 +294,7 @@ class _MjcfReader(XmlReader):
     deepest = DEEPEST_MJCF
 
     def begin(self, tag: str, attributes: dict[str, str]) -> MjcfElement:
-        written = {key: Written(text, self.file, self.line) for key, text in attributes.items()}
+        written = {key: LocatedText(text, self.file, self.line) for key, text in attributes.items()}
         element = MjcfElement(tag, written, self.file, self.line)
         if self.open:
             self.open[-1].children.append(element)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from liedyn.errors import Place
 from liedyn.io.file_schema import (
     Choice,
-    Either,
-    Key,
-    Keys,
+    Field,
     List,
     Named,
     Number,
+    OneOf,
+    Schema,
     Text,
     Vector,
     default_of,
@@ -95,34 +95,34 @@ def _material(given: dict[str, Node]) -> tuple[tuple[str, float], ...]:
 
 
 MATERIAL = (
-    Key("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"), example=0.8),
-    Key("stiffness", Number(above=0, most=LARGEST), "[N/m^exponent]", "by `sink`", example=1e5),
-    Key("sink", Number(least=LEAST_LENGTH, most=LARGEST), "instead of `stiffness`: how far a contact sinks under its share of "
+    Field("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"), example=0.8),
+    Field("stiffness", Number(above=0, most=LARGEST), "[N/m^exponent]", "by `sink`", example=1e5),
+    Field("sink", Number(least=LEAST_LENGTH, most=LARGEST), "instead of `stiffness`: how far a contact sinks under its share of "
         "the weight [m]", default_of(Material, "sink"), example=1e-3),
-    Key("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
-    Key("damping", Number(least=0, most=LARGEST), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
-    Key("creep", Number(least=LEAST_CREEP, most=LARGEST_CREEP), "speed below which friction is smooth [m/s]",
+    Field("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
+    Field("damping", Number(least=0, most=LARGEST), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
+    Field("creep", Number(least=LEAST_CREEP, most=LARGEST_CREEP), "speed below which friction is smooth [m/s]",
         default_of(Material, "creep"), example=1e-3),
-    Key("smooth", Number(least=LEAST_LENGTH, most=LARGEST), "width of the smooth form of the normal force, which is "
+    Field("smooth", Number(least=LEAST_LENGTH, most=LARGEST), "width of the smooth form of the normal force, which is "
         "differentiable everywhere [m]", "none", example=1e-4))
-SHAPE = Keys("contact_shape", (
-    Key("point", Vector(3, LARGEST), "position in the link frame [m]", example=[0, 0, -0.5]),
-    Key("sphere", BODY["sphere"].value, "by its radius"),
-    Key("capsule", BODY["capsule"].value, "by radius and length; its two ends touch"),
-    Key("box", BODY["box"].value, "lengths [m]; its eight corners touch", example=[0.1, 0.1, 0.5]),
-    Key("at", Vector(3, LARGEST), "centre in the link frame [m]", "the origin", example=[0, 0, -0.5]),
-    Key("rpy", Vector(3, LARGEST), "orientation in the link frame [rad]", "zero", example=[0, 0, 0.1]), *MATERIAL),
+SHAPE = Schema("contact_shape", (
+    Field("point", Vector(3, LARGEST), "position in the link frame [m]", example=[0, 0, -0.5]),
+    Field("sphere", BODY["sphere"].value, "by its radius"),
+    Field("capsule", BODY["capsule"].value, "by radius and length; its two ends touch"),
+    Field("box", BODY["box"].value, "lengths [m]; its eight corners touch", example=[0.1, 0.1, 0.5]),
+    Field("at", Vector(3, LARGEST), "centre in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Field("rpy", Vector(3, LARGEST), "orientation in the link frame [rad]", "zero", example=[0, 0, 0.1]), *MATERIAL),
     one_of=(("point", "sphere", "capsule", "box"),), how=_shape)
-PLANE = Keys("plane", (
-    Key("point", Vector(3, LARGEST), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
-    Key("normal", Vector(3, LARGEST), "direction out of the ground", "z", example=[0, 0, 1]),
-    Key("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
-CONTACTS = Keys("contacts", (
-    Key("links", by_name(one_or_more(SHAPE, "contact_shapes", "shapes"), "link*"),
+PLANE = Schema("plane", (
+    Field("point", Vector(3, LARGEST), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
+    Field("normal", Vector(3, LARGEST), "direction out of the ground", "z", example=[0, 0, 1]),
+    Field("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
+CONTACTS = Schema("contacts", (
+    Field("links", by_name(one_or_more(SHAPE, "contact_shapes", "shapes"), "link*"),
         "what touches, by link: a shape or a list of them",
         required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
-    Key("planes", Named(PLANE, "ground", _planes), "by name", "the ground z = 0"),
-    Key("pairs", List(List(Text(), 2, 2, how=_pair), 1, words="pairs"), "links that touch each other: names or patterns of two "
+    Field("planes", Named(PLANE, "ground", _planes), "by name", "the ground z = 0"),
+    Field("pairs", List(List(Text(), 2, 2, how=_pair), 1, words="pairs"), "links that touch each other: names or patterns of two "
         "links each", "none", example=[["upper", "lower"]]), *MATERIAL))
 
 
@@ -170,8 +170,9 @@ class LimitStops:
     place: Place = field(default=Place(), compare=False)
 
 
-def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Key:
-    return Key(name, value, meaning, default_of(LimitStops, name) if default is None else default, kinds=kinds_with(name, MODES),
+def _of_mode(name: str, value: Number, meaning: str, default=None, **more) -> Field:
+    return Field(name, value, meaning, default_of(LimitStops, name) if default is None else default,
+                 kinds=kinds_with(name, MODES),
                **more)
 
 
@@ -192,8 +193,8 @@ def _stops(node: Node) -> LimitStops:
     return LimitStops(**LIMIT_STOPS.values(node), place=node.place)
 
 
-LIMIT_STOPS = Keys("limit_stops", (
-    Key("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
+LIMIT_STOPS = Schema("limit_stops", (
+    Field("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
         "the limit", default_of(LimitStops, "mode"), example="hard"),
     _of_mode("stiffness", Number(above=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: k [N m/rad or N/m]", "by `sink`",
              example=2000),
@@ -202,9 +203,9 @@ LIMIT_STOPS = Keys("limit_stops", (
     _of_mode("damping", Number(least=0, most=LARGEST_STOP_VALUE), "with `mode: compliant`: c [s/rad or s/m]", example=2),
     _of_mode("restitution", Number(least=0, most=1), "with `mode: hard`: ratio of the speed after an impact to the "
              "speed before", example=0.4),
-    Key("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
+    Field("joints", patterns("stop"), "joints or patterns that have stops", "all with position limits", example=["elbow"])),
     kind="mode", what="{} stops", how=_stops)
-LIMITS = Either((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
+LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 
 def plain_limits(stops: LimitStops) -> dict:

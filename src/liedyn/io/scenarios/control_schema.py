@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.file_schema import Boolean, Choice, Either, File, Key, Keys, List, Named, Number, Text, Vector, default_of, only
+from liedyn.io.file_schema import Boolean, Choice, Field, File, List, Named, Number, OneOf, Schema, Text, Vector, default_of, only
 from liedyn.io.scenarios.scenario import EFFORT, HOLDS, LAWS, LEAST_PERIOD, MEASURED, Control, Rule, Sampling
 from liedyn.io.scenarios.signal_schema import (
     NUMBERS,
@@ -122,41 +122,42 @@ def _limit(node: Node) -> float | str:
     return LIMIT.read(node)
 
 
-ABOUT = Keys("about", (
-    Key("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
-    Key("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
-_GAIN = Either((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
-CONTROL = Keys("control", (
-    Key("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
+ABOUT = Schema("about", (
+    Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", "neutral", example={"elbow": 0.5}),
+    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0})))
+_GAIN = OneOf((File(), Named(Named(Number(), "q.joint"), "tau.joint"), List(List(Number(), 1), 1)), "gain_matrix", _matrix)
+CONTROL = Schema("control", (
+    Field("law", Choice(tuple(LAWS)), "one of the laws above", required=True, missing="one of " + ", ".join(LAWS),
         example="computed_torque"),
-    Key("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
+    Field("motion", by_name(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
         "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
         missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=OF_JOINTS,
         example={"motor1": "0.5*sin(t)"}),
-    Key("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
+    Field("bandwidth", Number(above=0), "with these laws and `task_space`: all poles of the error at -bandwidth [rad/s]",
         kinds=TRACKING, example=20),
-    Key("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())), "instead of `bandwidth`: a list of "
+    Field("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())), "instead of `bandwidth`: a list of "
         "negative poles [1/s], four for `feedback_linearization` and two for the others", kinds=TRACKING, example=[-20, -25]),
-    Key("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
+    Field("link", Text(), "with `law: task_space`: the link that follows the target", required=True, kinds=_TASK,
         missing="the link that follows the target", example="hand"),
-    Key("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
+    Field("point", Vector(3), "with `law: task_space`: the point of the link that follows the target, in link coordinates [m]",
         default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
-    Key("target", POSE_MOTION, "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
+    Field("target", POSE_MOTION, "with `law: task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` "
         "alone leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
         missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
-    Key("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
+    Field("posture", by_name(NUMBERS, "joint"), "with `law: task_space`: preferred joint positions, as far as the target leaves "
         "them free [rad or m]", "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
-    Key("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives", "all "
+    Field("joints", patterns(()), "with `gravity_compensation` and `state_feedback`: joints or patterns that the law drives",
+          "all "
         "that are not prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"), example=["elbow"]),
-    Key("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
+    Field("gain", _GAIN, "with `law: state_feedback`: the matrix K, by names or as rows; see below", required=True,
         kinds=("state_feedback",), missing=MATRIX, example="K.csv"),
-    Key("about", ABOUT, "with `law: state_feedback`: the state about which the gain holds, `q` and `v` by joint; what is not "
+    Field("about", ABOUT, "with `law: state_feedback`: the state about which the gain holds, `q` and `v` by joint; what is not "
         "listed is neutral", required=True, kinds=("state_feedback",),
         missing="the state about which the gain holds: q and v by joint",
         example={"q": {"elbow": 0.5}})), kind="law", one_of=(POLES,), what="the law {}", how=_control)
 
 LIMIT = Number(above=0)
-SATURATE = Either((Boolean(), by_name(Either((Choice((EFFORT,)), LIMIT), "limit", _limit), "joint*")), "saturation", _saturation)
+SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((EFFORT,)), LIMIT), "limit", _limit), "joint*")), "saturation", _saturation)
 
 
 def plain_control(control: Control) -> dict:
@@ -199,20 +200,22 @@ def _resolutions(node: Node) -> tuple[Rule, ...]:
 
 
 _RESOLUTION = Number(least=0)
-_BY_JOINT = Either((_RESOLUTION, by_name(_RESOLUTION, "joint*")), "resolution", _resolutions)
+_BY_JOINT = OneOf((_RESOLUTION, by_name(_RESOLUTION, "joint*")), "resolution", _resolutions)
 
-QUANTIZATION = Keys("quantization", (
-    Key("q", _BY_JOINT, "resolution of measured positions [rad or m]: a number, or by joint or pattern", 0, example=1e-4),
-    Key("v", _BY_JOINT, "the same of measured velocities [rad/s or m/s]", 0, example=1e-3),
-    Key("tau", _BY_JOINT, "the same of the torques that are put out [N m or N]", 0, example=0.01)))
-SAMPLING = Keys("sampling", (
-    Key("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
-    Key("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
-    Key("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample acts "
+QUANTIZATION = Schema("quantization", (
+    Field("q", _BY_JOINT, "resolution of measured positions [rad or m]: a number, or by joint or pattern", 0, example=1e-4),
+    Field("v", _BY_JOINT, "the same of measured velocities [rad/s or m/s]", 0, example=1e-3),
+    Field("tau", _BY_JOINT, "the same of the torques that are put out [N m or N]", 0, example=0.01)))
+SAMPLING = Schema("sampling", (
+    Field("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples per second [Hz]", example=1000),
+    Field("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
+    Field("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample "
+                                    "acts "
         "from the start", 0, example=5e-4),
-    Key("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line through "
+    Field("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line "
+                                 "through "
         "the last two", "zero", example="first"),
-    Key("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
+    Field("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
 
 
 def plain_sampling(sampling: Sampling) -> dict:
@@ -254,12 +257,12 @@ def _curve(node: Node) -> tuple[tuple[float, float], ...]:
     return points
 
 
-MOTOR = Keys("motor", (
-    Key("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
+MOTOR = Schema("motor", (
+    Field("gear", Number(above=0, most=_LARGEST), "turns of the motor for one of the joint [rad/rad or rad/m]",
         default_of(Motor, "gear"), example=100, live=True),
-    Key("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
+    Field("curve", List(Vector(2), 1, how=_curve), "the largest torque at a speed, both of the motor, points `[speed, torque]` "
         "[rad/s, N m] joined by lines; see [motors](#motors)", "no limit", example=[[0, 1.2], [300, 1.2], [420, 0]], live=True),
-    Key("inertia", Number(least=0, most=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
+    Field("inertia", Number(least=0, most=_LARGEST), "of the rotor [kg m²]: the joint has the armature gear² inertia",
         default_of(Motor, "inertia"), example=1e-5)), how=lambda node: Motor(**MOTOR.values(node)))
 MOTORS = by_name(MOTOR, "joint*")
 

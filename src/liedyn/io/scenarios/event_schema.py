@@ -5,22 +5,22 @@ import math
 import re
 
 from liedyn.errors import nearest
-from liedyn.io.file_schema import Boolean, Choice, Either, Key, Keys, List, Number, Text, Vector, one_or_more, only
+from liedyn.io.file_schema import Boolean, Choice, Field, List, Number, OneOf, Schema, Text, Vector, one_or_more, only
 from liedyn.io.robots.robot_schema import LINK, inertia
 from liedyn.io.scenarios.scenario import (
     PHASE_START,
     Action,
     Attach,
     Detach,
+    EndRun,
+    EnterPhase,
     Event,
     Expression,
-    Go,
     Impact,
     Lock,
-    Note,
     Phase,
+    RecordState,
     Set,
-    Stop,
     TouchEvent,
 )
 from liedyn.io.scenarios.signal_schema import DRIVES, NUMBERS, by_name, plain_drive, plain_numbers, plain_rules
@@ -54,7 +54,7 @@ def late_notes(events: tuple[Event, ...], duration: float) -> list[str]:
 
 def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[str]:
     """A note on phases that never begin."""
-    reached = {action.phase for event in events for action in event.actions if isinstance(action, Go)}
+    reached = {action.phase for event in events for action in event.actions if isinstance(action, EnterPhase)}
     names = [phase.name for phase in phases[1:] if phase.name not in reached]
     return [f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
 
@@ -65,7 +65,8 @@ def read_events(node: Node, phases: tuple[Phase, ...], duration: float) -> tuple
     names = [phase.name for phase in phases]
     for event in events:
         within = [(name, node.value[event.name].value["in"].place) for name in event.phases]
-        for name, place in (*within, *((action.phase, action.place) for action in event.actions if isinstance(action, Go))):
+        for name, place in (*within, *((action.phase, action.place) for action in event.actions
+                                       if isinstance(action, EnterPhase))):
             if name not in names:
                 raise node.error("no such phase", place=place, found=name, expected=", ".join(names) or "the key phases",
                                  hint=nearest(name, names))
@@ -140,12 +141,12 @@ def _actions(node: Node) -> tuple[Action, ...]:
 
 # actions of the values of their keys; None of `record: false`
 _MADE = {
-    "phase": Go, "detach": Detach,
+    "phase": EnterPhase, "detach": Detach,
     "set": lambda found, place: found, "impact": lambda found, place: found, "attach": lambda found, place: found,
     "lock": lambda names, place: Lock(names, True, place),
     "unlock": lambda names, place: Lock(names, False, place),
-    "record": lambda yes, place: Note(place) if yes else None,
-    "stop": lambda yes, place: Stop(place) if yes else None,
+    "record": lambda yes, place: RecordState(place) if yes else None,
+    "stop": lambda yes, place: EndRun(place) if yes else None,
 }
 
 
@@ -179,59 +180,59 @@ def _direction(node: Node) -> tuple[float, float, float]:
 
 # keys ---------------------------------------------------------------------------------------------------------------
 
-PHASE = Keys("phase", (
-    Key("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
+PHASE = Schema("phase", (
+    Field("joints", by_name(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
         "others the top level holds", example={"elbow": {"torque": 0}}),
-    Key("open", _NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
-    Key("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
+    Field("open", _NAMES, "loops, couplings and mimic joints that do not act in this phase", "none", example="loop"),
+    Field("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
         example=True)))
 
-SET = Keys("set", (
-    Key("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", example={"elbow": 0.5}),
-    Key("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), how=_set)
-IMPACT = Keys("impact", (
-    Key("joint", Text(), "the coordinate that hits a stop", example="elbow"),
-    Key("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
-    Key("point", Vector(3, LARGEST), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
-    Key("normal", Either((Choice(tuple(AXES)), Vector(3, LARGEST)), "direction", _direction), "of a link: direction of the "
+SET = Schema("set", (
+    Field("q", by_name(NUMBERS, "joint"), "positions by joint [rad or m]", example={"elbow": 0.5}),
+    Field("v", by_name(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", example={"elbow": 0})), how=_set)
+IMPACT = Schema("impact", (
+    Field("joint", Text(), "the coordinate that hits a stop", example="elbow"),
+    Field("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
+    Field("point", Vector(3, LARGEST), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
+    Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, LARGEST)), "direction", _direction), "of a link: direction of the "
         "impulse in world axes", "z", example="z"),
-    Key("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
+    Field("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
     one_of=(("joint", "link"),), how=_impact)
-ATTACH = Keys("attach", (
-    Key("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
+ATTACH = Schema("attach", (
+    Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
         example="lower"),
-    Key("mass", Number(above=0, most=LARGEST), "[kg]", required=True, missing="the mass in kg", example=0.5),
-    Key("com", Vector(3, LARGEST), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
-    Key("inertia", inertia(LARGEST), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
+    Field("mass", Number(above=0, most=LARGEST), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Field("com", Vector(3, LARGEST), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Field("inertia", inertia(LARGEST), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
     how=lambda node: Attach(**ATTACH.values(node), place=node.place))
-ACTION = Keys("action", (
-    Key("phase", Text(), "go to this phase", example="phase"),
-    Key("lock", _NAMES, "joints, or patterns, that come to rest by an impulse and are held", example="elbow"),
-    Key("unlock", _NAMES, "joints, or patterns, that are held no longer", example="elbow"),
-    Key("set", SET, "positions and velocities of joints"),
-    Key("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
-    Key("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
-    Key("detach", Text(), "what is attached to this link goes on by itself", example="lower"),
-    Key("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
-    Key("stop", Boolean(), "the end of the run", example=True)))
+ACTION = Schema("action", (
+    Field("phase", Text(), "go to this phase", example="phase"),
+    Field("lock", _NAMES, "joints, or patterns, that come to rest by an impulse and are held", example="elbow"),
+    Field("unlock", _NAMES, "joints, or patterns, that are held no longer", example="elbow"),
+    Field("set", SET, "positions and velocities of joints"),
+    Field("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
+    Field("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
+    Field("detach", Text(), "what is attached to this link goes on by itself", example="lower"),
+    Field("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
+    Field("stop", Boolean(), "the end of the run", example=True)))
 WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more
-TOUCH = Keys("touch_event", (
-    Key("touch", Text(), "link whose first contact begins", example="foot"),
-    Key("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))
-EVENT = Keys("event", (
-    Key("at", Either((Number(least=0), List(Number(least=0), 1)), "times", _times), "time or list of times [s]", example=1.5),
-    Key("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
-    Key("when", Either((Text(), TOUCH), "when", _when), "an expression of the state, such as `q(joint)` or `z(link)`, of joint "
+TOUCH = Schema("touch_event", (
+    Field("touch", Text(), "link whose first contact begins", example="foot"),
+    Field("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))
+EVENT = Schema("event", (
+    Field("at", OneOf((Number(least=0), List(Number(least=0), 1)), "times", _times), "time or list of times [s]", example=1.5),
+    Field("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
+    Field("when", OneOf((Text(), TOUCH), "when", _when), "an expression of the state, such as `q(joint)` or `z(link)`, of joint "
         "forces `tau(joint)`, or of times such as `t_phase`; the event happens when it passes or reaches `value`. Or a contact "
         "that begins or ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
         example="q(elbow)"),
-    Key("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
-    Key("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
+    Field("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
+    Field("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
         example="rising"),
-    Key("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
-    Key("in", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
-    Key("once", Boolean(), "whether it happens only the first time", False, example=True),
-    Key("do", Either((ACTION, WORDS, List(Either((ACTION, WORDS)), 1)), "actions", _actions),
+    Field("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
+    Field("in", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
+    Field("once", Boolean(), "whether it happens only the first time", False, example=True),
+    Field("do", OneOf((ACTION, WORDS, List(OneOf((ACTION, WORDS)), 1)), "actions", _actions),
         "an action, or a list of actions in their order", required=True, missing="what happens: " + ", ".join(ACTION))),
     one_of=(TIMED,))
 
@@ -253,7 +254,7 @@ def plain_event(event: Event) -> dict:
 
 def _plain_action(action: Action) -> dict:
     match action:
-        case Go():
+        case EnterPhase():
             return {"phase": action.phase}
         case Lock():
             return {"lock" if action.hold else "unlock": action.joints}
@@ -268,4 +269,4 @@ def _plain_action(action: Action) -> dict:
             return {"attach": {key: getattr(action, key) for key in ATTACH}}
         case Detach():
             return {"detach": action.link}
-    return {"record": True} if isinstance(action, Note) else {"stop": True}
+    return {"record": True} if isinstance(action, RecordState) else {"stop": True}

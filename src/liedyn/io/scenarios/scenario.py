@@ -81,7 +81,7 @@ PHASE_START = "phase"            # of `from`: the beginning of the present phase
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RelativeTime:
     """A curve whose time begins with the present phase, `start` PHASE_START, or with the last time of an event; before that it
     has its first value."""
 
@@ -90,7 +90,7 @@ class Begun:
     place: Place = field(default=Place(), compare=False)
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column | Begun
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | RelativeTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +455,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class EnterPhase:
     """To a phase."""
 
     phase: str
@@ -514,20 +514,20 @@ class Detach:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RecordState:
     """Nothing but a row of the result and a line of events.csv."""
 
     place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class EndRun:
     """The end of the run."""
 
     place: Place = field(default=Place(), compare=False)
 
 
-Action = Go | Lock | Set | Impact | Attach | Detach | Note | Stop
+Action = EnterPhase | Lock | Set | Impact | Attach | Detach | RecordState | EndRun
 
 
 @dataclass(frozen=True, slots=True)

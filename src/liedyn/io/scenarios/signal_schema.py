@@ -7,13 +7,13 @@ from typing import Any
 from liedyn.io.file_schema import (
     Boolean,
     Choice,
-    Either,
+    Field,
     File,
-    Key,
-    Keys,
     List,
     Named,
     Number,
+    OneOf,
+    Schema,
     Text,
     Value,
     Vector,
@@ -23,7 +23,6 @@ from liedyn.io.file_schema import (
     only,
 )
 from liedyn.io.scenarios.scenario import (
-    Begun,
     Column,
     Constant,
     Drive,
@@ -32,6 +31,7 @@ from liedyn.io.scenarios.scenario import (
     Pd,
     Prescribe,
     Quintic,
+    RelativeTime,
     Rule,
     Signal,
     Sine,
@@ -83,7 +83,7 @@ def read_signal(node: Node, *more: str) -> Signal:
     given = node.mapping((*CURVES, *more))
     key, child = only(node, given, kinds, "a signal")
     curve = CURVES[key].value.read(child)
-    return Begun(curve, given["from"].text(), given["from"].place) if "from" in given else curve
+    return RelativeTime(curve, given["from"].text(), given["from"].place) if "from" in given else curve
 
 
 def _quintic(node: Node) -> Quintic:
@@ -111,29 +111,29 @@ def _column(node: Node) -> Column:
     return Column(values["file"], values.get("column"), values.get("interpolation"), node.place)
 
 
-SINE = Keys("sine", (
-    Key("amplitude", Number(), "in the unit of the signal", required=True, example=0.5, live=True),
-    Key("frequency", Number(), "[Hz]", required=True, missing="a frequency in Hz", example=2, live=True),
-    Key("phase", Number(), "[rad]", default_of(Sine, "phase"), example=0.1),
-    Key("offset", Number(), "in the unit of the signal", default_of(Sine, "offset"), example=0.2)),
+SINE = Schema("sine", (
+    Field("amplitude", Number(), "in the unit of the signal", required=True, example=0.5, live=True),
+    Field("frequency", Number(), "[Hz]", required=True, missing="a frequency in Hz", example=2, live=True),
+    Field("phase", Number(), "[rad]", default_of(Sine, "phase"), example=0.1),
+    Field("offset", Number(), "in the unit of the signal", default_of(Sine, "offset"), example=0.2)),
     how=lambda node: Sine(**SINE.values(node), place=node.place))
-CSV = Keys("column", (
-    Key("file", File(), "path of a CSV", required=True, missing="the path of a CSV file", example="motion.csv", live=True),
-    Key("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
-    Key("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
+CSV = Schema("column", (
+    Field("file", File(), "path of a CSV", required=True, missing="the path of a CSV file", example="motion.csv", live=True),
+    Field("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
+    Field("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
         example="quintic")), how=_column)
-CURVES = Keys("curve", (
-    Key("quintic", List(List(Number(), 2, 4), 2, how=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
+CURVES = Schema("curve", (
+    Field("quintic", List(List(Number(), 2, 4), 2, how=_quintic), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic "
         "polynomials; derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
-    Key("spline", List(Vector(2), 2, how=_spline), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
+    Field("spline", List(Vector(2), 2, how=_spline), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
         example=[[0, 0], [1, 0.4], [2, 0.1]]),
-    Key("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
-    Key("csv", CSV, "a column of a CSV"),
-    Key("from", Text(), "time origin of the curve: `phase` (start of the current phase) or the name of an event; "
+    Field("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
+    Field("csv", CSV, "a column of a CSV"),
+    Field("from", Text(), "time origin of the curve: `phase` (start of the current phase) or the name of an event; "
         "before an event, the curve has its first value", "the start of the run", example="phase")),
     one_of=(("quintic", "spline", "sine", "csv"),))
-SIGNAL = Either((Number(), Text(), CURVES), "signal", read_signal)
-SIGNALS = Either((SIGNAL, List(SIGNAL, 1, words="signals")), "signals")
+SIGNAL = OneOf((Number(), Text(), CURVES), "signal", read_signal)
+SIGNALS = OneOf((SIGNAL, List(SIGNAL, 1, words="signals")), "signals")
 THREE_SIGNALS = List(SIGNAL, 3, 3, "signals")
 
 
@@ -145,7 +145,7 @@ def plain_signal(signal: Signal | tuple[Signal, ...]) -> Any:
             return signal.value
         case Expression():
             return signal.text
-        case Begun():
+        case RelativeTime():
             return {**plain_signal(signal.curve), "from": signal.start}
         case Column():
             return {"csv": {"file": FilePath(signal.file), "column": signal.name, "interpolation": signal.interpolation}}
@@ -200,20 +200,20 @@ def _motion(node: Node, what: str = "a driven loop") -> Motion:
     return Motion(**values, place=node.place)
 
 
-WAYPOINT = Keys("waypoint", (
-    Key("t", Number(), "time [s]", required=True, missing="the time of the waypoint", example=2, live=True),
-    Key("xyz", Vector(3), "position [m], for free joints", "zero", example=[0.1, 0, 0.5], live=True),
-    Key("rpy", Vector(3), "orientation R = Rz Ry Rx [rad]", "zero", example=[0, 0, 1.2], live=True),
-    Key("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0.6, 0.8])))
-POSE_MOTION = Keys("pose_motion", (
-    Key("xyz", THREE_SIGNALS, "position, three signals [m], for free joints", "zero", example=[0, 0, "0.1*sin(t)"]),
-    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=["0.2*sin(t)", 0, 0]),
-    Key("waypoints", List(WAYPOINT, 2, how=_waypoints), "instead of both: poses with their times, joined by a curve of "
+WAYPOINT = Schema("waypoint", (
+    Field("t", Number(), "time [s]", required=True, missing="the time of the waypoint", example=2, live=True),
+    Field("xyz", Vector(3), "position [m], for free joints", "zero", example=[0.1, 0, 0.5], live=True),
+    Field("rpy", Vector(3), "orientation R = Rz Ry Rx [rad]", "zero", example=[0, 0, 1.2], live=True),
+    Field("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0.6, 0.8])))
+POSE_MOTION = Schema("pose_motion", (
+    Field("xyz", THREE_SIGNALS, "position, three signals [m], for free joints", "zero", example=[0, 0, "0.1*sin(t)"]),
+    Field("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=["0.2*sin(t)", 0, 0]),
+    Field("waypoints", List(WAYPOINT, 2, how=_waypoints), "instead of both: poses with their times, joined by a curve of "
         "continuous acceleration",
         example=[{"t": 0, "xyz": [0, 0, 0.5]}, {"t": 2, "xyz": [0.1, 0, 0.5], "rpy": [0, 0, 1.2]}])), how=_pose)
-MOTION = Keys("motion", (
-    Key("xyz", THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
-    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])), how=_motion)
+MOTION = Schema("motion", (
+    Field("xyz", THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
+    Field("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])), how=_motion)
 
 
 # joints -------------------------------------------------------------------------------------------------------------
@@ -238,38 +238,38 @@ def _torque(node: Node) -> Torque | Pd:
     return Torque(signals, node.place)
 
 
-def _pd(node: Node, keys: Keys) -> Pd:
+def _pd(node: Node, keys: Schema) -> Pd:
     return Pd(**{"kd": 0.0, "feedforward": Constant(0.0, node.place)} | keys.values(node), place=node.place)
 
 
 _GAIN = Number(least=0, most=LARGEST_GAIN)
-_GAINS = Either((_GAIN, List(_GAIN, 1, words="numbers")), "gain")
-_KP = Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True)
+_GAINS = OneOf((_GAIN, List(_GAIN, 1, words="numbers")), "gain")
+_KP = Field("kp", _GAINS, "gain of the position", required=True, example=50, live=True)
 _OF_PD = (
-    Key("kd", _GAINS, "gain of the velocity", 0, example=5, live=True),
-    Key("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
-    Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
-    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
-PD = Keys("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
-PID = Keys("pid", (_KP, Key("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
+    Field("kd", _GAINS, "gain of the velocity", 0, example=5, live=True),
+    Field("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
+    Field("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
+    Field("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
+PD = Schema("pd", (_KP, *_OF_PD), how=lambda node: _pd(node, PD))
+PID = Schema("pid", (_KP, Field("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD),
            how=lambda node: _pd(node, PID))
-TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
-                          Key("pid", PID, "the same and `ki` times the integral of `target - q`"),
+TORQUES = Schema("torque", (Field("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
+                          Field("pid", PID, "the same and `ki` times the integral of `target - q`"),
                           *CURVES.keys),
                one_of=(("pd", "pid", *CURVES.one_of[0]),))
-_TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1, words="signals")), "torque_signals", _torque)
+_TORQUE = OneOf((Number(), Text(), TORQUES, List(SIGNAL, 1, words="signals")), "torque_signals", _torque)
 LEVELS = one_of(
     "prescribe",
-    Key("acceleration", SIGNALS, "the velocity and position result from integration", example="0.8*sin(2*t)"),
-    Key("velocity", SIGNALS, "the position results from integration", example={"sine": {"amplitude": 0.5, "frequency": 2}}),
-    Key("position", Either((POSE_MOTION, SIGNALS), "position", _position), "the joint follows it exactly; nothing is "
+    Field("acceleration", SIGNALS, "the velocity and position result from integration", example="0.8*sin(2*t)"),
+    Field("velocity", SIGNALS, "the position results from integration", example={"sine": {"amplitude": 0.5, "frequency": 2}}),
+    Field("position", OneOf((POSE_MOTION, SIGNALS), "position", _position), "the joint follows it exactly; nothing is "
         "integrated. Of ball and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}),
     how=_prescribe)
 DRIVES = one_of(
     "drive",
-    Key("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
+    Field("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
         example="-0.5*q - 0.1*v"),
-    Key("prescribe", LEVELS, "motion of the joint at one of these levels"),
+    Field("prescribe", LEVELS, "motion of the joint at one of these levels"),
     how=lambda node: DRIVES.only(node, "a joint")[1])
 
 

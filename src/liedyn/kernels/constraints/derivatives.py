@@ -27,7 +27,7 @@ from liedyn.joints.loop_joints import (
 )
 from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, take_motion
 from liedyn.kernels.constraints.equations import (
-    FrameWork,
+    FrameWorkspace,
     accelerations,
     closure_frames,
     end_of,
@@ -37,9 +37,14 @@ from liedyn.kernels.constraints.equations import (
     store_rows,
     velocities,
 )
-from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWork, derivatives_memory, derivatives_work, inverse_derivatives
+from liedyn.kernels.inverse_dynamics_derivatives import (
+    DerivativesWorkspace,
+    derivatives_memory,
+    derivatives_work,
+    inverse_derivatives,
+)
 from liedyn.kernels.kinematics import body_twists, gather, joint_poses
-from liedyn.kernels.newton_euler import NewtonEulerWork, newton_euler
+from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
 from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, minus_dad, neg, scale, sub, zero6
 from liedyn.lie.simd import WIDTH, load, number_like, store
 from liedyn.lie.vectors import add3, add_to_twist, load_pose, load_twist, store_twist
@@ -61,7 +66,7 @@ from liedyn.numba_tools.numba_internals import carve
 #     dV/dq_k = -ad_{s_k} Z_k       d(dV)/dq_k = -ad_{s_k} Y_k - ad_{ad_{s_k} (V - Z_k)} Z_k
 #     dV/dv_k = s_k                 d(dV)/dv_k = ad_{s_k} (P_k - Z_k)                              d(dV)/da_k = s_k
 
-class LoopWork(NamedTuple):
+class LoopWorkspace(NamedTuple):
     """Of one loop, seen from frame B: sums over the joint of a body, or over those before and beyond it."""
 
     s: np.ndarray     # (6nv,) columns
@@ -73,7 +78,7 @@ class LoopWork(NamedTuple):
 
 
 @primitive
-def loop_work(memory, n, nv): return LoopWork(*carve(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+def loop_work(memory, n, nv): return LoopWorkspace(*carve(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
 @everywhere
@@ -224,9 +229,9 @@ def velocity_rates(tree, loops, c, x, drive, rows, work, Xq):
 
 # constrained derivatives ------------------------------------------------------------------------------------------------
 
-class BalanceWork(NamedTuple):
-    tree: NewtonEulerWork
-    rows: FrameWork
+class BalanceWorkspace(NamedTuple):
+    tree: NewtonEulerWorkspace
+    rows: FrameWorkspace
     F: np.ndarray         # (6n,) wrenches on bodies
 
 
@@ -295,16 +300,16 @@ def rates_in(x, nv, m): return Rates(*carve(x, rates_sizes(nv, m))[:-1])
 def rates_size(nv, m): return sum(rates_sizes(nv, m))
 
 
-class RatesWork(NamedTuple):
-    tree: DerivativesWork
-    rows: FrameWork
-    loop: LoopWork
+class RatesWorkspace(NamedTuple):
+    tree: DerivativesWorkspace
+    rows: FrameWorkspace
+    loop: LoopWorkspace
 
 
 @primitive
 def rates_work(memory, n, nv, nc):
     tree, rows, loop, _ = carve(memory, (derivatives_memory(n, nv), 27 * nc, loop_work_memory(n, nv)))
-    return RatesWork(derivatives_work(tree, n, nv), frame_work(rows, nc), loop_work(loop, n, nv))
+    return RatesWorkspace(derivatives_work(tree, n, nv), frame_work(rows, nc), loop_work(loop, n, nv))
 
 
 def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)

@@ -34,7 +34,7 @@ from liedyn.numba_tools.decorators import everywhere, primitive
 from liedyn.numba_tools.numba_internals import carve
 
 
-class FrameWork(NamedTuple):
+class FrameWorkspace(NamedTuple):
     """What `closure_frames` writes."""
 
     T: np.ndarray       # (12nc,) pose of frame B in frame A
@@ -43,10 +43,10 @@ class FrameWork(NamedTuple):
 
 
 @primitive
-def frame_work(memory, nc): return FrameWork(*carve(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
+def frame_work(memory, nc): return FrameWorkspace(*carve(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
 
 
-class RowWork(NamedTuple):
+class EquationWorkspace(NamedTuple):
     T: np.ndarray       # (12nc,) pose of frame B in frame A
     T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
     g: np.ndarray       # (3nc,) guides
@@ -56,8 +56,8 @@ class RowWork(NamedTuple):
     rate: np.ndarray    # (m,) A a, with what of gamma comes from the joints
 
 
-class RowMotion(NamedTuple):
-    """What `sweep_rows` needs for `RowWork.rate`."""
+class EquationMotion(NamedTuple):
+    """What `sweep_rows` needs for `EquationWorkspace.rate`."""
 
     v: np.ndarray       # (nv,)
     a: np.ndarray       # (nv,) where prescribed
@@ -71,7 +71,7 @@ def row_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, 
 
 
 @primitive
-def row_work(memory, n, nv, nc, m): return RowWork(*carve(memory, row_sizes(n, nv, nc, m))[:-1])
+def row_work(memory, n, nv, nc, m): return EquationWorkspace(*carve(memory, row_sizes(n, nv, nc, m))[:-1])
 
 
 @everywhere
@@ -175,7 +175,8 @@ def velocities(loops, v, V, drive, work, out):
 
 @primitive
 def accelerations(loops, a, V, dV, drive, work, out):
-    """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `RowWork.rate` lacks."""
+    """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `EquationWorkspace.rate`
+    lacks."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
@@ -247,7 +248,7 @@ def store_rows(tree, loops, T, work, s, A):
 #
 # O(length of the loop) a row; prescribed joints pass the wrench on whole, and what comes out is that of M_vv and A_v.
 # On its way the wrench W also finds how the open tree accelerates the row, without forming its accelerations: the sum of X Psi u
-# (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`RowWork.rate`).
+# (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`EquationWorkspace.rate`).
 
 @primitive
 def sweep_rows(tree, loops, prescribed, T, U, Psi, work, holonomic=False, motion=None):
@@ -329,7 +330,7 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion):
 @primitive
 def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, motion):
     """The wrench W behind the joint of body i, of row j, and sums on the way: size, largest |m|^2 and |f|^2, rate (see
-    `RowWork`).
+    `EquationWorkspace`).
 
     adds: to what X holds there."""
     o, nv = tree.iv[i], tree.above.size

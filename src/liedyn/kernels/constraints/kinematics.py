@@ -3,7 +3,7 @@ from liedyn.joints.joint_model import tree_of
 from liedyn.joints.loop_joints import FIRST, KIND, ROW_COUNT, closure_row, loops_of
 from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, take_configuration, take_state, unpack
 from liedyn.kernels.constraints.equations import (
-    RowMotion,
+    EquationMotion,
     accelerations,
     add_multipliers,
     closure_frames,
@@ -140,7 +140,7 @@ def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, f
     accelerations(loops, None, work.V, None, drive, rows, rhs)
     if stabilized:
         add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, other)
-    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, rows, False, RowMotion(v, a, work.u, work.V, work.dV))
+    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, rows, False, EquationMotion(v, a, work.u, work.V, work.dV))
     form(tree, loops, prescribed, work.Psi, rows, matrix, made)
     for r in range(rhs.shape[0]):
         store(rhs, r, -(load(rhs, r) + load(rows.rate, r)))

@@ -1,7 +1,7 @@
 """A square system of motion and constraints, J = [P -A^T; A 0], whose rows may depend on each other: Gauss with full pivoting.
 
 Rows and columns are scaled alike first: those of motion by their diagonals, those of constraints by the length that they would
-have if nothing cancelled (`PivotWork.reach`), so that a row of rounding stays rounding. A pivot that is rounding ends the
+have if nothing cancelled (`PivotWorkspace.reach`), so that a row of rounding stays rounding. A pivot that is rounding ends the
 elimination; the unknowns that are left are zero.
 """
 from typing import NamedTuple
@@ -15,7 +15,7 @@ DEPENDENT = 1e-11             # of one, the size of scaled entries. Pivots of co
                               # sine of 1e-5 counts as zero (`constraint_solver`)
 
 
-class PivotWork(NamedTuple):
+class PivotWorkspace(NamedTuple):
     J: np.ndarray             # (N, N), then its factors, rows and columns in the order of the pivots
     b: np.ndarray             # (N,) right-hand side, then the solution
     y: np.ndarray             # (N,)

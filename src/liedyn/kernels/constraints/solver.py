@@ -16,7 +16,7 @@ DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-
 FAIR = 1e-3               # of the same: no search for a better one
 
 
-class SolverWork(NamedTuple):
+class SolverWorkspace(NamedTuple):
     L: np.ndarray         # (m m,) row r of the factor: entry s belongs to the row taken in step s
     gain: np.ndarray      # (m,) 1/D of each row, 0 where dependent
     keep: np.ndarray      # (m,) 1, or 0 where dependent
@@ -31,7 +31,7 @@ def solver_sizes(m): return m * m, m, m, m, m * m, m, m
 
 
 @primitive
-def solver_work(memory, m): return SolverWork(*carve(memory, solver_sizes(m))[:-1])
+def solver_work(memory, m): return SolverWorkspace(*carve(memory, solver_sizes(m))[:-1])
 
 
 @everywhere

@@ -12,7 +12,7 @@ from liedyn.joints.joint_model import parts as tree_parts
 from liedyn.joints.joint_model import tree_of
 from liedyn.joints.loop_joints import DRIVEN, FIRST, KIND, ROW_COUNT, closure_row, loop_parts, loops_of
 from liedyn.kernels.constraints.equations import (
-    RowWork,
+    EquationWorkspace,
     add_multipliers,
     closure_frames,
     load_guide,
@@ -23,11 +23,11 @@ from liedyn.kernels.constraints.equations import (
     velocities,
 )
 from liedyn.kernels.constraints.kinematics import complete, equations
-from liedyn.kernels.constraints.solver import SolverWork, form, solver_memory, solver_work
-from liedyn.kernels.hybrid_dynamics import HybridWork, hybrid_memory, hybrid_work
+from liedyn.kernels.constraints.solver import SolverWorkspace, form, solver_memory, solver_work
+from liedyn.kernels.hybrid_dynamics import HybridWorkspace, hybrid_memory, hybrid_work
 from liedyn.kernels.kinematics import body_twists, joint_poses
 from liedyn.kernels.manifold import retract
-from liedyn.kernels.mass_matrix import FactorWork, accelerate, factor
+from liedyn.kernels.mass_matrix import FactorWorkspace, accelerate, factor
 from liedyn.lie.se3 import Ad_inv, dot
 from liedyn.lie.simd import load, number_like, store
 from liedyn.lie.vectors import clear, load_pose, load_twist
@@ -52,7 +52,7 @@ N, NQ, NV, NC, M, DRIVEN_COUNT, FORCED, PASSIVE, SIZE, MACHINE, MACHINE_SIZE, RU
 FIGURES = 17
 
 
-class Desk(NamedTuple):
+class ConstraintWorkspace(NamedTuple):
     q: np.ndarray             # (nq,)
     v: np.ndarray             # (nv,)
     a: np.ndarray             # (nv,) where prescribed
@@ -77,7 +77,7 @@ class Desk(NamedTuple):
     held: np.ndarray          # (nv,) the same in a projection of the velocity
     weight: np.ndarray        # (m,) residuals times it have no unit: 1 in rad, the inverse length of the loop in m
     unit: np.ndarray          # (nv,) one unit of movement: 1 rad, or a length of the loops [m]
-    solver: SolverWork        # its matrix and size, too
+    solver: SolverWorkspace        # its matrix and size, too
     rest: np.ndarray          # what the first of two parts leaves to the second
 
 
@@ -96,7 +96,7 @@ def desk_sizes(n, nq, nv, m, driven, forced):
 @primitive
 def desk_views(x, n, nq, nv, m, driven, forced):
     views = carve(x, desk_sizes(n, nq, nv, m, driven, forced))
-    return Desk(*views[1:-2], solver_work(views[-2], m), views[-1])
+    return ConstraintWorkspace(*views[1:-2], solver_work(views[-2], m), views[-1])
 
 
 def desk_memory(n, nq, nv, m, driven, forced, rest):
@@ -114,18 +114,18 @@ def desk_memory(n, nq, nv, m, driven, forced, rest):
 PARTS = EQUATIONS, COMPLETED, RESIDUALS, VELOCITIES, HOLONOMIC, MOVED, ROWS, CHANGED = range(8)
 
 
-class PartWork(NamedTuple):
+class StageWorkspace(NamedTuple):
     """What the first of two parts leaves to the second."""
 
-    tree: HybridWork
-    rows: RowWork
+    tree: HybridWorkspace
+    rows: EquationWorkspace
     other: np.ndarray     # (m,) scratch
 
 
 @primitive
 def part_work(memory, n, nv, nc, m):
     tree, rows, other, _ = carve(memory, (hybrid_memory(n, nv), row_memory(n, nv, nc, m), m))
-    return PartWork(hybrid_work(tree, n, nv), row_work(rows, n, nv, nc, m), other)
+    return StageWorkspace(hybrid_work(tree, n, nv), row_work(rows, n, nv, nc, m), other)
 
 
 def part_memory(n, nv, nc, m): return hybrid_memory(n, nv) + row_memory(n, nv, nc, m) + m
@@ -188,7 +188,7 @@ def write_velocities(tree, loops, desk, work):
 def write_rows(tree, loops, prescribed, holonomic, desk, work):
     """A M^-1 A^T at q, and unless holonomic the rows' velocity."""
     t = work.tree
-    deficit = factor(tree, prescribed, desk.q, FactorWork(t.T, t.AI, t.U, t.Psi))
+    deficit = factor(tree, prescribed, desk.q, FactorWorkspace(t.T, t.AI, t.U, t.Psi))
     store(desk.deficit, 0, deficit)
     closure_frames(tree, loops, t.T, desk.drive, work.rows)
     if not holonomic:

@@ -32,8 +32,8 @@ REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not
 TERMS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
 
 
-class Line(NamedTuple):
-    """A line, and what it reads and writes besides `MotionWork`: see `codegen.rhs.Step`."""
+class GeneratedCall(NamedTuple):
+    """A line, and what it reads and writes besides `MotionWorkspace`: see `codegen.rhs.GeneratedRhs`."""
 
     address: int
     second: int                # under constraints: what follows the multipliers, and what brings a state back; else 0

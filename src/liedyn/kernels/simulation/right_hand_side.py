@@ -54,7 +54,7 @@ NOT_CONVERGED = 20           # an iteration for the end of a step
 PASSED, WALL, AT_EVENT = 30, 31, 33
 
 
-class MotionWork(NamedTuple):
+class MotionWorkspace(NamedTuple):
     q: np.ndarray        # (nq,) configuration of the last evaluation
     v: np.ndarray        # (nv,)
     a: np.ndarray        # (nv,)
@@ -67,7 +67,7 @@ class MotionWork(NamedTuple):
     z: np.ndarray        # (2m,) integrals of pid laws, then their rates
 
 
-class Plant(NamedTuple):
+class SystemModel(NamedTuple):
     """What does not change during a run, besides tree, schedule and signals."""
 
     prescribed: np.ndarray   # (nv,) bool
@@ -260,7 +260,7 @@ def link_rotation(tree, link, q):
 
 # Constraints within a simulation: motions of driven closures from signals, and what `by_parts` does at a state ----------
 
-class LoopPlant(NamedTuple):
+class ConstrainedSystem(NamedTuple):
     """The constraints of a run."""
 
     desk: np.ndarray          # see `desk`

@@ -150,7 +150,7 @@ class Poses(NamedTuple):
     signal: ndarray          # (10 p,) int64: x y z; roll pitch yaw, or x; U as x y z w. -1: not used
 
 
-class Schedule(NamedTuple):
+class InputSchedule(NamedTuple):
     """What drives each velocity coordinate, and the external wrenches. Signals are given by index.
 
     Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
@@ -463,8 +463,8 @@ SIGNALS = 10                     # of a pose
 
 @kernel
 def prescribe_poses(poses, signals, t, q, v, a, work):
-    """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWork`; work.flag: a signal that is
-    not finite."""
+    """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWorkspace`; work.flag: a signal that
+    is not finite."""
     for k in range(poses.q.size):
         i, j = poses.q[k], poses.v[k]
         u, w, dw = turn_of(poses, k, signals, t, work)

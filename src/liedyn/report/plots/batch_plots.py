@@ -13,11 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from liedyn.batch.result_store import TRAJECTORIES, Store
+from liedyn.batch.result_store import TRAJECTORIES, ResultStore
 from liedyn.errors import LiedynError, UsageError
 from liedyn.io.atomic_output import told
 from liedyn.report.plots import style
-from liedyn.report.plots.save_plots import Written, drawn_into, save_sheets
+from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
 
 _LEFT, _GAP = 0.85, 0.6  # before columns, between rows [inches]
 _POINTS = 3000           # that are drawn in a panel
@@ -30,7 +30,7 @@ Columns = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Swing:
+class OutputSensitivity:
     """Of an output: its value at the medians of what varied, and by how much it changes by a standard deviation of each, to first
     order (varied,), NaN where that is not known. way: how derivatives were found."""
 
@@ -98,7 +98,7 @@ def draw_indices(varied: Columns, outputs: Columns, subtitle: str) -> Figure:
                       "share of the variance", (0.0, 1.0))
 
 
-def draw_tornado(names: Sequence[str], swings: Sequence[Swing], subtitle: str) -> Figure:
+def draw_tornado(names: Sequence[str], swings: Sequence[OutputSensitivity], subtitle: str) -> Figure:
     """A bar from one standard deviation less to one more of each varied quantity; the darker half is that of more."""
     return _draw_bars(names, [(one.name, f"{one.base:.4g}, {one.way}", one.changes) for one in swings],
                       "Changes of outputs by one standard deviation",
@@ -186,9 +186,9 @@ _ENOUGH = 50             # runs for shares of a variance
 _LONGEST = 120.0         # s of runs for a tornado
 
 
-def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[Written, tuple[str, ...]]:
+def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[SavedPlots, tuple[str, ...]]:
     """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
-    source, about = Path(source), Store(source).about() or {}
+    source, about = Path(source), ResultStore(source).about() or {}
     runs, notes = _complete_runs(source, about)
     count = len(runs["number"])
     varied = {one["name"]: runs[one["name"]] for one in about.get("vary", [])}
@@ -219,7 +219,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
 
 def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]:
     """The table of the batch without the runs that are not complete, and notes about these and about outputs without a value."""
-    table = Store(source).read()
+    table = ResultStore(source).read()
     complete = np.array(table["status"].to_pylist()) == "complete"
     runs = {name: table[name].to_numpy()[complete] for name in table.column_names}
     count = np.count_nonzero(complete)
@@ -228,9 +228,9 @@ def _complete_runs(source: Path, about: dict) -> tuple[Columns, tuple[str, ...]]
     return runs, (*notes, *(f"{name} is empty in {n} of {count} runs" for name, n in empty.items() if n))
 
 
-def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:
+def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> tuple[list[OutputSensitivity], tuple[str, ...]]:
     """For a tornado, from derivatives that are computed now; and a note where that cannot be."""
-    from liedyn.batch.run_batch import Batch
+    from liedyn.batch.run_batch import PreparedSweep
     from liedyn.batch.sensitivities import RUNS as EACH
     from liedyn.batch.sensitivities import sensitivities
     from liedyn.io.sweep_file import read_sweep
@@ -240,7 +240,7 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
     try:
         if not about.get("source"):
             raise UsageError("the batch was not made of a file")
-        batch = Batch(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
+        batch = PreparedSweep(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
         if batch.identity != about["identity"]:
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
         number = int(runs["number"][0])
@@ -252,7 +252,7 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
     except LiedynError as error:
         return [], (f"no tornado: {error}",)
     which, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
-    return [Swing(name, float(found.base[k]), found.slopes[k, which] * spreads[which], found.ways[k])
+    return [OutputSensitivity(name, float(found.base[k]), found.slopes[k, which] * spreads[which], found.ways[k])
             for k, name in enumerate(names) if name in outputs], ()
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:                       # NumPy is imported while the process starts
-    from liedyn.report.plots.plot_data import Recording
-    from liedyn.report.plots.save_plots import Written
+    from liedyn.report.plots.plot_data import PlotData
+    from liedyn.report.plots.save_plots import SavedPlots
 
 
-class Draughtsman:
+class PlotProcess:
     """Use as a context: the process starts at its begin and is gone at its end.
 
     Where the process cannot work, or is not wanted (`idle`), the caller draws by itself; the pictures are the same.
@@ -30,7 +30,7 @@ class Draughtsman:
         self._idle = idle
         self._process: subprocess.Popen | None = None
 
-    def __enter__(self) -> Draughtsman:
+    def __enter__(self) -> PlotProcess:
         if self._idle:
             return self
         command = [sys.executable, "-P", "-m", __name__]        # -P: no module of the working folder is imported
@@ -46,7 +46,7 @@ class Draughtsman:
             self._process.communicate()
             self._process = None
 
-    def save_figures(self, recording: Recording, folder: str | Path, formats: Sequence[str]) -> Written:
+    def save_figures(self, recording: PlotData, folder: str | Path, formats: Sequence[str]) -> SavedPlots:
         """As `save_plots.save_figures`, in the other process; here where that did not do it."""
         process, self._process = self._process, None
         if process is not None:
@@ -70,9 +70,9 @@ def _serve_one_order() -> None:
     os._exit(0)                         # tearing Matplotlib down would take 0.1 s, and the caller waits for the end
 
 
-def _draw_in_two(order: tuple) -> Written:
+def _draw_in_two(order: tuple) -> SavedPlots:
     """Every other kind of figure in a fork of this process, which has no threads."""
-    from liedyn.report.plots.save_plots import Written, save_share
+    from liedyn.report.plots.save_plots import SavedPlots, save_share
 
     read, write = os.pipe()
     if os.fork() == 0:
@@ -86,7 +86,7 @@ def _draw_in_two(order: tuple) -> Written:
     ours = save_share(*order, 0)
     with open(read, "rb") as pipe:
         theirs = pickle.load(pipe)      # EOFError where the fork failed: the caller then draws by itself
-    return sum(chain.from_iterable(zip_longest(ours, theirs, fillvalue=Written())), Written())
+    return sum(chain.from_iterable(zip_longest(ours, theirs, fillvalue=SavedPlots())), SavedPlots())
 
 
 if __name__ == "__main__":

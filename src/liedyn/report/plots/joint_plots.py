@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from liedyn.report.plots import style
-from liedyn.report.plots.plot_data import Energy, Followed, Group, Series
+from liedyn.report.plots.plot_data import Energy, Group, Series, TrackedReferences
 
 PANELS_A_PAGE = 40
 # the most panels of a page that have so many columns, width and height of each [inches]
@@ -167,7 +167,7 @@ _MOTIONS = (1.3, 2.1, 2.9, 3.7)          # widths of lines that often lie upon e
 _SEEN = 0.02                             # the smallest errors, passing zero, are left out of the range
 
 
-def draw_tracking(runs: Sequence[Followed], subtitle: str = "") -> Figure:
+def draw_tracking(runs: Sequence[TrackedReferences], subtitle: str = "") -> Figure:
     """One row a joint; runs of the same joints, each in its colour."""
     joints = list(runs[0].joints)
     key = [(f"— {run.label.replace('_', ' ')}", _colour(k)) for k, run in enumerate(runs) if run.label]
@@ -181,7 +181,7 @@ def draw_tracking(runs: Sequence[Followed], subtitle: str = "") -> Figure:
     return figure
 
 
-def _draw_motion(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str | None) -> None:
+def _draw_motion(axes: Axes, runs: Sequence[TrackedReferences], joint: str, x_name: str | None) -> None:
     unit, _, reference = runs[0].joints[joint]
     largest = max(float(np.abs(x).max()) for run in runs for other, *both in run.joints.values() if other == unit for x in both)
     axes.set_ylim(*style.with_air(np.concatenate([x for run in runs for x in run.joints[joint][1:]]), _FLAT * largest))
@@ -193,7 +193,7 @@ def _draw_motion(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str |
     style.heading(axes, joint, style.unit_text(unit))
 
 
-def _draw_error(axes: Axes, runs: Sequence[Followed], joint: str, x_name: str | None) -> None:
+def _draw_error(axes: Axes, runs: Sequence[TrackedReferences], joint: str, x_name: str | None) -> None:
     """Decades of |link - reference|; zero, which has none, is left out."""
     curves = []
     for run in runs:

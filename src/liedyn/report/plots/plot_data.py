@@ -108,7 +108,7 @@ class Skeleton:
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class TrackedReferences:
     """How the links of a run followed their references: {joint: (unit, (N,) link, (N,) reference)} at the times t (N,)."""
 
     label: str
@@ -117,7 +117,7 @@ class Followed:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class PlotData:
     """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy; tracking: this run, then those to compare with."""
 
     title: str
@@ -127,7 +127,7 @@ class Recording:
     base: BasePath | None = None
     skeleton: Skeleton | None = None
     drift: np.ndarray | None = None     # (N,) the largest residual of constraints
-    tracking: tuple[Followed, ...] = ()
+    tracking: tuple[TrackedReferences, ...] = ()
 
 
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
@@ -188,13 +188,13 @@ def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
     return Energy(kinetic, potential, work, total - total[0] - work)
 
 
-def followed_of(motion: Trajectory) -> tuple[Followed, ...]:
+def followed_of(motion: Trajectory) -> tuple[TrackedReferences, ...]:
     """One run's, where it has the columns `reference.<joint>` and `link.<joint>`; else nothing."""
     columns = motion.columns
     names = [name.partition(".")[2] for name in columns if name.startswith("reference.")]
     joints = {name: (motion.units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
               for name in names if f"link.{name}" in columns}
-    return (Followed(motion.header.get("control", ""), motion.t, joints),) if joints else ()
+    return (TrackedReferences(motion.header.get("control", ""), motion.t, joints),) if joints else ()
 
 
 def carried(edges: Sequence[tuple[int, int]], count: int) -> np.ndarray:
@@ -231,7 +231,7 @@ RIM = 48                                # points
 _POINT = 1e-6                           # of the characteristic length: what is shorter is a point
 
 
-def record(motion: Trajectory, model: Model | None, title: str) -> Recording:
+def record(motion: Trajectory, model: Model | None, title: str) -> PlotData:
     """What the pictures of a motion are drawn from: its columns (`q.elbow`, …) and, where the robot is known, more.
 
     Energy is drawn with its balance where the columns have it, else computed where q and v are complete; the motion is drawn
@@ -247,7 +247,7 @@ def record(motion: Trajectory, model: Model | None, title: str) -> Recording:
         limits, joints, lines = column_limits(model), model.joint_names, None if q is None else skeleton(model, motion.t, q)
     groups = groups_of_columns(columns, motion.units, limits=limits, joints=joints, prescribed=prescribed_of_comments(header),
                                comments=header)
-    return Recording(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
+    return PlotData(title, motion.t, groups, energy, base_path_of_columns(columns), lines, columns.get("drift"),
                      followed_of(motion))
 
 

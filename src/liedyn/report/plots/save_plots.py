@@ -18,52 +18,52 @@ from matplotlib.figure import Figure
 from liedyn.errors import shown
 from liedyn.io.atomic_output import open_output, scratch_folder
 from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracking
-from liedyn.report.plots.plot_data import FORMATS, Group, Recording, Series
+from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
 
 # Pictures beside data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
 
 @dataclass(frozen=True)
-class Written:
+class SavedPlots:
     """Files that were written, and why pictures were not drawn, by their names: {picture: reason}."""
 
     paths: list[Path] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
-    def __add__(self, other: Written) -> Written:
-        return Written(self.paths + other.paths, self.failures | other.failures)
+    def __add__(self, other: SavedPlots) -> SavedPlots:
+        return SavedPlots(self.paths + other.paths, self.failures | other.failures)
 
 
 def reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def draw_beside(data: Path, draw: Callable[[Path], Written]) -> Written:
+def draw_beside(data: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
     """Pictures that `draw` makes, in the folder `plots` beside the data."""
     return _beside(data, "pictures", "the pictures are not drawn", lambda: drawn_into(data / "plots", draw))
 
 
-def page_beside(page: Path, text: Callable[[], str]) -> Written:
+def page_beside(page: Path, text: Callable[[], str]) -> SavedPlots:
     """A page of the text that is made, beside the data."""
-    def write() -> Written:
+    def write() -> SavedPlots:
         with open_output(page) as file:
             file.write(text())
-        return Written([page])
+        return SavedPlots([page])
 
     return _beside(page.parent, page.name, f"{page.name} is not written", write)
 
 
-def _beside(data: Path, name: str, missing: str, write: Callable[[], Written]) -> Written:
+def _beside(data: Path, name: str, missing: str, write: Callable[[], SavedPlots]) -> SavedPlots:
     """No failure is raised but an interrupt, which tells what stands."""
     try:
         return write()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the data are in {data}, {missing}") from None
     except Exception as error:              # whatever it is: the data stand
-        return Written(failures={name: reason(error)})
+        return SavedPlots(failures={name: reason(error)})
 
 
-def drawn_into(folder: Path, draw: Callable[[Path], Written]) -> Written:
+def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
     """Pictures that `draw` makes in a folder of its own, moved into `folder` when all are drawn."""
     with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
         drawn = draw(part)
@@ -71,7 +71,7 @@ def drawn_into(folder: Path, draw: Callable[[Path], Written]) -> Written:
             folder.mkdir(parents=True, exist_ok=True)
         for path in drawn.paths:
             os.replace(path, folder / path.name)
-    return Written([folder / path.name for path in drawn.paths], drawn.failures)
+    return SavedPlots([folder / path.name for path in drawn.paths], drawn.failures)
 
 
 # all pictures -----------------------------------------------------------------------------------------------------------
@@ -80,14 +80,14 @@ _DPI = 120
 Draw = Callable[[], Figure | list[Figure]]              # makes a figure, or the pages of one
 
 
-def figures(recording: Recording) -> dict[str, Figure]:
+def figures(recording: PlotData) -> dict[str, Figure]:
     """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
     the recording has what they show."""
     with words_only():
         return {file: figure for name, draw in _sheets(recording).items() for file, figure in _pages(name, draw)}
 
 
-def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
+def save_figures(recording: PlotData, folder: str | Path, formats: Sequence[str] = FORMATS) -> SavedPlots:
     """Draw the recording into `folder`, which is made where it is missing; returns the files, in order, and what could not be
     drawn.
 
@@ -96,18 +96,18 @@ def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str
     return save_sheets(_sheets(recording), folder, formats)
 
 
-def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int) -> list[Written]:
+def save_share(recording: PlotData, folder: str | Path, formats: Sequence[str], first: int) -> list[SavedPlots]:
     """Draw every other kind of figure, from `first` on; returns what was written of each kind."""
     return [save_sheets({name: draw}, folder, formats) for name, draw in list(_sheets(recording).items())[first::2]]
 
 
-def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequence[str]) -> Written:
+def save_sheets(sheets: Mapping[str, Draw], folder: str | Path, formats: Sequence[str]) -> SavedPlots:
     """Draw figures and save them under their names. Whatever fails is returned, so that it costs no other picture."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    return sum((_save_sheet(name, draw, Path(folder), formats) for name, draw in sheets.items()), Written())
+    return sum((_save_sheet(name, draw, Path(folder), formats) for name, draw in sheets.items()), SavedPlots())
 
 
-def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> Written:
+def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> SavedPlots:
     paths: list[Path] = []
     path = None
     try:
@@ -121,20 +121,20 @@ def _save_sheet(name: str, draw: Draw, folder: Path, formats: Sequence[str]) -> 
         if path is not None and path not in paths:          # half a picture
             with suppress(OSError):
                 path.unlink()
-        return Written(paths, {name: reason(error)})
-    return Written(paths)
+        return SavedPlots(paths, {name: reason(error)})
+    return SavedPlots(paths)
 
 
 def warm_up() -> None:
     """Load fonts and writers, which Matplotlib leaves to the first picture (0.15 s)."""
     t = np.linspace(0.0, 1.0, 2)
-    small = Recording("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
+    small = PlotData("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
     for figure in figures(small).values():
         for ending in FORMATS:
             save_figure(figure, io.BytesIO(), ending)
 
 
-def _sheets(recording: Recording) -> dict[str, Draw]:
+def _sheets(recording: PlotData) -> dict[str, Draw]:
     """What draws each kind of figure, in the order of `figures`."""
     t, title = recording.t, recording.title
     sheets: dict[str, Draw] = {}

@@ -18,7 +18,7 @@ from liedyn.model.spatial import rotation_of_z
 from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import frames_of
 from liedyn.report.replay.scene import Visuals, bodies_of, body_scene
-from liedyn.report.replay.sources import Shown, arrows_of
+from liedyn.report.replay.sources import ReplayRun, arrows_of
 
 # Solids of a scene as the primitives of Foxglove ------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ def check_mcap(output: str, *, force: bool) -> None:
         raise UsageError("MCAP files are written by the package mcap: pip install 'liedyn[mcap]'")
 
 
-def write_mcap(runs: Sequence[Shown], output: str, visuals: Visuals | None = None, *, force: bool = False) -> int:
+def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None = None, *, force: bool = False) -> int:
     """Write runs as MCAP, with messages in JSON, and return their number. Of several, topics and frames begin with their names.
 
     /tf          foxglove.FrameTransforms: each link in `world`
@@ -226,7 +226,7 @@ def write_mcap(runs: Sequence[Shown], output: str, visuals: Visuals | None = Non
     return count
 
 
-def _streams(run: Shown, visuals: Visuals, prefix: str, zero: float) -> list[Stream]:
+def _streams(run: ReplayRun, visuals: Visuals, prefix: str, zero: float) -> list[Stream]:
     """All that a run has. zero: the time that 0 ns stands for."""
     keep = frames_of(run.t)
     model, t = run.model, np.rint((run.t[keep] - zero) * 1e9).astype(np.int64).tolist()
@@ -270,7 +270,7 @@ def _moving(moving: list[Stick], bodies, radius: float, t: list[int], prefix: st
         yield ns, f"/{prefix}robot", SCENE, _scene([entity(WORLD, f"{prefix}rods", stamp(ns), locked=False, lines=[line])])
 
 
-def _forces(run: Shown, keep, T, size: float, radius: float, t: list[int], prefix: str) -> Stream:
+def _forces(run: ReplayRun, keep, T, size: float, radius: float, t: list[int], prefix: str) -> Stream:
     """Nine of ten are shorter than 0.3 sizes of the robot, none is longer than 0.6."""
     names, arrows = arrows_of(run, keep, T, size)
     if not names:
@@ -290,7 +290,7 @@ def _usual(lengths: np.ndarray) -> float:
     return float(there[int(0.9 * len(there))]) if len(there) else 1.0
 
 
-def _columns(run: Shown, keep, t: list[int], prefix: str) -> list[Stream]:
+def _columns(run: ReplayRun, keep, t: list[int], prefix: str) -> list[Stream]:
     """A topic for what stands before the first point of the columns' names."""
     groups: dict[str, dict[str, np.ndarray]] = {}
     for name, x in run.columns.items():
@@ -305,7 +305,7 @@ def _rows(topic: str, columns: dict[str, np.ndarray], t: list[int]) -> Stream:
         yield ns, topic, schema, {name: x for name, x in zip(columns, row, strict=True) if x == x}         # not NaN
 
 
-def _events(run: Shown, zero: float, prefix: str) -> Stream:
+def _events(run: ReplayRun, zero: float, prefix: str) -> Stream:
     for time, event, phase in run.marks:
         ns = round((time - zero) * 1e9)
         yield ns, f"/{prefix}events", LOG, {"timestamp": stamp(ns), "level": _INFO, "name": run.name, "file": "", "line": 0,

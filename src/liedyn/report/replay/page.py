@@ -12,8 +12,8 @@ import numpy as np
 from liedyn.dynamics.kinematics import link_poses, quaternions_over_time
 from liedyn.errors import shown
 from liedyn.report.replay.meshes import packed
-from liedyn.report.replay.scene import Placed, Visuals, bodies_of, body_scene
-from liedyn.report.replay.sources import Shown, arrows_of
+from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
+from liedyn.report.replay.sources import ReplayRun, arrows_of
 
 # What a page shows of one run: frames of its motion, forces, curves and marks of time -----------------------------------
 
@@ -32,7 +32,7 @@ _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerati
           ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
 
 
-def run_data(run: Shown, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:
+def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict:
     """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links."""
     keep = frames_of(run.t)
     t, model = run.t[keep], run.model
@@ -82,7 +82,7 @@ def _floor(lowest: float, size: float, contacts: Mapping) -> float:
     return 0.0 if lowest >= -0.02 * size else lowest - 0.05 * size
 
 
-def _plots(run: Shown, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
+def _plots(run: ReplayRun, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """The plots with the names and units of their curves, and all curves (F, n) in their order."""
     plots, curves = [], []
     for prefix, last, title in _PLOTS:
@@ -103,7 +103,7 @@ DATA = '<script id="data" type="application/json">'
 
 
 @dataclass(frozen=True)
-class Look:
+class ReplayOptions:
     """How runs are shown when the page opens.
 
     title    of the page; "": that of the first run
@@ -120,10 +120,10 @@ class Look:
     speed: float = 1.0
 
 
-DEFAULT = Look()
+DEFAULT = ReplayOptions()
 
 
-def replay_page(runs: Sequence[Shown], look: Look = DEFAULT, visuals: Visuals | None = None) -> str:
+def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visuals: Visuals | None = None) -> str:
     """HTML of a run, and of others that are drawn with it. visuals: meshes of the robots.
 
     Raises NameLookupError for a link that the first run does not have.

@@ -10,9 +10,9 @@ from pathlib import Path
 from liedyn.errors import UsageError
 from liedyn.io.atomic_output import STDIO, check_output, open_output
 from liedyn.report.replay.mcap import check_mcap, write_mcap
-from liedyn.report.replay.page import PAGE, Look, data_of, replay_page
+from liedyn.report.replay.page import PAGE, ReplayOptions, data_of, replay_page
 from liedyn.report.replay.scene import hint_of_meshes, visuals_of
-from liedyn.report.replay.sources import Shown, is_batch, shown_batch, shown_file, shown_result
+from liedyn.report.replay.sources import ReplayRun, is_batch, shown_batch, shown_file, shown_result
 from liedyn.report.replay.video import check_video, write_video
 from liedyn.simulation.run import Result
 
@@ -67,7 +67,7 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), beside: bool = 
     results = [result, *against]
     runs = [shown_result(one, f"{one.model.name} {k}" if against else one.model.name) for k, one in enumerate(results, start=1)]
     visuals, _ = visuals_of([one.model for one in results], package_roots) if meshes else (None, ())
-    page = replay_page(runs, Look(result.model.name, tuple(traces), follow, beside, speed), visuals)
+    page = replay_page(runs, ReplayOptions(result.model.name, tuple(traces), follow, beside, speed), visuals)
     return _in_a_frame(page, result) if inline else page
 
 
@@ -115,7 +115,7 @@ def page_output(trajectory: str) -> str:
     return str(path / PAGE if path.is_dir() else path.with_name(f"{path.stem}_replay.html"))
 
 
-def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Shown], list[str]]:
+def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[ReplayRun], list[str]]:
     """What is shown, and notes for the user."""
     if is_batch(source.trajectory):
         if source.robot or source.against:
@@ -131,7 +131,7 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Shown
     return runs, notes
 
 
-def write_replay(source: Source, look: Look, files: Files, *, force: bool = False,
+def write_replay(source: Source, look: ReplayOptions, files: Files, *, force: bool = False,
                  progress: Callable[[float], None] = lambda share: None) -> tuple[dict, tuple[str, ...]]:
     """Write what is wanted; returns a report of it, and notes for the user. progress: called with the share of a video so far.
 

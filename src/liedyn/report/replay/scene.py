@@ -25,7 +25,7 @@ _POSES = 500                            # that a box around the motion is taken 
 _FLATTEST = 0.02                        # of an ellipsoid, in sizes of the robot: what has no thickness is drawn with some
 
 
-class Placed(NamedTuple):
+class PlacedShape(NamedTuple):
     """A mesh of a link: its number in the page, and the corners (2, 3) of its box, not scaled [m]."""
 
     number: int
@@ -47,7 +47,7 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
     return list(first.values()), place
 
 
-def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[PlacedShape]] | None = None) -> dict:
     """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size; meshes: by
     link. `at` is a pose in the body: rotation by rows and translation; covered: 1 of what meshes show better.
 
@@ -205,9 +205,9 @@ class Visuals:
     boxes: Sequence[np.ndarray] = ()
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
 
-    def of(self, model: Model) -> dict[str, list[Placed]]:
+    def of(self, model: Model) -> dict[str, list[PlacedShape]]:
         """By link, those that are in the page."""
-        found = {link: [Placed(k, mesh, self.boxes[k]) for mesh in group if (k := self.numbers.get(mesh.file)) is not None]
+        found = {link: [PlacedShape(k, mesh, self.boxes[k]) for mesh in group if (k := self.numbers.get(mesh.file)) is not None]
                  for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
         return {link: group for link, group in found.items() if group}
 

@@ -49,7 +49,7 @@ MOST_RUNS = 16          # of a batch in one page
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ReplayRun:
     """A run to show: columns as in its trajectory file; marks (time, event, phase after it); phase: the first one's name."""
 
     name: str
@@ -66,19 +66,19 @@ class Shown:
     notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
 
 
-def shown_result(result: Result, name: str) -> Shown:
+def shown_result(result: Result, name: str) -> ReplayRun:
     """Of a simulation that has just ended."""
     from liedyn.io.scenarios.contact_schema import plain_contacts
 
     scenario = result.scenario
-    return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
+    return ReplayRun(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
                  scenario.phases[0].name if scenario.phases else "",
                  tuple((one.t, one.name, one.phase or "") for one in result.events),
                  plain_contacts(scenario.contacts) if scenario.contacts else {})
 
 
-def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ...]]:
+def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str, ...]]:
     """Of a trajectory file or run folder, and of what stands in this; with notes for the user.
 
     Raises TrajectoryError, ModelError, UsageError.
@@ -95,12 +95,12 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
         told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
     scenario = told.get("scenario", {})
     name = run_name(trajectory) if trajectory != STDIO else model.name
-    run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
+    run = ReplayRun(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
                 told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
     return run, notes
 
 
-def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[Shown]:
+def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[ReplayRun]:
     """Runs of a batch, computed again; `wanted` as `batch.run_batch.chosen_runs` takes them. Raises UsageError."""
     from liedyn.batch.run_batch import chosen_runs, rerun
 
@@ -145,7 +145,7 @@ _NO_FORCE = 1e-12       # of the largest force of a run: a weaker one has no axi
 _SMALL = 1e-3           # moments that are left over, in forces times sizes of the robot, are not drawn
 
 
-def arrows_of(run: Shown, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict], np.ndarray]:
+def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict], np.ndarray]:
     """Names, links and kinds (force, contact, moment, reaction) of n arrows, and (F, 6 n) of their feet [m] and vectors
     [N | N m], in the world.
 
@@ -193,7 +193,7 @@ def _reduced(m: np.ndarray, f: np.ndarray, near: np.ndarray, size: float) -> tup
     return foot, m - np.cross(foot, f)
 
 
-def _touching(run: Shown, link: str) -> np.ndarray:
+def _touching(run: ReplayRun, link: str) -> np.ndarray:
     """(n, 3) middles of what touches of a link, and of those welded to it, in the link: arrows of contacts begin near them. Its
     origin where nothing does."""
     model, k, found = run.model, run.model.link_index(link), []

@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.codegen.rhs import state_on_reference
 from liedyn.dynamics.scales import scales_of
 from liedyn.errors import Place, ScenarioError
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
 from liedyn.kernels.simulation.elastic_joint_law import REFERENCE, MotorLaw, rigid_memory
 from liedyn.kernels.simulation.signal_series import series_stack
@@ -22,7 +22,7 @@ from liedyn.model.description import SCREW, Coordinate, Joint, Pose
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import adjoint, pose
 from liedyn.simulation.name_binding import bind
-from liedyn.simulation.signals.signal_compiler import Curve, SignalTable
+from liedyn.simulation.signals.signal_compiler import Curve, SignalCompiler
 
 _SAME = 1e-9             # rad, and lengths of the robot: two axes that are one, since the numbers of a file are printed
 _JUMP = 1e-6             # of the largest value of a derivative in the motion: a jump that small does no harm
@@ -119,7 +119,7 @@ def is_elastic(model: Model) -> bool:
 
 
 # the law --------------------------------------------------------------------------------------------------------------
-def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) -> MotorLaw | None:
+def bind_control(scenario: Scenario, model: Model, table: SignalCompiler, level) -> MotorLaw | None:
     """Put the desired motions into the table, and notes about them. level (nv,): what drives each coordinate.
 
     Raises ScenarioError for a robot that the law is not for, for motions that miss a joint or name another, for prescribed
@@ -219,7 +219,7 @@ def gains(control: Control) -> np.ndarray:
     return np.poly(poles)[:0:-1].copy()
 
 
-def start(problem: Problem, q, v) -> None:
+def start(problem: InitialValueProblem, q, v) -> None:
     """Write the state in which the links move as desired, up to the third derivative."""
     flag = np.zeros(2)
     if not state_on_reference(problem.law, problem.signals, 0.0, q, v, flag):

@@ -22,7 +22,7 @@ from liedyn.model.model import build
 from liedyn.simulation.control.elastic_joint_control import drives_motors, gains
 from liedyn.simulation.control.task_space_control import Tracking, bind_task, task_tracking, values_at
 from liedyn.simulation.name_binding import bind_joints, coordinates_of, find, phase_rules, unit_quaternions, write_values
-from liedyn.simulation.signals.signal_compiler import SignalTable, Use, ramp
+from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose, ramp
 
 # Motors of a scenario, bound to a model: rotors' inertia, limits of joint forces by the speed, columns and notes --------
 
@@ -156,7 +156,7 @@ _BALANCED = 1e-6         # of the largest force there, or of the weight and its 
 _AT_LIMIT = 1e-12        # of the limit: a force is limited by a selection, so it is the limit but for the sum of its parts
 
 
-def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule],
+def bind_laws(scenario: Scenario, model, table: SignalCompiler, drives: dict[str, np.ndarray], rules: dict[str, Rule],
               held: np.ndarray | None = None, ramps: bool = False) -> JointLaws | None:
     """drives: what `simulation.input_schedule` knows of each coordinate; rules: what each joint does in this phase; held: (nv,)
     bool, coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its samples,
@@ -181,7 +181,7 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
     laws = no_laws(model, limit, now, gravity)
     if held is not None:
         given = ramp() if ramps else 1.0
-        laws = laws._replace(held=np.array([table.put(given, Use(f"held torque of {name}"), own=True) if has else -1
+        laws = laws._replace(held=np.array([table.put(given, SignalPurpose(f"held torque of {name}"), own=True) if has else -1
                                             for name, has in zip(model.v_names, held, strict=True)]))
     laws = _limited_by_motors(laws, motors, table)
     if control is not None:
@@ -216,7 +216,7 @@ def no_laws(model, limit, prescribed, gravity) -> JointLaws:
                      none, None)
 
 
-def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], table: SignalTable) -> JointLaws:
+def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], table: SignalCompiler) -> JointLaws:
     """With two switches of the state for each limit, and two for each integral beside one. places: of the limits."""
     switch, winding, integral = (np.full(len(laws.limit), -1) for _ in range(3))
     for k in sorted(places):
@@ -227,7 +227,7 @@ def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], table: 
     return laws._replace(switch=switch, winding=winding, integral=integral)
 
 
-def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: SignalTable) -> JointLaws:
+def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: SignalCompiler) -> JointLaws:
     """`limit` is then that at the best speed."""
     limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
     for k, one in motors.items():
@@ -241,9 +241,9 @@ def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
     return coordinates_of([name for name, rule in rules.items() if isinstance(rule.value, Pd) and rule.value.gravity], model)
 
 
-def _without_torque(drives: dict[str, np.ndarray], table: SignalTable) -> np.ndarray:
+def _without_torque(drives: dict[str, np.ndarray], table: SignalCompiler) -> np.ndarray:
     """(nv,) coordinates without a torque of the schedule."""
-    return (drives["target"] < 0) & (drives["signal"] == table.put(0.0, Use("no torque")))
+    return (drives["target"] < 0) & (drives["signal"] == table.put(0.0, SignalPurpose("no torque")))
 
 
 def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
@@ -338,7 +338,7 @@ def _not_driven(name: str, joint, place: Place) -> ScenarioError:
                          hint="a torque in `joints` is added to that of the law")
 
 
-def _computed(control: Control, model, table: SignalTable, prescribed, laws: JointLaws):
+def _computed(control: Control, model, table: SignalCompiler, prescribed, laws: JointLaws):
     """laws: as yet, `given` is what is prescribed now."""
     for rule in control.motion:
         if rule.pattern in model.joint_names:

@@ -22,7 +22,7 @@ import numpy as np
 from liedyn.codegen.rhs import instructions
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.diagnosis import failure
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import SAME, RightHandSide
 from liedyn.io.scenarios.scenario import MEASURED, Constant, Pd, Rule, Sampling, Scenario, Torque
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
@@ -52,7 +52,7 @@ class SampledController:
         sample = self.sampling.time(self.samples)
         return min(sample, self.waiting[0][0]) if self.waiting else sample
 
-    def act(self, problem: Problem, t: float, q0, y) -> None:
+    def act(self, problem: InitialValueProblem, t: float, q0, y) -> None:
         """What is due at t, where the state is q0 (+) y. Raises ComputationError."""
         while self.due - t <= SAME * math.ulp(t):
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
@@ -85,7 +85,7 @@ class SampledController:
         self.before, self.had_law = torque, has_law
         return slope
 
-    def _sample(self, problem: Problem, t: float, q0, y) -> np.ndarray:
+    def _sample(self, problem: InitialValueProblem, t: float, q0, y) -> np.ndarray:
         sampled = problem.sampled
         if self._law is None or self._law.sampled is not sampled:
             self._law = _Law(sampled)
@@ -193,7 +193,7 @@ class SampledLaws:
     all_along  whether the laws are those of the whole run, without other phases
     """
 
-    law: Problem
+    law: InitialValueProblem
     held: np.ndarray
     signal: np.ndarray
     limit: np.ndarray
@@ -201,7 +201,7 @@ class SampledLaws:
     all_along: bool
 
     def begun(self, begun: Mapping[str, float]) -> SampledLaws:
-        """As `Problem.begun`."""
+        """As `InitialValueProblem.begun`."""
         return replace(self, law=self.law.begun(begun))
 
     @property

@@ -19,7 +19,7 @@ from liedyn.numba_tools.decorators import kernel
 from liedyn.simulation.control.elastic_joint_control import is_elastic
 from liedyn.simulation.name_binding import find, path_to, write_values
 from liedyn.simulation.prescribed_poses import PoseTable
-from liedyn.simulation.signals.signal_compiler import SignalTable
+from liedyn.simulation.signals.signal_compiler import SignalCompiler
 
 # How well the joints or links of a robot under `control` followed -------------------------------------------------------
 
@@ -69,7 +69,7 @@ _TURNING, _MOVING = (0, 1, 2), (3, 4, 5)
 _UNMOVED = 1e-12         # of the mean mobility over a run: a direction in which no joint moves the link
 
 
-def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
+def bind_task(control: Control, model, table: SignalCompiler, prescribed) -> Task:
     """prescribed (nv,): now; the law drives all other coordinates. Raises ScenarioError for a robot with a joint that has no
     motor, and for a link that the law cannot move."""
     for joint in model.joints:

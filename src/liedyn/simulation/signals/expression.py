@@ -42,7 +42,7 @@ _QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED)})\('(.*?)'")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SignalProgram:
     """Instructions of `kernels.simulation.signals.program`, operands of literals counted from this program's own first one."""
 
     code: tuple[int, ...]
@@ -55,19 +55,19 @@ class Program:
         return self.literals[0] if self.code == (code.LITERAL,) else None
 
 
-def passing(program: Program, x: float) -> Program:
+def passing(program: SignalProgram, x: float) -> SignalProgram:
     """The sign of the program's value less x."""
     found = less(program, x)
-    return Program((*found.code, code.SIGN), found.literals, found.depth)
+    return SignalProgram((*found.code, code.SIGN), found.literals, found.depth)
 
 
-def less(program: Program, x: float) -> Program:
+def less(program: SignalProgram, x: float) -> SignalProgram:
     """The program's value less x."""
     words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT)
-    return Program((*program.code, *words), (*program.literals, x), max(program.depth, 2))
+    return SignalProgram((*program.code, *words), (*program.literals, x), max(program.depth, 2))
 
 
-def started(program: Program, origins: Sequence[float]) -> Program:
+def started(program: SignalProgram, origins: Sequence[float]) -> SignalProgram:
     """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity, a held one
     at 0."""
     words, literals = [], list(program.literals)
@@ -79,10 +79,10 @@ def started(program: Program, origins: Sequence[float]) -> Program:
         begun = origin > -math.inf
         words += [code.TIME, place, code.SUBTRACT] if begun else [place]
         literals.append(origin if begun else math.inf if word & 255 == code.CLOCK else 0.0)
-    return Program(tuple(words), tuple(literals), program.depth + 1)
+    return SignalProgram(tuple(words), tuple(literals), program.depth + 1)
 
 
-def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Callable[..., int]) -> Program:
+def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Callable[..., int]) -> SignalProgram:
     """The program of an expression.
 
     `resolve(kind, name)` gives the index in q (kind "q") or v (kind "v") of a coordinate, the signal's own where name is
@@ -99,7 +99,7 @@ def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Ca
         words.append(operation + 256 * operand)
         depth += 1 if operation < code.FIRST_UNARY else -1 if operation >= code.FIRST_BINARY else 0
         deepest = max(deepest, depth)
-    return Program(tuple(words), tuple(literals), deepest)
+    return SignalProgram(tuple(words), tuple(literals), deepest)
 
 
 class _SignalParser(ExpressionParser):

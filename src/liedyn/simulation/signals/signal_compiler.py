@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError, TrajectoryError, nearest
-from liedyn.io.scenarios.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
+from liedyn.io.scenarios.scenario import PHASE_START, Column, Constant, Expression, Quintic, RelativeTime, Signal, Sine, Spline
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS, ORDER
 from liedyn.simulation.name_binding import find, points_of, unknown, unwrapped_angle
-from liedyn.simulation.signals.expression import OF_LINKS, Program, compile_expression, started
+from liedyn.simulation.signals.expression import OF_LINKS, SignalProgram, compile_expression, started
 from liedyn.simulation.signals.switching_times import MOST, switches_in_time, switches_of_state
 
 # Curves of a scenario as piecewise polynomials of degree five at most ---------------------------------------------------
@@ -118,7 +118,7 @@ _AT_REST = 1e-6                 # of the largest velocity
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class SignalPurpose:
     """What a signal is for.
 
     name         for messages: "torque of elbow"
@@ -144,7 +144,7 @@ class Use:
     window: tuple[float, float] | None = None
 
 
-class SignalTable:
+class SignalCompiler:
     """Collects signals; `arrays` gives them as the kernels read them.
 
     phases, events   whether there are phases, and the names of events: what clocks may begin with
@@ -159,7 +159,7 @@ class SignalTable:
         self._measures = False
         self.notes: list[str] = []
         self.stack_size = 3
-        self._signals: list[tuple[float | Program | Curve, Use, Place]] = []
+        self._signals: list[tuple[float | SignalProgram | Curve, SignalPurpose, Place]] = []
         self._reserved = 0                                      # switches
         self._reserved_for: list[tuple[str, Place]] = []
         self._constants: dict[float, int] = {}
@@ -182,7 +182,7 @@ class SignalTable:
             self._reserved_for.append((name, place or Place()))
         return self._reserved - count
 
-    def joint_use(self, role: str, i: int) -> Use:
+    def joint_use(self, role: str, i: int) -> SignalPurpose:
         """The use of a signal for velocity coordinate i: as its torque, target, position, velocity or acceleration."""
         model, name = self.model, self.model.v_names[i]
         q = int(self.q_of_v[i]) if self.q_of_v[i] >= 0 else None
@@ -191,17 +191,17 @@ class SignalTable:
             "torque": (f"tau.{name}", {"rad": "N m", "m": "N"}[unit], 0),
             "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
             "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
-        return Use(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
+        return SignalPurpose(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
                    interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
-    def add(self, given: Signal, use: Use) -> int:
+    def add(self, given: Signal, use: SignalPurpose) -> int:
         """Index of a signal."""
         return self.put(self.lower(given, use), use, given.place)
 
-    def add_target(self, given: Signal, use: Use, rate: bool) -> int:
+    def add_target(self, given: Signal, use: SignalPurpose, rate: bool) -> int:
         """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
         lowered = self.lower(given, use)
-        if isinstance(lowered, Program) and rate:
+        if isinstance(lowered, SignalProgram) and rate:
             lowered = replace(lowered, code=tuple(self._moving(word, given) for word in lowered.code))
         return self.put(lowered, use, given.place)
 
@@ -217,24 +217,25 @@ class SignalTable:
                                 hint="or kd: 0 and a feedforward")
         return word
 
-    def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None, own: bool = False) -> int:
+    def put(self, lowered: float | SignalProgram | Curve, use: SignalPurpose, place: Place | None = None,
+            own: bool = False) -> int:
         """Index of what `lower` made. own: no other signal shares it, since a run changes it."""
         index = len(self._signals)
         if isinstance(lowered, float) and not own and self._constants.setdefault(lowered, index) < index:
             return self._constants[lowered]
-        if isinstance(lowered, Program):
+        if isinstance(lowered, SignalProgram):
             self.stack_size = max(self.stack_size, 3 * lowered.depth)
         self._signals.append((lowered, use, place or Place()))
         return index
 
-    def lower(self, given: Signal, use: Use) -> float | Program | Curve:
+    def lower(self, given: Signal, use: SignalPurpose) -> float | SignalProgram | Curve:
         """A constant, a program or a curve."""
         if isinstance(given, Constant):
             return given.value
         if isinstance(given, Expression):
             program = compile_expression(given.text, given.place, use.state, self._resolver(given.place, use))
             return program if program.constant is None else program.constant
-        if isinstance(given, Begun):
+        if isinstance(given, RelativeTime):
             return self._begun(given, use)
         if isinstance(given, Sine):
             text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
@@ -260,7 +261,7 @@ class SignalTable:
         not all known."""
         windows, notes = [np.empty((0, 2))], []
         for x, use, place in self._signals:
-            if not isinstance(x, Program):
+            if not isinstance(x, SignalProgram):
                 continue
             found = switches_in_time(x if use.forces else started(x, origins), *(use.window or (0.0, self.duration)))
             windows.append(found.windows)
@@ -313,18 +314,18 @@ class SignalTable:
             self.clocks.append(name)
         return self.clocks.index(name)
 
-    def _begun(self, given: Begun, use: Use) -> Program | Curve:
+    def _begun(self, given: RelativeTime, use: SignalPurpose) -> SignalProgram | Curve:
         """A curve whose time begins with a phase or an event."""
         clock = self._clock(given.start, given.place)
         if isinstance(given.curve, Column):
             return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
         lowered = self.lower(given.curve, use)
-        if isinstance(lowered, Program):                       # a sine, which has no value at infinity
+        if isinstance(lowered, SignalProgram):                       # a sine, which has no value at infinity
             words = tuple(code.HELD_CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
             return replace(lowered, code=words)
         return replace(lowered, clock=clock)
 
-    def _resolver(self, place: Place, use: Use):
+    def _resolver(self, place: Place, use: SignalPurpose):
         model = self.model
 
         def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
@@ -363,7 +364,7 @@ class SignalTable:
                                                                                           "point",
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
-    def _column(self, given: Column, use: Use, held: bool = False) -> Curve:
+    def _column(self, given: Column, use: SignalPurpose, held: bool = False) -> Curve:
         t, x, interpolation = self.samples(given, use)
         curve = finite(given.place, interpolant, t, x, interpolation)
         if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
@@ -372,7 +373,7 @@ class SignalTable:
                                 expected="a motion that ends at rest")
         return held_at_ends(curve, t, x) if held else curve
 
-    def samples(self, given: Column, use: Use) -> tuple[np.ndarray, np.ndarray, str]:
+    def samples(self, given: Column, use: SignalPurpose) -> tuple[np.ndarray, np.ndarray, str]:
         """Times and values of the column, and how they are interpolated."""
         name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else use.column
         if name is None:
@@ -394,7 +395,7 @@ class SignalTable:
         x = trajectory.columns[name]
         return trajectory.t, self._continuous(given, use, name, x) if use.unit == "rad" else x, interpolation
 
-    def _continuous(self, given: Column, use: Use, column: str, x: np.ndarray) -> np.ndarray:
+    def _continuous(self, given: Column, use: SignalPurpose, column: str, x: np.ndarray) -> np.ndarray:
         """The angles without jumps by full turns, with a note. ScenarioError where the limits of the joint exclude them."""
         limits = (-math.inf, math.inf) if use.v is None else (self.model.lower[use.v], self.model.upper[use.v])
         try:
@@ -415,7 +416,7 @@ class SignalTable:
             self._files[given.file] = read_trajectory(given.file)
         return self._files[given.file]
 
-    def _check_range(self, given: Column, trajectory: Trajectory, use: Use, interpolation: str) -> None:
+    def _check_range(self, given: Column, trajectory: Trajectory, use: SignalPurpose, interpolation: str) -> None:
         t, least = trajectory.t, LEAST_ROWS[interpolation]
         if len(t) < least:
             raise ScenarioError(f"{interpolation} interpolation needs {least} rows", place=given.place,

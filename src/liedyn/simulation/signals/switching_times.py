@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.kernels.simulation import signals as code
-from liedyn.simulation.signals.expression import Program
+from liedyn.simulation.signals.expression import SignalProgram
 
 # Interval arithmetic: bounds of a function and of its first time derivative over pieces of time, many at once -----------
 
@@ -296,7 +296,7 @@ _HELD = (code.ABS, code.SIGN, code.STEP, code.FLOOR, code.MIN, code.MAX)       #
 _SWITCHES = (*_HELD, code.DIVIDE, code.TAN, code.ATAN2, code.SQRT, code.ASIN, code.ACOS, code.POWER)
 
 
-class Found(NamedTuple):
+class CrossingSearchResult(NamedTuple):
     """windows  (k, 2) sorted: the signal is smooth but between the times of a window, which are mostly neighbouring floats
     complete    whether these are all"""
 
@@ -304,19 +304,19 @@ class Found(NamedTuple):
     complete: bool
 
 
-def switches_in_time(program: Program, start: float, end: float) -> Found:
+def switches_in_time(program: SignalProgram, start: float, end: float) -> CrossingSearchResult:
     """Where the program's jumps and kinks that depend on time alone lie in [start, end]."""
     operations = {word & 255 for word in program.code}
     if start >= end or code.TIME not in operations or not operations & set(_SWITCHES):
-        return Found(np.empty((0, 2)), True)
+        return CrossingSearchResult(np.empty((0, 2)), True)
     left, right, complete = _undecided(program, start, end)
     narrow = right - left <= _WIDE * (end - start)
     inside = narrow & (left > start) & (right < end)           # at the very start the kernels see what comes just after
     complete = complete and bool(narrow.all())
-    return Found(_narrowed(program, left[inside], right[inside]) if inside.any() else np.empty((0, 2)), complete)
+    return CrossingSearchResult(_narrowed(program, left[inside], right[inside]) if inside.any() else np.empty((0, 2)), complete)
 
 
-def _undecided(program: Program, start: float, end: float) -> tuple[np.ndarray, np.ndarray, bool]:
+def _undecided(program: SignalProgram, start: float, end: float) -> tuple[np.ndarray, np.ndarray, bool]:
     """Ends of the stretches that stay undecided, and whether none was given up."""
     at = lambda k, pieces: start + (end - start) * (k / pieces)      # noqa: E731  (k / 2^n is exact: neighbours share ends)
     number, pieces = np.arange(_FIRST), _FIRST
@@ -333,7 +333,7 @@ def _undecided(program: Program, start: float, end: float) -> tuple[np.ndarray, 
     return at(first, pieces), at(last + 1, pieces), len(first) <= MOST
 
 
-def _narrowed(program: Program, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _narrowed(program: SignalProgram, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """(k, 2): the last time that is surely like the left end, the first that is surely like the right one. Where both ends
     are alike, as where abs touches 0, the middle."""
     here, there = labels(program, left, left), labels(program, right, right)
@@ -345,7 +345,7 @@ def _narrowed(program: Program, left: np.ndarray, right: np.ndarray) -> np.ndarr
     return windows[(windows[:, 0] < windows[:, 1])]
 
 
-def _frontier(program: Program, label: np.ndarray, alike: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _frontier(program: SignalProgram, label: np.ndarray, alike: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The last float on the way from `alike` to `other` that has the label, by bisection."""
     while True:
         middle = alike + 0.5 * (other - alike)
@@ -355,7 +355,7 @@ def _frontier(program: Program, label: np.ndarray, alike: np.ndarray, other: np.
         alike, other = np.where(same, middle, alike), np.where(same, other, middle)
 
 
-def switches_of_state(program: Program, clocks: bool = False) -> list[int]:
+def switches_of_state(program: SignalProgram, clocks: bool = False) -> list[int]:
     """Positions in the code of the operations whose jumps or kinks depend on the state; or on a clock, if asked for."""
     stack, found, state = [], [], (*code.OF_STATE, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
@@ -371,7 +371,7 @@ def switches_of_state(program: Program, clocks: bool = False) -> list[int]:
     return found
 
 
-def labels(program: Program, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+def labels(program: SignalProgram, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """(pieces, switches) on which side each switch is, throughout the piece; not a number where that is not sure."""
     middle = start + 0.5 * (end - start)
     half = np.nextafter(np.maximum(end - middle, middle - start), np.inf)
@@ -398,7 +398,7 @@ def labels(program: Program, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=1) if found else np.empty((n, 0))
 
 
-def _leaf(operation: int, operand: int, program: Program, t: Interval) -> Interval | None:
+def _leaf(operation: int, operand: int, program: SignalProgram, t: Interval) -> Interval | None:
     if operation == code.TIME:
         return t
     return constant(program.literals[operand], t.low) if operation == code.LITERAL else None
