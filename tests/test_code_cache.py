@@ -28,9 +28,9 @@ def _cubed(x):
 def cache(tmp_path, monkeypatch):
     """An empty cache, and nothing said yet."""
     monkeypatch.setattr(compile_cache, "root", lambda: tmp_path)
-    compile_cache._tell.cache_clear()
+    compile_cache._warn_once.cache_clear()
     yield tmp_path
-    compile_cache._tell.cache_clear()
+    compile_cache._warn_once.cache_clear()
 
 
 def call() -> str:
@@ -158,10 +158,10 @@ def test_a_complete_cache_that_cannot_be_written_is_read(cache, caplog, monkeypa
 
 @pytest.mark.skipif(compile_cache.fcntl is None, reason="locks of files")
 def test_another_process_that_compiles_is_waited_for_but_not_for_ever(cache, monkeypatch):
-    monkeypatch.setattr(compile_cache, "PATIENCE", 0.0)
-    monkeypatch.setattr(compile_cache, "_locked", lambda descriptor: False)
+    monkeypatch.setattr(compile_cache, "LOCK_TIMEOUT", 0.0)
+    monkeypatch.setattr(compile_cache, "_try_lock", lambda descriptor: False)
     assert [call(), call()] == ["compiled", "loaded"]
-    assert len(files(cache)) == 1 and not compile_cache._held                      # no lock is left
+    assert len(files(cache)) == 1 and not compile_cache._locks                      # no lock is left
 
 
 def test_a_file_system_without_locks(cache, monkeypatch):
@@ -206,7 +206,7 @@ def test_whose_folder_is_used(monkeypatch, owner, mode, refused):
     if refused is None:
         compile_cache._check_owner(found)
     else:
-        with pytest.raises(compile_cache._Refused, match=refused):
+        with pytest.raises(compile_cache._UnusableFileError, match=refused):
             compile_cache._check_owner(found)
 
 
@@ -300,8 +300,8 @@ def small_package(tmp_path, monkeypatch):
 
 
 def forget():
-    compile_cache.source_of.cache_clear()
-    compile_cache._source.cache_clear()
+    compile_cache.source_path.cache_clear()
+    compile_cache._source_bytes.cache_clear()
     compile_cache._imports.cache_clear()
     compile_cache._folder_name.cache_clear()
 
@@ -409,7 +409,7 @@ def test_a_function_of_values_around_it_is_compiled_and_not_kept(cache):
 
 
 def test_old_generations_are_removed_and_recent_ones_kept(cache):
-    old, kept = time.time() - 30 * 86400, compile_cache._KEPT_GENERATIONS
+    old, kept = time.time() - 30 * 86400, compile_cache._MAX_GENERATIONS
     for k in range(kept + 20):
         path = cache / f"kernels.algorithm-{k:016d}"
         path.mkdir()
@@ -425,11 +425,11 @@ def test_old_generations_are_removed_and_recent_ones_kept(cache):
 
 CODE = """
 import sys
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.kernels.manifold import retractions
 assert not retractions.signatures
 for which in range(len(retractions.liedyn_signatures)):
-    assert prepare(retractions, which) and not prepare(retractions, which)
+    assert compile_entry_point(retractions, which) and not compile_entry_point(retractions, which)
 stats = retractions.liedyn_compiler.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
@@ -500,7 +500,7 @@ def test_a_short_compilation_is_not_told(cache, caplog, notice, monkeypatch):
 def test_loading_is_not_told(cache, caplog, notice):
     with caplog.at_level(logging.CRITICAL, "liedyn"):
         call()
-    compile_cache._notice._said = False
+    compile_cache._notice._warned = False
     with compile_cache.compiling():
         assert call() == "loaded"
         assert compile_cache._notice._timer is None
@@ -523,7 +523,7 @@ def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
     done = subprocess.run([sys.executable, "-c", SLOW.format(ask=ask)], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)},
                           capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == "" and len(done.stderr.splitlines()) == lines, done.stderr
-    assert all(line.startswith(f"liedyn: {compile_cache.FIRST_RUN}: {compile_cache.TAKES};")
+    assert all(line.startswith(f"liedyn: {compile_cache.FIRST_RUN_MESSAGE}: {compile_cache.FIRST_RUN_TIME};")
                for line in done.stderr.splitlines())
 
 
@@ -531,8 +531,8 @@ def test_messages_and_documents_say_the_same_of_first_runs():
     from liedyn.simulation.run import LOADING
     root = Path(__file__).parents[1]
     texts = [LOADING, *((root / name).read_text() for name in ("README.md", "docs/running.md", "docs/tutorials/first-motion.md"))]
-    assert all(compile_cache.TAKES in text for text in texts)
-    assert all(compile_cache.FIRST_RUN in text.replace("The first run", "the first run") for text in texts)
+    assert all(compile_cache.FIRST_RUN_TIME in text for text in texts)
+    assert all(compile_cache.FIRST_RUN_MESSAGE in text.replace("The first run", "the first run") for text in texts)
 
 
 # Forks
@@ -573,7 +573,7 @@ def test_compilation_that_fails_opens_the_lock(cache):
         with pytest.raises(Exception, match="nothing_of_this_name"):
             kernel(np.ones(3))
     assert not global_compiler_lock.is_locked() and compile_cache._notice._depth == 0
-    assert not files(cache) and not compile_cache._held
+    assert not files(cache) and not compile_cache._locks
 
 
 def _without_meaning(x):

@@ -11,7 +11,7 @@ from numba.core.errors import NumbaError, TypingError
 import liedyn
 from compiled import probe
 from liedyn.numba_tools import decorators
-from liedyn.numba_tools.compile_cache import _NOT_COMPILED, source_of, sources
+from liedyn.numba_tools.compile_cache import _NOT_COMPILED, source_files, source_path
 from zoo import model_of, state
 
 PACKAGE = Path(liedyn.__file__).parent
@@ -19,17 +19,17 @@ PACKAGE = Path(liedyn.__file__).parent
 
 def imports_of(module: str) -> set[str]:
     """Modules of liedyn that a module imports anywhere, by the syntax tree."""
-    tree = ast.parse(source_of(module).read_text(encoding="utf-8"))
+    tree = ast.parse(source_path(module).read_text(encoding="utf-8"))
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("liedyn"):
             base = node.module.removeprefix("liedyn").removeprefix(".")
             for alias in node.names:                       # `from liedyn.kernels import checks` names a module, too
                 longer = f"{base}.{alias.name}" if base else alias.name
-                found.add(longer if source_of(longer) else base)
+                found.add(longer if source_path(longer) else base)
         elif isinstance(node, ast.Import):
             found |= {alias.name.removeprefix("liedyn.") for alias in node.names if alias.name.startswith("liedyn.")}
-    return {name for name in found if name and source_of(name)}
+    return {name for name in found if name and source_path(name)}
 
 
 # Modules with compiled code: those that import the decorators.
@@ -53,8 +53,8 @@ def test_the_cache_knows_every_source(module):
         if name not in expected:
             expected.add(name)
             waiting += imports_of(name)
-    found = sources(source_of(module))
-    assert found == {source_of(name) for name in expected - _NOT_COMPILED}
+    found = source_files(source_path(module))
+    assert found == {source_path(name) for name in expected - _NOT_COMPILED}
 
 
 def entries():
@@ -96,7 +96,7 @@ def test_an_allocation_in_compiled_code_is_refused():
         allocates(3)
 
 
-@pytest.mark.parametrize("decorator", [decorators.primitive, decorators.callee])
+@pytest.mark.parametrize("decorator", [decorators.inline_kernel, decorators.internal_kernel])
 def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
     """It has no wrapper for them: a call would crash."""
     @decorator
@@ -116,9 +116,9 @@ def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():
     """It used to end in a bare AssertionError."""
-    entry = decorators.entry("f8(f8)")(_without_meaning)
+    entry = decorators.entry_point("f8(f8)")(_without_meaning)
     with pytest.raises(NumbaError, match="nothing_of_this_name"):
-        decorators.prepare(entry)
+        decorators.compile_entry_point(entry)
     with pytest.raises(TypeError):
         entry(1.0)
 

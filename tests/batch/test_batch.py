@@ -316,7 +316,7 @@ def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path
     text = f"{ADAPTIVE}vary: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
     found, seen = batch(tmp_path, text), []
     assert found.bench.lineup is None
-    wanted = specialize.wanted
+    wanted = specialize.is_enabled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("liedyn.codegen.rhs.wanted", lambda: seen.append(wanted()) or seen[-1])
         rows = found.bench.chunk(0, 2)

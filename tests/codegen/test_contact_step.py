@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
 from liedyn.kernels.simulation.rate_evaluation import rates_at
@@ -13,7 +13,7 @@ from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import MOVING, model_of
 
-pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 SHAPES = (Shape("sphere", (0.1,), material=(("exponent", 2.0), ("smooth", 0.3))), Shape("point", (), (0.1, 0.2, 0.3)),
           Shape("capsule", (0.1, 0.3), rpy=(0.1, 0.2, 0.3)), Shape("box", (0.1, 0.2, 0.3), material=(("exponent", 1.0),)))
 PLANES = Plane("deep", (0.0, 0.0, 3.0), (0.2, -0.1, 2.0)), Plane("through", (0.0, 0.0, 0.0), (0.3, 0.4, 0.1))

@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen.trace import plain
+from liedyn.codegen.trace import traced_module
 from liedyn.codegen.tracer import Operations, Tracer, zeros
 from zoo import ROBOTS, model_of, state
 
@@ -15,24 +15,24 @@ _OPERATIONS = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv":
 
 def recorded(model, which, prescribed=None):
     """(tape, three matrices as lists of numbers by rows, deficit) of one robot."""
-    n, nv, tape = model.n_bodies, model.nv, Operations(library=True)
-    tree = plain("joints.joint_model").tree_of(model.index, model.constants)
-    q, v, a, tau = (tape.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
-    kernel, out, deficit = plain(f"kernels.{which}_dynamics_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
+    n, nv, ops = model.n_bodies, model.nv, Operations(libm=True)
+    tree = traced_module("joints.joint_model").tree_of(model.index, model.constants)
+    q, v, a, tau = (ops.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
+    kernel, out, deficit = traced_module(f"kernels.{which}_dynamics_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
     if which == "inverse":
         work = kernel.derivatives_work(zeros(kernel.derivatives_memory(n, nv)), n, nv)
         kernel.inverse_derivatives(tree, q, v, a, zeros(0), model.has_passive_forces, *out, work)
     else:
         work = kernel.mass_matrix_work(zeros(kernel.hybrid_derivatives_memory(n, nv)), nv)
         deficit = kernel.hybrid_derivatives(tree, prescribed, q, v, a, tau, zeros(0), model.has_passive_forces, *out, work)
-    return tape, out, deficit
+    return ops, out, deficit
 
 
-def evaluated(tape, results, **given):
+def evaluated(ops, results, **given):
     """Numbers (N, results) from inputs (N, n) by name."""
     found = {}
-    for k in tape.needed(results):
-        name, *rest = tape.operations[k]
+    for k in ops.live_operations(results):
+        name, *rest = ops.operations[k]
         if name == "input":
             found[k] = given[rest[0]][:, rest[1]]
         else:
@@ -41,8 +41,8 @@ def evaluated(tape, results, **given):
     return np.stack([found[x.k] if isinstance(x, Tracer) else np.full(count, x) for x in results], axis=1)
 
 
-def matrices(model, tape, out, given):
-    found = evaluated(tape, [x for each in out for x in each], **given)
+def matrices(model, ops, out, given):
+    found = evaluated(ops, [x for each in out for x in each], **given)
     return found.reshape(-1, 3, model.nv, model.nv).swapaxes(0, 1)
 
 
@@ -83,9 +83,9 @@ def test_singular_pivots_are_a_result_of_the_line():
     from liedyn.model.description import Joint, Link, Robot
     model = ld.build(Robot("r", (Link("a", 1.0, (0.5, 0, 0), (1.0, 0, 0, 1.0, 0, 1.0)),), (
         Joint("j", "euler", "world", "a", sequence="xyz"),)))
-    tape, _, deficit = recorded(model, "hybrid", np.zeros(3, dtype=bool))
+    ops, _, deficit = recorded(model, "hybrid", np.zeros(3, dtype=bool))
     q = np.array([[0.1, np.pi / 2, 0.2], [0.1, 0.4, 0.2]])
-    found = evaluated(tape, [deficit], q=q, v=0 * q, a=0 * q, tau=0 * q + 1.0)[:, 0]
+    found = evaluated(ops, [deficit], q=q, v=0 * q, a=0 * q, tau=0 * q + 1.0)[:, 0]
     assert found[0] > 0 > found[1]
 
 
@@ -95,6 +95,6 @@ def test_singular_pivots_are_a_result_of_the_line():
 def test_lines_stay_short(name, which, most):
     """Bounds a tenth above what they took when this was written: lines beyond 40,000 operations are not made."""
     model = model_of(name)
-    tape, out, _ = recorded(model, which, np.zeros(model.nv, dtype=bool))
-    size = len(tape.needed([x for each in out for x in each]))
+    ops, out, _ = recorded(model, which, np.zeros(model.nv, dtype=bool))
+    size = len(ops.live_operations([x for each in out for x in each]))
     assert size < most

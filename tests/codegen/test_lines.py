@@ -5,8 +5,8 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.codegen import python_call, specialize
-from liedyn.codegen.specialize import GeneratedBatchFunction, build, supported
-from liedyn.codegen.trace import Array, Trace, record
+from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported
+from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import NotTraceableError, Operations
 from liedyn.dynamics.batching.calls import asked_by
 from liedyn.model.model import on_cache_lines
@@ -14,7 +14,7 @@ from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 20]
 SMALL = [name for name in ROBOTS if model_of(name).nv <= 7]
-LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+LINES = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 
 
 def mask(model): return np.arange(model.nv) % 2 == 0
@@ -107,14 +107,14 @@ def test_every_width_gives_the_same(function, width, worst):
     q, v, a, tau, F = given(model, 19)
     x, call = (a if function == "inverse_dynamics" else tau), getattr(ld, function)
     asked, _ = asked_by(call, model, q, v, x, f_ext=F, passive=False)
-    recording = record(model, asked)
-    line, expected = GeneratedBatchFunction(build(recording, width)), call(model, q, v, x, f_ext=F, passive=False)
-    scratch = on_cache_lines(-(-line.scratch // 8) * 8, make=np.empty)
+    trace = make_trace(model, asked)
+    line, expected = GeneratedBatchFunction(build(trace, width)), call(model, q, v, x, f_ext=F, passive=False)
+    scratch = on_cache_lines(-(-line.workspace_size // 8) * 8, make=np.empty)
     arrays = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": F.reshape(19, -1)}
     result = "tau" if function == "inverse_dynamics" else "a"
     for count in range(1, 20):
         arrays[result] = np.full((count, model.nv), np.nan)
-        assert line.run([np.ascontiguousarray(arrays[x.name][:count]) for x in recording.arrays], scratch, 0, count)
+        assert line.run([np.ascontiguousarray(arrays[x.name][:count]) for x in trace.arrays], scratch, 0, count)
         assert worst(f"lines of any width: {function}", relative(arrays[result], expected[:count])) < 1e-12
 
 
@@ -175,7 +175,7 @@ def test_large_angles_are_left_to_the_loops(by_lines):
 @pytest.mark.parametrize("what", ["LLVM", "LIEDYN_CODE"])
 def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
     if what == "LLVM":
-        monkeypatch.setattr(specialize, "supported", lambda: False)
+        monkeypatch.setattr(specialize, "is_supported", lambda: False)
     else:
         monkeypatch.setenv("LIEDYN_CODE", "loops")
     monkeypatch.setattr(specialize, "build", lambda *args: pytest.fail("a line was made"))
@@ -196,18 +196,18 @@ def test_another_word_for_lines_is_refused(monkeypatch):
 @LINES
 def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
     """At one place: its old number goes elsewhere."""
-    tape = Operations()
-    old = tape.inputs("x", 2)
-    recording = Trace(tape, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
-    line, x = GeneratedBatchFunction(build(recording, 4)), np.tile([1.0, 2.0], (5, 1))
-    assert line.run([x], on_cache_lines(line.scratch, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
+    ops = Operations()
+    old = ops.inputs("x", 2)
+    trace = Trace(ops, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
+    line, x = GeneratedBatchFunction(build(trace, 4)), np.tile([1.0, 2.0], (5, 1))
+    assert line.run([x], on_cache_lines(line.workspace_size, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
 
 
 @LINES
 def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
     model = fresh("every kind")
-    monkeypatch.setattr(specialize, "LONGEST", 10)
-    monkeypatch.setattr(specialize.compile_cache, "kept_or_made", lambda folder, name, make: make())
+    monkeypatch.setattr(specialize, "MAX_OPERATIONS", 10)
+    monkeypatch.setattr(specialize.compile_cache, "load_or_build", lambda folder, name, make: make())
     q, v, a, _, _ = given(model, 20)
     found = ld.inverse_dynamics(model, q, v, a)
     assert relative(ld.inverse_dynamics(model, q[2], v[2], a[2]), found[2]) < 1e-12
@@ -218,11 +218,11 @@ def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
 def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, monkeypatch, tmp_path):
     monkeypatch.setattr(specialize.compile_cache, "root", lambda: tmp_path)
     recorded = []
-    monkeypatch.setattr(specialize, "record", lambda *args: recorded.append(args) or record(*args))
+    monkeypatch.setattr(specialize, "make_trace", lambda *args: recorded.append(args) or make_trace(*args))
     q, v, _, tau, _ = given(model_of("helical"), 9)
     results = [ld.forward_dynamics(fresh("helical"), q, v, tau) for _ in range(2)]
     assert len(recorded) == 1 and relative(*results) == 0.0           # the same code twice
-    kept, = (path for path in tmp_path.glob("line.hybrid_batch-*/*"))
+    kept, = (path for path in tmp_path.glob("generated.hybrid_batch-*/*"))
     kept.write_bytes(kept.read_bytes()[:-7])
     assert relative(ld.forward_dynamics(fresh("helical"), q, v, tau), results[0]) == 0.0
     assert len(recorded) == 2
@@ -248,7 +248,7 @@ def test_directions_come_before_states_and_go_by_loops(monkeypatch):
 def test_arrays_that_are_not_as_they_should_be_go_the_long_way(ctypes_only, by_lines, monkeypatch):
     """Other types, layouts, shapes: the same result or a clear error, by both ways to call."""
     if ctypes_only:
-        monkeypatch.setattr(python_call, "works", lambda: False)
+        monkeypatch.setattr(python_call, "is_supported", lambda: False)
     model = fresh("planar")
     q, v, _, tau, _ = (x[0] for x in given(model, 1))
     expected = ld.forward_dynamics(model, q, v, tau)
@@ -268,7 +268,7 @@ def test_arrays_that_are_not_as_they_should_be_go_the_long_way(ctypes_only, by_l
 @LINES
 def test_members_of_arrays_are_where_they_are_looked_for():
     """Else every call would go through ctypes."""
-    assert python_call.works()
+    assert python_call.is_supported()
 
 
 @pytest.mark.parametrize("question", [bool, lambda x: x > 1.0, lambda x: x == x, lambda x: [1, 2].index(x), abs])

@@ -7,9 +7,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.codegen import rhs
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 
-LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+LINES = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 ROOT = Path(__file__).parents[2]
 ROBOTS = ("four_bar", "five_bar", "slider_crank", "delta", "stewart")
 
@@ -60,9 +60,9 @@ def test_lines_are_made_for_parts(monkeypatch):
     """The tests above would compare loops with loops."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     found = []
-    record = rhs.record_parts
-    monkeypatch.setattr(rhs, "record_parts", lambda *args: found.append(record(*args)) or found[-1])
-    monkeypatch.setattr(rhs.compile_cache, "kept_or_made", lambda folder, name, make: make())
+    record = rhs.trace_stages
+    monkeypatch.setattr(rhs, "trace_stages", lambda *args: found.append(record(*args)) or found[-1])
+    monkeypatch.setattr(rhs.compile_cache, "load_or_build", lambda folder, name, make: make())
     model, q, v, tau = closed("four_bar", np.random.default_rng(4))
     ld.constrained_forward_dynamics(model, q, v, tau, f_ext=np.zeros((len(model.link_names), 6)))
     assert found and all(found)

@@ -6,10 +6,10 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen import specialize
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 from zoo import ROBOTS, model_of, state
 
-LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+LINES = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 
 
 @LINES
@@ -22,18 +22,18 @@ def test_functions_go_by_line(function, options, monkeypatch):
     model = ld.build(ROBOTS["planar"])
     options = {name: model.link_names[-1] if name == "link" else x for name, x in options.items()}
     plan = ld.plan(model, function, **options)
-    assert plan.way == "line" and 0 < plan.operations <= plan.longest == specialize.LONGEST and plan.function == function
-    monkeypatch.setattr(specialize, "LONGEST", plan.operations - 1)
+    assert plan.way == "line" and 0 < plan.operations <= plan.longest == specialize.MAX_OPERATIONS and plan.function == function
+    monkeypatch.setattr(specialize, "MAX_OPERATIONS", plan.operations - 1)
     short = ld.plan(model, function, **options)
-    assert short.way == "loops" and short.operations == plan.operations and str(specialize.LONGEST) in short.reason
+    assert short.way == "loops" and short.operations == plan.operations and str(specialize.MAX_OPERATIONS) in short.reason
 
 
 @LINES
 def test_operations_are_those_of_the_line_that_a_call_makes(monkeypatch):
     model, sizes = ld.build(ROBOTS["planar"]), []
     build = specialize.build
-    monkeypatch.setattr(specialize, "build", lambda recording, *how: sizes.append(recording.size) or build(recording, *how))
-    monkeypatch.setattr(specialize.compile_cache, "kept_or_made", lambda folder, name, make: make())
+    monkeypatch.setattr(specialize, "build", lambda trace, *how: sizes.append(trace.size) or build(trace, *how))
+    monkeypatch.setattr(specialize.compile_cache, "load_or_build", lambda folder, name, make: make())
     q, v, _, tau = state(model, 1, (4,))
     ld.forward_dynamics(model, q, v, tau)
     assert sizes == [ld.plan(model, "forward_dynamics").operations]

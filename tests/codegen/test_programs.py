@@ -7,7 +7,7 @@ from bridge import relative
 from codegen.test_variants import changed
 from liedyn.codegen import batch_step, llvm_ir, specialize
 from liedyn.codegen.llvm_ir import program_text
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 from liedyn.integrators import batch_integrator
 from liedyn.io.scenarios.scenario import Scenario
 from liedyn.kernels.simulation.rate_evaluation import REFUSED
@@ -15,18 +15,18 @@ from liedyn.kernels.simulation.rollout_loop import TOGETHER
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, state
 
-pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 
 RUNS, NEVER = TOGETHER + 3, 10**9
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(specialize.compile_cache, "kept_or_made", lambda folder, name, make: make())
+    monkeypatch.setattr(specialize.compile_cache, "load_or_build", lambda folder, name, make: make())
 
 
 def rolled(name, monkeypatch, called=0, **options):
-    monkeypatch.setattr(batch_step, "CALLED", called)
+    monkeypatch.setattr(batch_step, "MIN_CALLED_OPERATIONS", called)
     model = ld.build(ROBOTS[name]) if name in ROBOTS else ld.load(name)
     if model.nc:
         q = np.tile(ld.assemble(model, model.neutral()).q, (RUNS, 1))
@@ -54,14 +54,14 @@ def test_programs_are_those_of_the_robots(monkeypatch):
         model = ld.load(name)
         ld.rollout(model, model.neutral(), np.zeros(model.nv), dt=1e-3, steps=1)
         assert {len(one.calls) for one in made} == {calls, 1}, name                # the step, and accelerations of rows
-    assert sum(line.size for line in made[0].lines) == made[0].size < 4 * made[0].calls[1][0].size
+    assert sum(line.size for line in made[0].traces) == made[0].size < 4 * made[0].calls[1][0].size
 
 
 @pytest.mark.parametrize("called", [0, NEVER])
 def test_programs_of_several_segments(called, monkeypatch, worst):
     """What a step reads it writes only at its end."""
     expected = rolled("every kind, floating", monkeypatch, called)
-    monkeypatch.setattr(llvm_ir, "SEGMENT", 700)
+    monkeypatch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", 700)
     found = rolled("every kind, floating", monkeypatch, called)
     assert worst("rollout: segments", relative(found, expected), f"called from {called} on") < 1e-13
 
@@ -70,7 +70,7 @@ def test_programs_of_several_segments(called, monkeypatch, worst):
 def test_registers_of_any_width(width, monkeypatch, worst):
     expected = rolled("every kind, floating", monkeypatch)
     for module in (specialize, batch_step, batch_integrator):
-        monkeypatch.setattr(module, "width", lambda: width)
+        monkeypatch.setattr(module, "simd_width", lambda: width)
     found = rolled("every kind, floating", monkeypatch)
     assert worst("rollout: registers", relative(found, expected), str(width)) < 1e-13
 
@@ -82,7 +82,7 @@ def test_robots_and_masks_of_their_own(monkeypatch, worst):
     mask = np.arange(robots[0].nv) % 3 == 0
     found = []
     for called in (0, NEVER):
-        monkeypatch.setattr(batch_step, "CALLED", called)
+        monkeypatch.setattr(batch_step, "MIN_CALLED_OPERATIONS", called)
         variants = ld.Variants(robots)
         one = ld.rollout(variants, q, 0.3 * v, tau[:, None], dt=2e-3, steps=5, prescribed=mask, a=a[:, None], forces=True)
         found.append(np.concatenate([one.q, one.v, one.a, one.tau], axis=-1))
@@ -92,7 +92,7 @@ def test_robots_and_masks_of_their_own(monkeypatch, worst):
 def test_events_are_those_of_steps_in_place(monkeypatch, worst):
     found = []
     for called in (0, NEVER):
-        monkeypatch.setattr(batch_step, "CALLED", called)
+        monkeypatch.setattr(batch_step, "MIN_CALLED_OPERATIONS", called)
         model = ld.load("robots/double_pendulum.yaml")
         q = np.random.default_rng(0).uniform([-1.0, -1.0], [1.0, 0.2], (RUNS, 2))
         hit = {"when": "q(elbow)", "value": 0.3, "direction": "rising", "do": {"impact": {"joint": "elbow", "restitution": 0.6}}}
@@ -108,7 +108,7 @@ def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
     """One turns beyond the range of sines; the others go on."""
     model = ld.load("robots/double_pendulum.yaml")
     problem, wide = compile_schedule(Scenario("robot", 0.1, 0.1), model).problem, 2 if rates else 1
-    line = batch_step.whole_step(problem.tables(), "rk4", rates=rates)
+    line = batch_step.compile_batch_step(problem.tables(), "rk4", rates=rates)
     q, v = np.zeros((RUNS, 2 * wide + rates)), np.zeros((RUNS, 2 * wide))
     q[5, 0] = 2e5
     engine = batch_integrator.BatchIntegrator(problem, line, np.zeros((RUNS, 0)), 4 * model.nv + 2 if rates else None)

@@ -29,7 +29,7 @@ def stiff(model, k: int):
 
 @pytest.mark.parametrize("run", [roll, stiff])
 def test_a_model_keeps_the_code_of_its_last_scenarios(run, monkeypatch):
-    monkeypatch.setattr(specialize, "SCENARIOS", 4)
+    monkeypatch.setattr(specialize, "MAX_CACHED_SCENARIOS", 4)
     model = ld.build(PENDULUM)
     first, before = run(model, 0), batches()
     for k in range(1, 12):

@@ -7,81 +7,81 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.codegen import llvm_ir
-from liedyn.codegen.specialize import GeneratedBatchFunction, build, supported, width
-from liedyn.codegen.trace import Array, Trace, record
+from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported, simd_width
+from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import Operations
 from liedyn.dynamics.batching.calls import asked_by
 from liedyn.model.model import on_cache_lines
 from zoo import model_of, state
 
-pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 
 
 def recording_of(function, model):
     q, v, a, _ = state(model, 0)
     asked, _ = asked_by(function, model, q, v, a)
-    return record(model, asked)
+    return make_trace(model, asked)
 
 
 @cache
 def line_in(function, name, count):
     """A recording and its line, in `count` segments or more: compiled once for all tests."""
-    recording = recording_of(function, model_of(name))
+    trace = recording_of(function, model_of(name))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(llvm_ir, "SEGMENT", recording.size // count + 1)
-        parts = llvm_ir.segments(recording)
+        patch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", trace.size // count + 1)
+        parts = llvm_ir.segments(trace)
         assert len(parts) == count and all(part.operations for part in parts)
-        return recording, GeneratedBatchFunction(build(recording, width()))
+        return trace, GeneratedBatchFunction(build(trace, simd_width()))
 
 
-def run(recording, arrays, line=None):
-    line = line or GeneratedBatchFunction(build(recording, width()))
-    good = line.run(arrays, on_cache_lines(line.scratch, make=np.empty), 0, len(arrays[0]))
+def run(trace, arrays, line=None):
+    line = line or GeneratedBatchFunction(build(trace, simd_width()))
+    good = line.run(arrays, on_cache_lines(line.workspace_size, make=np.empty), 0, len(arrays[0]))
     return good, arrays
 
 
-def arrays_of(recording, **given):
+def arrays_of(trace, **given):
     count = len(given["q"])
     return [np.ascontiguousarray(given[x.name]) if x.name in given else np.full((count, x.size), np.nan)
-            for x in recording.arrays]
+            for x in trace.arrays]
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 33, 70])
 @pytest.mark.parametrize("name", ["every kind", "free"])
 def test_segments_give_what_the_whole_line_gives(name, count):
-    (recording, one), (_, cut) = (line_in(ld.forward_dynamics_derivatives, name, parts) for parts in (1, 5))
+    (trace, one), (_, cut) = (line_in(ld.forward_dynamics_derivatives, name, parts) for parts in (1, 5))
     q, v, _, tau = state(model_of(name), 1, (count,))
-    good, whole = run(recording, arrays_of(recording, q=q, v=v, tau=tau), one)
-    also_good, found = run(recording, arrays_of(recording, q=q, v=v, tau=tau), cut)
+    good, whole = run(trace, arrays_of(trace, q=q, v=v, tau=tau), one)
+    also_good, found = run(trace, arrays_of(trace, q=q, v=v, tau=tau), cut)
     assert good and also_good
     for x, y in zip(whole, found, strict=True):
         assert relative(x, y) < 1e-12            # products are added in one instruction or two: the solve with M enlarges it
 
 
 def test_each_segment_leaves_what_later_ones_load(monkeypatch):
-    recording = recording_of(ld.inverse_dynamics_derivatives, model_of("every kind"))
-    monkeypatch.setattr(llvm_ir, "SEGMENT", recording.size // 5)
+    trace = recording_of(ld.inverse_dynamics_derivatives, model_of("every kind"))
+    monkeypatch.setattr(llvm_ir, "MAX_SEGMENT_OPERATIONS", trace.size // 5)
     left, done = {}, []
-    for part in llvm_ir.segments(recording):
-        assert part.loaded.items() <= left.items()
-        left |= part.kept
-        done += [k for k in part.operations if recording.tape.operations[k][0] != "input"]
-    assert done == [k for k in recording.needed if recording.tape.operations[k][0] != "input"]
+    for part in llvm_ir.segments(trace):
+        assert part.reloaded.items() <= left.items()
+        left |= part.spilled
+        done += [k for k in part.operations if trace.ops.operations[k][0] != "input"]
+    assert done == [k for k in trace.live_operations if trace.ops.operations[k][0] != "input"]
     assert len(set(left.values())) == len(left) > 0
-    assert sum(len(part.bounds) for part in llvm_ir.segments(recording)) == len(recording.bounds)
+    assert sum(len(part.bounds) for part in llvm_ir.segments(trace)) == len(trace.bounds)
 
 
 @pytest.mark.parametrize("array", ["q", "v", "tau"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("place", [0, 20, 36])
 def test_a_bad_number_is_seen_in_any_block(array, bad, place):
-    recording, line = line_in(ld.forward_dynamics, "every kind", 4)
+    trace, line = line_in(ld.forward_dynamics, "every kind", 4)
     q, v, _, tau = state(model_of("every kind"), 2, (37,))
     given = {"q": q, "v": v, "tau": tau}
     for k in (0, 1, given[array].shape[1] - 1):
         changed = {name: x.copy() for name, x in given.items()}
         changed[array][place, k] = bad
-        good, _ = run(recording, arrays_of(recording, **changed), line)
+        good, _ = run(trace, arrays_of(trace, **changed), line)
         assert not good, f"{array}[{k}]"
 
 
@@ -89,12 +89,12 @@ def test_a_bad_number_is_seen_in_any_block(array, bad, place):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_of_any_length_come_back(size, states):
     """Numbers turned around."""
-    tape = Operations()
-    x, y = tape.inputs("x", size), tape.inputs("y", size)
+    ops = Operations()
+    x, y = ops.inputs("x", size), ops.inputs("y", size)
     written = tuple(x[size - 1 - k] * y[k] for k in range(size))
-    recording = Trace(tape, (Array("x", size, (None,) * size), Array("y", size, written)), (), tuple(x))
+    trace = Trace(ops, (Array("x", size, (None,) * size), Array("y", size, written)), (), tuple(x))
     X, Y = np.random.default_rng(size).standard_normal((2, states, size))
-    good, (given, found) = run(recording, [X.copy(), Y.copy()])
+    good, (given, found) = run(trace, [X.copy(), Y.copy()])
     assert good and (given == X).all()
     assert np.array_equal(found, X[:, ::-1] * Y)
 
@@ -103,20 +103,20 @@ def test_rows_of_any_length_come_back(size, states):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
 def test_rows_that_are_written_in_part_come_back(size, states):
     """Numbers turned around, one a constant, one that stays."""
-    tape = Operations()
-    x, y = tape.inputs("x", size), tape.inputs("y", size)
+    ops = Operations()
+    x, y = ops.inputs("x", size), ops.inputs("y", size)
     written = [x[size - 1 - k] * y[k] for k in range(size)]
     kept = size // 2
     written[kept] = None
     if size > 2:
         written[1] = 3.0
-    recording = Trace(tape, (Array("x", size, (None,) * size), Array("y", size, tuple(written))), (), tuple(x))
+    trace = Trace(ops, (Array("x", size, (None,) * size), Array("y", size, tuple(written))), (), tuple(x))
     rng = np.random.default_rng(size)
     X, Y = rng.standard_normal((2, states, size))
     expected = X[:, ::-1] * Y
     expected[:, kept] = Y[:, kept]
     if size > 2 and kept != 1:
         expected[:, 1] = 3.0
-    good, (given, found) = run(recording, [X.copy(), Y.copy()])
+    good, (given, found) = run(trace, [X.copy(), Y.copy()])
     assert good and (given == X).all()
     assert np.array_equal(found, expected) if size < 3 or kept != 1 else np.array_equal(found[:, 2:], expected[:, 2:])

@@ -9,8 +9,8 @@ import pytest
 import liedyn as ld
 from integrators.problems import floating_robot, turning_state
 from liedyn.analysis.operating_point import prepare
-from liedyn.codegen.rhs import read_signal, record_step, step_of
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.rhs import generated_rhs, read_signal, trace_rhs
+from liedyn.codegen.specialize import is_supported
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
 from liedyn.integrators.segment import RightHandSide
@@ -22,7 +22,7 @@ from liedyn.model.description import SCREW, Coordinate, Joint, Link, Pose, Robot
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, model_of
 
-pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 CONFIGS = Path(__file__).parents[2] / "configs"
 # functions of time and of a state whose own coordinates are q and v; all of the operations of `kernels.simulation.signals`
 EXPRESSIONS = ("0.3*sin(2*t+1)", "exp(-t)*cos(3*t) - q/4", "tan(t/3)*0.2 + asin(0.3*sin(t))", "acos(0.5*cos(t)) + atan(v)",
@@ -167,7 +167,7 @@ def test_curves_of_any_length_add_nothing_to_a_line(pendulum):
     points = tuple((t, float(np.sin(t)), 0.0, 0.0) for t in np.linspace(0, 1, 500))
     few, many = (problem_of(pendulum, Scenario("robot", 1.0, 0.1, joints=(Rule("swing", Prescribe("position", (Quintic(p),))),)))
                  for p in (points[::400], points))
-    sizes = [record_step(p.tables()).size for p in (few, many)]
+    sizes = [trace_rhs(p.tables()).size for p in (few, many)]
     assert sizes[0] == sizes[1] < 100
     assert few.tables().name() == many.tables().name()
     compare(many, np.random.default_rng(7), lambda what, value, where: value, "curve")
@@ -175,9 +175,9 @@ def test_curves_of_any_length_add_nothing_to_a_line(pendulum):
 
 def test_loops_do_the_work_where_they_are_asked_for(pendulum, monkeypatch):
     problem = torque(pendulum, "sin(t)")
-    assert step_of(problem.tables()) is not None
+    assert generated_rhs(problem.tables()) is not None
     monkeypatch.setenv("LIEDYN_CODE", "loops")
-    assert step_of(problem.tables()) is None
+    assert generated_rhs(problem.tables()) is None
 
 
 def test_references_with_kinks_are_left_to_the_loops():
@@ -254,7 +254,7 @@ def test_a_refusal_is_no_code_of_the_loops(pendulum):
 
 def test_the_address_is_that_of_plain_pointers(pendulum):
     problem = torque(pendulum, "1+0*t")
-    step = step_of(problem.tables())
+    step = generated_rhs(problem.tables())
     arrays = [np.zeros(1), np.array([0.3]), np.array([0.0, 0.2, 0.0]), np.zeros(0), np.zeros(0), step.numbers,
               *(np.zeros(n) for n in (1, 1, 1, 1, 0, 3, 2, 0))]
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(arrays))(step.address)

@@ -6,14 +6,14 @@ import pytest
 
 import liedyn as ld
 from codegen.test_contact_step import problem_of
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 from liedyn.codegen.trace_derivatives import tangent
 from liedyn.codegen.tracer import NotTraceableError, Operations, c_math, sincos, sqrt, where_less
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.scipy_solvers import _SolverRun
 from zoo import model_of
 
-pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 H = 1e-30
 FUNCTIONS = "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan", "asin", "acos"
 
@@ -25,12 +25,12 @@ def operations(x, y, functions, choose):
             f.sinh(y), f.cosh(x), f.atan(x), f.asin(x), f.acos(y), choose(x, y, x * x, y), choose(y, x, x * x, y)]
 
 
-def evaluated(tape: Operations, results, values: dict) -> list[float]:
+def evaluated(ops: Operations, results, values: dict) -> list[float]:
     """In plain Python."""
     found = []
     of = {"fadd": lambda a, b: a + b, "fsub": lambda a, b: a - b, "fmul": lambda a, b: a * b, "fdiv": np.divide,
           "fneg": lambda a: -a, "less": lambda a, b, yes, no: yes if a < b else no}
-    for name, *rest in tape.operations:
+    for name, *rest in ops.operations:
         operands = [found[x] if isinstance(x, int) else x for x in rest if name != "input"]
         if name == "input":
             found.append(values[tuple(rest)])
@@ -45,41 +45,41 @@ _NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 
 
 def test_tangents_of_operations_are_complex_steps():
-    tape = Operations(library=True)
-    (x, y), (dx, dy) = tape.inputs("x", 2), tape.inputs("dx", 2)
-    rates = tangent(tape, [(x, dx), (y, dy)], operations(x, y, c_math, where_less))
+    ops = Operations(libm=True)
+    (x, y), (dx, dy) = ops.inputs("x", 2), ops.inputs("dx", 2)
+    rates = tangent(ops, [(x, dx), (y, dy)], operations(x, y, c_math, where_less))
     numpys = SimpleNamespace(**{name: getattr(np, _NUMPY.get(name, name)) for name in FUNCTIONS})
     for a, b in np.random.default_rng(0).uniform(0.2, 0.8, (20, 2)):
-        found = evaluated(tape, rates, {("x", 0): a, ("x", 1): b, ("dx", 0): 0.7, ("dx", 1): -1.3})
+        found = evaluated(ops, rates, {("x", 0): a, ("x", 1): b, ("dx", 0): 0.7, ("dx", 1): -1.3})
         expected = operations(a + 0.7j * H, b - 1.3j * H, numpys, lambda p, q, yes, no: yes if p.real < q.real else no)
         np.testing.assert_allclose(found, np.imag(expected) / H, rtol=1e-13, atol=1e-14)
 
 
 def test_sines_of_lines_have_cosines_for_tangents():
     """They are made of other operations, which must not be differentiated one by one: turns are rounded."""
-    tape = Operations()
-    x, = tape.inputs("x", 1)
+    ops = Operations()
+    x, = ops.inputs("x", 1)
     s, c = sincos(x)
-    rates = tangent(tape, [(x, 2.0)], [s, c])
-    assert [tape.operations[rate.k][0] for rate in rates] == ["fmul", "fmul"]
-    assert tape.operations[rates[0].k][1:] in ((c.k, 2.0), (2.0, c.k))
+    rates = tangent(ops, [(x, 2.0)], [s, c])
+    assert [ops.operations[rate.k][0] for rate in rates] == ["fmul", "fmul"]
+    assert ops.operations[rates[0].k][1:] in ((c.k, 2.0), (2.0, c.k))
 
 
 def test_a_force_that_begins_has_a_tangent():
     """d sqrt(d) at d = 0, as of a foot in the air: not 0 times infinity."""
-    tape = Operations(library=True)
-    x, = tape.inputs("x", 1)
+    ops = Operations(libm=True)
+    x, = ops.inputs("x", 1)
     d = where_less(0.0, x, x, 0.0)
-    rate, = tangent(tape, [(x, 1.0)], [d * sqrt(d)])
-    assert evaluated(tape, [rate], {("x", 0): -1.0}) == [0.0]
-    assert evaluated(tape, [rate], {("x", 0): 0.25}) == [0.75]
+    rate, = tangent(ops, [(x, 1.0)], [d * sqrt(d)])
+    assert evaluated(ops, [rate], {("x", 0): -1.0}) == [0.0]
+    assert evaluated(ops, [rate], {("x", 0): 0.25}) == [0.75]
 
 
 def test_a_function_without_a_known_tangent_is_none():
-    tape = Operations()
-    x, = tape.inputs("x", 1)
+    ops = Operations()
+    x, = ops.inputs("x", 1)
     with pytest.raises(NotTraceableError):
-        tangent(tape, [(x, 1.0)], [x**1.5])
+        tangent(ops, [(x, 1.0)], [x**1.5])
 
 
 @pytest.mark.parametrize("name", ["revolute", "ball", "free"])

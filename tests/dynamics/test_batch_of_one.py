@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.codegen import python_call
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 from liedyn.dynamics.batching import calls
 from liedyn.model.description import Coordinate, Joint, Link
 
@@ -27,7 +27,7 @@ CALLS = {
     "forward_dynamics, out": lambda m, q, v, a, tau: ld.forward_dynamics(m, q, v, tau, passive=False, out=np.empty(tau.shape)),
     "higher orders": lambda m, q, v, a, tau: ld.higher_order_inverse_dynamics(m, q, np.stack([v, a, tau], axis=-2)),
 }
-LINES = pytest.mark.skipif(not supported(), reason="this LLVM is too old for generated functions")
+LINES = pytest.mark.skipif(not is_supported(), reason="this LLVM is too old for generated functions")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_batch_of_one_beside_one_state_is_a_batch(ctypes_only, monkeypatch):
     """Also where an argument is overwritten; an out of the other shape is refused."""
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     if ctypes_only:
-        monkeypatch.setattr(python_call, "works", lambda: False)
+        monkeypatch.setattr(python_call, "is_supported", lambda: False)
     model = ld.build(ARM)
     tau, (a, force) = ld.inverse_dynamics(model, Q, V, A), ld.hybrid_dynamics(model, Q, V, A, TAU, MASK)
     for k in range(3):

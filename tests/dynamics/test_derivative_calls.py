@@ -16,7 +16,7 @@ from liedyn.dynamics.derivatives import ForwardDerivatives, HybridDerivatives, I
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 from rounding import alike, assert_same
 from zoo import floats, model_of, random_link, random_robot, state, unit
 
@@ -410,7 +410,7 @@ def test_single_calls_compile_once():
         hybrid(model, q, v, a, tau)
         ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=given(np.ones((len(model.link_names), 6))))
     for entry in (inverse_derivatives_batch, hybrid_derivatives_batch):
-        assert len(entry.signatures) <= 2 and not prepare(entry)
+        assert len(entry.signatures) <= 2 and not compile_entry_point(entry)
 
 
 # awkward robots ---------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from liedyn.kernels.mass_matrix import (
     sweep_memory,
 )
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
-from liedyn.numba_tools.decorators import entry
+from liedyn.numba_tools.decorators import entry_point
 from zoo import floats, random_pose, random_robot
 
 
@@ -204,7 +204,7 @@ def test_entries_of_eight_robots(eight, name, monkeypatch):
     alone = [function(model, *(x[k] for x in states)) for k, model in enumerate(models)]
     place = import_module(f"liedyn.{module}")
     one = getattr(place, name)
-    monkeypatch.setattr(place, name, entry(one.liedyn_signatures[-1].replace("f8[::1]", "f8[:,::1]", 1))(one.py_func))
+    monkeypatch.setattr(place, name, entry_point(one.liedyn_signatures[-1].replace("f8[::1]", "f8[:,::1]", 1))(one.py_func))
     varied = models[0]._copy(constants=constants)
     varied._cache.update(models[0]._cache)                   # tools that ask for the sizes only; not made of such constants
     together = function(varied, *states)

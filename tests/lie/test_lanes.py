@@ -9,8 +9,8 @@ from compiled import KINDS, evaluate, probe
 from exact import error, exact
 from liedyn.kernels.batch_blocks import pack, states_in, unpack
 from liedyn.lie.simd import (
+    SIMD_WIDTH,
     SINCOS_RANGE,
-    WIDTH,
     absolute,
     all_less,
     atan2,
@@ -19,11 +19,11 @@ from liedyn.lie.simd import (
     maximum,
     nearest,
     number_like,
+    simd_width,
     sincos,
     sqrt,
     store,
     where_less,
-    width,
     with_lane,
 )
 
@@ -94,8 +94,8 @@ def test_selection(kind):
 def reduction(x, y):
     a = load(x, 0)
     y[0] = 1.0 if all_less(a, 1.0) else 0.0
-    y[1] = width(a)
-    y[2] = lane(a, width(a) - 1)
+    y[1] = simd_width(a)
+    y[2] = lane(a, simd_width(a) - 1)
     y[3] = lane(with_lane(a, 0, -9.0), 0)
 
 
@@ -112,7 +112,7 @@ def test_all_less_of_a_single_number():
     assert reduced([np.nan])[0] == 0
 
 
-@pytest.mark.parametrize("k", range(WIDTH))
+@pytest.mark.parametrize("k", range(SIMD_WIDTH))
 def test_nan_in_any_lane_is_seen(k):
     """A NaN anywhere but in the last lane used to get lost: a batch with NaN gave NaN instead of an error."""
     values = [-3.0, 0.1, 0.2, -5.0, 0.3, 0.0, -1.0, 0.5]

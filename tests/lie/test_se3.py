@@ -44,14 +44,14 @@ def of_poses(x, y):
     store_twist(y, 6, se3.dAd(T, F))
     store_twist(y, 7, se3.dAd_inv(T, F))
     store_twist(y, 8, se3.ad(V, W))
-    store_twist(y, 9, se3.minus_dad(V, F))
+    store_twist(y, 9, se3.neg_dad(V, F))
     store_twist(y, 10, se3.add(V, W))
     store_twist(y, 11, se3.sub(V, W))
     store_twist(y, 12, se3.neg(V))
     store_twist(y, 13, se3.scale(load(x, 24), W))
     store(y, 84, se3.dot(F, V))
-    store_twist(y[85:], 0, se3.plus_ad(F, V, W))
-    store_twist(y[85:], 1, se3.less_dad(W, V, F))
+    store_twist(y[85:], 0, se3.add_ad(F, V, W))
+    store_twist(y[85:], 1, se3.sub_dad(W, V, F))
 
 
 @probe
@@ -111,7 +111,7 @@ def identities(x, y):
     store_twist(y, 4, se3.sub(se3.Ad(T, se3.ad(V, W)), se3.ad(se3.Ad(T, V), se3.Ad(T, W))))
     store_twist(y, 5, se3.add(se3.ad(V, W), se3.ad(W, V)))
     store(y, 36, se3.dot(F, se3.Ad(T, V)) - se3.dot(se3.dAd(T, F), V))          # duals: power is the same in each frame
-    store(y, 37, se3.dot(F, se3.ad(V, W)) + se3.dot(se3.minus_dad(V, F), W))
+    store(y, 37, se3.dot(F, se3.ad(V, W)) + se3.dot(se3.neg_dad(V, F), W))
     store_twist(y, 7, se3.sub(se3.Ad(T, se3.dexp(V, W)), se3.dexp(se3.Ad(T, V), se3.Ad(T, W))))
     E = se3.compose(se3.compose(T, se3.exp(V)), se3.inverse(T))                 # T exp(V) T^-1 = exp(Ad_T V)
     store_pose(y, 4, se3.compose(se3.inverse(se3.exp(se3.Ad(T, V))), E))

@@ -9,7 +9,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn.numba_tools import numba_internals
-from liedyn.numba_tools.numba_internals import PLAIN
+from liedyn.numba_tools.numba_internals import DISABLED
 from zoo import model_of, state
 
 CODE = """
@@ -29,11 +29,11 @@ print(json.dumps([x.tolist() for x in out]))
 
 def test_they_are_not_taken_here():
     """Else a version of Numba has moved what a piece leans on, and all runs slowly: the page of the seam says on what."""
-    assert not PLAIN and numba_internals.DISPATCHERS_FOUND and numba_internals.STACK_FOUND and numba_internals.VIEWS_FOUND
+    assert not DISABLED and numba_internals.DISPATCHERS_FOUND and numba_internals.STACK_FOUND and numba_internals.VIEWS_FOUND
 
 
 def test_loops_by_the_fallbacks(tmp_path):
-    environment = os.environ | {"LIEDYN_SEAM": "plain", "LIEDYN_CODE": "loops", "LIEDYN_CACHE_DIR": str(tmp_path),
+    environment = os.environ | {"LIEDYN_NUMBA_INTERNALS": "off", "LIEDYN_CODE": "loops", "LIEDYN_CACHE_DIR": str(tmp_path),
                                 "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
     done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
@@ -46,5 +46,6 @@ def test_loops_by_the_fallbacks(tmp_path):
 
 def test_an_unknown_word_is_refused():
     done = subprocess.run([sys.executable, "-c", "import liedyn.numba_tools.numba_internals"],
-                          env=os.environ | {"LIEDYN_SEAM": "plan"}, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 1 and "LIEDYN_SEAM is not known; found 'plan', expected auto or plain" in done.stderr
+                          env=os.environ | {"LIEDYN_NUMBA_INTERNALS": "plan"}, capture_output=True, text=True, timeout=100,
+                          check=False)
+    assert done.returncode == 1 and "LIEDYN_NUMBA_INTERNALS is not known; found 'plan', expected auto or off" in done.stderr

@@ -3,13 +3,13 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from liedyn.numba_tools.numba_internals import ON_CACHE_LINES
+from liedyn.numba_tools.numba_internals import ALIGNED_STACK
 
 NUMBERS, LINES = types.float64[::1], types.float64[:, ::1]
 
 
 def on_lines(function, *kinds):
-    compiled = njit(kinds, **ON_CACHE_LINES)(function)
+    compiled = njit(kinds, **ALIGNED_STACK)(function)
     (code,) = compiled.inspect_llvm().values()
     return "alignstack=64" in code
 
@@ -37,4 +37,4 @@ def test_functions_of_one_state_are_not(function, kinds):
 
 def test_they_compute_the_same():
     x = np.arange(24.0).reshape(3, 8)
-    assert njit(**ON_CACHE_LINES)(lambda x: x[2, 7] - x[0, 1])(x) == 22.0
+    assert njit(**ALIGNED_STACK)(lambda x: x[2, 7] - x[0, 1])(x) == 22.0

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from liedyn.numba_tools import decorators
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.numba_internals import split_workspace
 
 ARRAYS = [np.arange(12), np.arange(12.0), np.arange(12) % 3 == 0, np.arange(12, dtype=np.int32)]
 
 
 @decorators.kernel
 def numbers(x, first, count, k):
-    _, part, rest = carve(x, (first, count))
+    _, part, rest = split_workspace(x, (first, count))
     return part[k], part[-1], part.size, part[1:][k], rest[k], rest.size
 
 
 @decorators.kernel
 def write(x, first, count, k, value):
-    carve(x, (first, count))[1][k] = value
+    split_workspace(x, (first, count))[1][k] = value
 
 
 @pytest.mark.parametrize("x", ARRAYS, ids=lambda x: x.dtype.name)
@@ -36,7 +36,7 @@ def test_numbers_as_numpy_reads_them(x):
 
 @decorators.kernel
 def rows(x, first, count):
-    _, s, rest = carve(x, (first, count))
+    _, s, rest = split_workspace(x, (first, count))
     return s[1, 2], s[1][2], s[-1, 2], s.shape[0], s.size, rest.shape[0], rest[0, 0]
 
 
@@ -45,7 +45,7 @@ def test_rows_of_matrices_are_read_as_of_any_array():
     assert rows(x, 2, 4) == (x[3, 2], x[3, 2], x[5, 2], 4, 12, 2, x[6, 0])
 
 
-@decorators.callee
+@decorators.internal_kernel
 def seen(pair, m):
     (x, i) = pair
     found = x.size, x.shape[0], x.strides[0], x.itemsize, x[1], i[2]
@@ -55,8 +55,8 @@ def seen(pair, m):
 @decorators.kernel
 def sent(x, i, m):
     """Through a call that stays one, also parts of a whole."""
-    return (seen((carve(x, (x.size,))[0], carve(i, (i.size,))[0]), carve(m, (m.shape[0],))[0]),
-            seen((carve(x, (1, 3))[1], carve(i, (2, 4))[1]), carve(m, (1, 2))[1]))
+    return (seen((split_workspace(x, (x.size,))[0], split_workspace(i, (i.size,))[0]), split_workspace(m, (m.shape[0],))[0]),
+            seen((split_workspace(x, (1, 3))[1], split_workspace(i, (2, 4))[1]), split_workspace(m, (1, 2))[1]))
 
 
 def test_what_a_call_passes_of_a_view_is_all_that_it_is():
@@ -68,7 +68,7 @@ def test_what_a_call_passes_of_a_view_is_all_that_it_is():
 
 @decorators.kernel
 def either(x, first):
-    s = x if first < 0 else carve(x, (first, 3))[1]              # any array, where both can come
+    s = x if first < 0 else split_workspace(x, (first, 3))[1]              # any array, where both can come
     return s[0], s[-1]
 
 

@@ -13,7 +13,7 @@ import liedyn as ld
 from controlled_robots import ARM as PLAIN_ARM
 from controlled_robots import FINE
 from liedyn.analysis.linearize import linearize_scenario
-from liedyn.codegen.specialize import supported
+from liedyn.codegen.specialize import is_supported
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.rhs_jacobian import RateJacobian
@@ -331,7 +331,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
         assert (np.abs(J[:-1, k] - found) <= 1e-8 * np.abs(J).max() + 10 * doubt).all()
 
 
-@pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+@pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 @pytest.mark.parametrize("keys", [*SLOPES.values(), dict(joints=STRONG, saturate={"shoulder": "effort", "elbow": 3.5})],
                          ids=[*SLOPES, "saturated"])
 def test_lines_give_what_the_loops_give(of, monkeypatch, keys):
@@ -402,7 +402,7 @@ def test_a_joint_that_is_prescribed_in_all_phases_is_refused(of):
         compiled(of(control=TRACK, phases={"a": prescribed, "b": prescribed}))
 
 
-@pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+@pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 def test_laws_with_contacts(of):
     """As a line: loops of laws and of contacts are tested alone, and take minutes to compile together."""
     contacts = {"links": {"hand": {"sphere": {"radius": 0.05}}}, "planes": {"wall": {"point": [0, 0, 0.7], "normal": [0, 0, 1]}}}

@@ -101,7 +101,7 @@ def test_a_later_process_compiles_nothing(tmp_path):
     assert report["cache"] == str(tmp_path)
     assert report["files"] == sum(path.is_file() for path in tmp_path.rglob("*")) > 0
     assert report["size"] == sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
-    assert compile_cache.FIRST_RUN not in done.stderr              # progress tells, and only that
+    assert compile_cache.FIRST_RUN_MESSAGE not in done.stderr              # progress tells, and only that
     done = subprocess.run([sys.executable, "-c", LATER, ROBOTS / "cart_pole.yaml"], env=environment, capture_output=True,
                           text=True, timeout=600, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -40,7 +40,7 @@ from liedyn.io.yaml_values import Overrides
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import FRICTION_SPEED
 from liedyn.model.model import Model
-from liedyn.numba_tools.compile_cache import FIRST_RUN
+from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.robot_files import findings_note
 from liedyn.simulation.constraint_setup import drives_at
 from liedyn.simulation.control.law_derivatives import friction_note
@@ -218,15 +218,15 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         refuse_unmatched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
         if equilibrium:
             held(setup, hold)
-    with progress.stage(f"simulating up to the instant ({FIRST_RUN})"):
+    with progress.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
         setup, t, q, v = state_at(setup, float(at), progress.update)
     notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
-        with progress.stage(f"looking for an equilibrium ({FIRST_RUN})"):
+        with progress.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
             found = settle(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
         notes, setup = [*notes, *found.notes], replace(setup, integral=found.integral)
-    with progress.stage(f"linearizing ({FIRST_RUN})"):
+    with progress.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
         z = setup.integral
         rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
         here = instant(rest, t, q, v, u, z)

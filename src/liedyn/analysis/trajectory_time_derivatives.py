@@ -48,7 +48,7 @@ from liedyn.errors import ComputationError, UsageError
 from liedyn.io.trajectory_csv import refuse_events
 from liedyn.model.description import SCREW
 from liedyn.model.model import Model
-from liedyn.numba_tools.compile_cache import FIRST_RUN
+from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.simulation.name_binding import listed
 from liedyn.simulation.trajectory_columns import (
     WRENCH,
@@ -324,7 +324,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     def result_of(fit: SmoothingFit) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
         with progress.stage("deriving what the file lacks"):
             state = _state(chains, t, fit)
-        with progress.stage(f"computing ({FIRST_RUN})"):
+        with progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
             return state, _compute(model, asked, state, progress)
 
     (state, found), *others = map(result_of, fits)

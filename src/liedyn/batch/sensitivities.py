@@ -20,7 +20,7 @@ from liedyn.batch.output_expressions import BatchMotion
 from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
-from liedyn.codegen.batch_step import whole_step
+from liedyn.codegen.batch_step import compile_batch_step
 from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_rates
 from liedyn.errors import ComputationError, LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, grid_of
@@ -106,7 +106,7 @@ _RULES = {
 
 # Exact derivatives of a simulation by what varies, for the steps as they are computed -----------------------------------
 
-# The step is a line with the rates of its results along a direction (`record_step_with_rates` of `codegen.steps`): what varies
+# The step is a line with the rates of its results along a direction (`trace_step_tangent` of `codegen.steps`): what varies
 # gives a direction each, and the run goes along all of them side by side.
 
 def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: Callable) -> tuple[BatchMotion, BatchMotion]:
@@ -129,7 +129,7 @@ def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: C
     rates = parted(model, differences(numbers))
     base, nq, nv = parted(model, numbers([centre])), model.nq, model.nv
     places = np.flatnonzero(rates.constants.any(axis=0))
-    line = whole_step(problem.tables(), "rk4", tuple(map(int, places)), rates=True)
+    line = compile_batch_step(problem.tables(), "rk4", tuple(map(int, places)), rates=True)
     if line is None:
         raise NotDifferentiableError("a step with too many operations")
 

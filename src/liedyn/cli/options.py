@@ -130,11 +130,11 @@ def along_command(short_help: str, *options: Callable) -> Callable:
 
             # only now: Numba takes half a second to import
             from liedyn.analysis.recorded_motion import comments_for, robot_of
-            from liedyn.numba_tools.compile_cache import FIRST_RUN
+            from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 
             model, notes = robot_of(motion, robot, base=base, strict=strict)
             console.robot(model)
-            with console.progress.stage(f"computing ({FIRST_RUN})"):
+            with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
                 result = compute(model, motion, **own, progress=console.progress)
             comments = comments_for(result.header, model, target, motion if robot is None else None)
             if motion.header.get("attached"):

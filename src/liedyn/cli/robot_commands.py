@@ -151,7 +151,7 @@ def export(robot, function, output, no_passive, single, with_test, base, strict,
         found, paths = write_export(model, function, output and Path(output), passive=not no_passive, single=single,
                                     with_test=with_test, force=force)
     if as_json:
-        console.result_json({"files": [str(path) for path in paths], "function": found.name, "operations": found.recording.size})
+        console.result_json({"files": [str(path) for path in paths], "function": found.name, "operations": found.trace.size})
     console.wrote(paths)
 
 
@@ -190,13 +190,13 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
         check_output(output, force=force)
 
     from liedyn.analysis.configurations import assembled_state
-    from liedyn.numba_tools.compile_cache import FIRST_RUN
+    from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
     from liedyn.report.result_summary import assembly_notes, assembly_text, plain_assembly, write_assembly
     from liedyn.robot_files import read_model
 
     model = read_model(robot, base=base, loops=loops, strict=strict)
     console.robot(model)
-    with console.progress.stage(f"assembling ({FIRST_RUN})"):
+    with console.progress.stage(f"assembling ({FIRST_RUN_MESSAGE})"):
         state = assembled_state(model, q, v, keep, drive, seed=seed)
     console.say(assembly_text(state))
     console.notes(assembly_notes(state))

@@ -194,10 +194,10 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
         check_output(output, force=force)
 
     from liedyn.analysis.identification import parameters_of
-    from liedyn.numba_tools.compile_cache import FIRST_RUN
+    from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
     from liedyn.report.result_summary import parameter_text, plain_parameters, weak_notes, write_parameters
 
-    with console.progress.stage(f"computing ({FIRST_RUN})"):
+    with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
         found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
                               smooth=smooth or "auto", tolerance=tolerance)
     console.robot(found.model)

@@ -3,7 +3,7 @@ calls. Runs share robot, modes and signals, and the times of their steps; each h
 torques) and, if asked, parameters of the robot.
 
 Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_ConstraintTracing`).
-A run in which an event happens within the step stays before it (`StepTracing.unless_events`); steps of other lengths find when.
+A run in which an event happens within the step stays before it (`StepTracing.revert_on_event`); steps of other lengths find when.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from liedyn.codegen.rhs import MechanismTracing, RhsTracing, instructions
+from liedyn.codegen.rhs import MechanismTracing, RhsTracing, signal_instructions
 from liedyn.codegen.scenario_inputs import ScenarioTables
-from liedyn.codegen.specialize import GeneratedBatchFunction, folder, kept_batch, wanted, width
-from liedyn.codegen.trace import VARYING, Array, GeneratedProgram, Trace, alone, bounds_of_angles, plain, written
+from liedyn.codegen.specialize import GeneratedBatchFunction, cache_folder, is_enabled, load_or_build_batch_function, simd_width
+from liedyn.codegen.trace import VARYING, Array, GeneratedProgram, Trace, angle_bounds, new_values, single_call, traced_module
 from liedyn.codegen.trace_derivatives import adjoint, tangent
-from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, numbers, where_less, zeros
+from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, object_array, where_less, zeros
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.constraints.solver import FAIR_WHERE_CHOSEN
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS
@@ -26,17 +26,17 @@ from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
 from liedyn.model.constraint_arrays import residual_weights
 
-TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
-Rows = tuple[tuple[int, ...], ...]
-PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
-_REACHED = np.finfo(float).tiny      # a reading below it is zero or on the other side
-KINKS = ABS, SIGN, MIN, MAX
-OF_EVENT = 4         # numbers in `work`
-OPEN = 1e-5          # rad or lengths of the loop: what the last of them squares
+N_STEP_TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
+Pivots = tuple[tuple[int, ...], ...]
+N_PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
+_ZERO_THRESHOLD = np.finfo(float).tiny      # a reading below it is zero or on the other side
+NONSMOOTH_OPERATIONS = ABS, SIGN, MIN, MAX
+NUMBERS_PER_EVENT = 4         # numbers in `work`
+MAX_CLOSURE_ERROR = 1e-5          # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
 # cache for code beside the processor
-CALLED = 1000
-DEPENDENT_ROWS, BAD_READING = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
+MIN_CALLED_OPERATIONS = 1000
+DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
 
 
 @dataclass(frozen=True)
@@ -51,59 +51,62 @@ class BatchStep:
               then of each event what it read two steps and one step ago (NaN: not known); then when it was first suspected to be
               passed twice within a step (0: never)
     code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
-              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other, BAD_READING where that of an
-              event is not finite: else RUNNING. What is written of a run with another code is worthless, but for EVENT: one
-              happens within the step, and nothing is written
+              far, DEPENDENT_EQUATIONS where the chosen rows of the constraints depend on each other, NONFINITE_EVENT_VALUE where
+              that of an event is not finite: else RUNNING. What is written of a run with another code is worthless, but for
+              EVENT: one happens within the step, and nothing is written
     varying   (N, m) constants of the model at the places that the line was made for
 
-    rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
+    outputs(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
     clock[1], and what is prescribed there into q, v.
 
-    Both are programs: their arrays are blocks of `specialize.width` states, see `codegen.llvm_ir.program_text`.
+    Both are programs: their arrays are blocks of `specialize.simd_width` states, see `codegen.llvm_ir.program_text`.
 
     within() is made when it is needed: step(clock, curves, values, q, v, work, reading, code, varying) with clocks (N, 4) of each
     run, whatever happens in between, and what events read at the end (N, events).
     """
 
     step: GeneratedBatchFunction
-    rows: GeneratedBatchFunction
+    outputs: GeneratedBatchFunction
     curves: np.ndarray
     numbers: np.ndarray
-    within: Callable[[], GeneratedBatchFunction | None]
+    partial_step: Callable[[], GeneratedBatchFunction | None]
 
 
-def whole_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
+def compile_batch_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (), pivots: Pivots = (),
                directions: tuple[int, ...] = (),
                rates: bool = False) -> BatchStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
     that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
-    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
+    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `trace_step_tangent`."""
     schedule = tables.schedule
-    if not wanted() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
+    if not is_enabled() or tables.signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size \
             or tables.model.nv == 0:
         return None
-    step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
-    lines = [kept(record, tables, asked, varying, rows, directions) for record, asked in ((step, method), (after, ""))]
-    within = cache(partial(kept, record_step_within, tables, method, varying, rows, directions))
-    return BatchStep(*lines, tables.curves, tables.numbers, within) if all(lines) else None
+    step, after = (trace_step_tangent, trace_outputs_tangent) if rates else (trace_step, trace_outputs)
+    lines = [load_or_build_step(make_trace, tables, variant, varying, pivots, directions) for make_trace,
+             variant in ((step, method), (after, ""))]
+    partial_step = cache(partial(load_or_build_step, trace_partial_step, tables, method, varying, pivots, directions))
+    return BatchStep(*lines, tables.curves, tables.numbers, partial_step) if all(lines) else None
 
 
-def kept(record, tables: ScenarioTables, asked: str, varying, rows, directions) -> GeneratedBatchFunction | None:
-    place = folder("kernels.simulation.right_hand_side.right_hand_side", record.__module__.removeprefix("liedyn."))
-    name = tables.name(record.__name__, asked, varying, rows, directions, width())
-    return kept_batch(tables.model, place, name, lambda: record(tables, asked, varying, rows, directions))
+def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying, pivots,
+                       directions) -> GeneratedBatchFunction | None:
+    place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", make_trace.__module__.removeprefix("liedyn."))
+    name = tables.name(make_trace.__name__, variant, varying, pivots, directions, simd_width())
+    return load_or_build_batch_function(tables.model, place, name, lambda: make_trace(tables, variant, varying, pivots,
+                                                                                      directions))
 
 
-def may_be_passed_twice(x, y, z):
+def may_cross_twice(x, y, z):
     """1 where the parabola through three values at equal distances, which are positive, is below zero between them; else 0."""
-    bent, slope = x - 2.0 * y + z, z - x
-    below = where_less(8.0 * y * bent, slope * slope, where_less(slope * slope, 4.0 * bent * bent, 1.0, 0.0), 0.0)
-    return where_less(0.0, bent, where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0), 0.0)
+    curvature, slope = x - 2.0 * y + z, z - x
+    below = where_less(8.0 * y * curvature, slope * slope, where_less(slope * slope, 4.0 * curvature * curvature, 1.0, 0.0), 0.0)
+    return where_less(0.0, curvature, where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0), 0.0)
 
 
-def may_touch_at_kink(x, y, z):
+def may_cross_at_kink(x, y, z):
     """The same of an expression with kinks: 1 where the straight line through the first two values is below zero at the third."""
     below = where_less(2.0 * y, x, 1.0, 0.0)
     return where_less(0.0, x, where_less(0.0, y, where_less(0.0, z, below, 0.0), 0.0), 0.0)
@@ -114,24 +117,28 @@ class StepTracing(RhsTracing):
 
     shared: tuple[str, ...] = ("clock", "curves")
 
-    def __init__(self, tables: ScenarioTables, varying: tuple[int, ...], rows: Rows, directions: tuple[int, ...] = ()):
-        self.directions, self.watched = directions, tables.schedule.watch
-        self.kinked = [bool(np.isin(instructions(tables.signals, k) & 255, KINKS).any()) for k in self.watched]
+    def __init__(self, tables: ScenarioTables, varying: tuple[int, ...], pivots: Pivots, directions: tuple[int, ...] = ()):
+        self.directions, self.event_signals = directions, tables.schedule.watch
+        self.is_nonsmooth = [bool(np.isin(signal_instructions(tables.signals, k) & 255, NONSMOOTH_OPERATIONS).any())
+                             for k in self.event_signals]
         super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
-        self.times, self.curves = self.read_at()
-        at = [tables.over(self.given["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves, strict=True)]
-        self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.watched[:0])     # read after steps alone
-        self.signals, self.varying = [one.signals for one in at], self.tape.inputs(VARYING, len(varying))
-        self.mechanism = _ConstraintTracing(self, tables.model, rows) if rows else None
+        self.times, self.curves = self.signal_inputs()
+        at = [tables.traced_tables(self.inputs["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves,
+                                                                                                    strict=True)]
+        # read after steps alone
+        self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.event_signals[:0])
+        self.signals, self.varying = [one.signals for one in at], self.ops.inputs(VARYING, len(varying))
+        self.mechanism = _ConstraintTracing(self, tables.model, pivots) if pivots else None
 
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
         """Of the inputs."""
-        return {"clock": 1 + TIMES, "curves": TIMES * TERMS * curves, "values": values, "q": model.nq, "v": model.nv,
-                "work": 1 + OF_EVENT * len(self.directions)}
+        return {"clock": 1 + N_STEP_TIMES, "curves": N_STEP_TIMES * TERMS * curves, "values": values, "q": model.nq,
+                "v": model.nv,
+                "work": 1 + NUMBERS_PER_EVENT * len(self.directions)}
 
-    def read_at(self):
+    def signal_inputs(self):
         """Times of signals, and their curves then."""
-        return self.given["clock"][1:], self.given["curves"].reshape(TIMES, -1)
+        return self.inputs["clock"][1:], self.inputs["curves"].reshape(N_STEP_TIMES, -1)
 
     def rates(self, k: int, q0, y):
         """(dy, code) at time k of the step."""
@@ -140,62 +147,64 @@ class StepTracing(RhsTracing):
             if self.mechanism:
                 return dy, self.mechanism.rates(k, q0, y, dy)
             code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.times[k], q0, y, dy,
-                                               self.work)
+                                               self.workspace)
         return dy, code
 
-    def at_rest(self, v):
+    def chart_origin_state(self, v):
         """A state in the chart about its own configuration."""
-        return np.concatenate([zeros(len(v)), v, self.given["work"][:1]])
+        return np.concatenate([zeros(len(v)), v, self.inputs["work"][:1]])
 
-    def readings(self, q, v) -> list:
+    def event_values(self, q, v) -> list:
         """Of events, at the end of the step."""
-        signals, w, signal = self.signals[-1], self.work, plain("kernels.simulation.signals").signal
-        plain("kernels.simulation.signals").look_at_points(signals.points, self.tree, q, v, signals.measured)
-        return [signal(signals, k, self.given["clock"][TIMES], q, v, w.stack)[0] for k in self.watched]
+        signals, w, signal = self.signals[-1], self.workspace, traced_module("kernels.simulation.signals").signal
+        traced_module("kernels.simulation.signals").look_at_points(signals.points, self.tree, q, v, signals.measured)
+        return [signal(signals, k, self.inputs["clock"][N_STEP_TIMES], q, v, w.stack)[0] for k in self.event_signals]
 
-    def unless_events(self, code, **after):
+    def revert_on_event(self, code, **after):
         """(code, what the arrays hold after the step): as before it where an event happens."""
-        sides, readings, count = [], self.readings(after["q"], after["v"]), len(self.directions)
+        sides, event_values, count = [], self.event_values(after["q"], after["v"]), len(self.directions)
         happens = unread = float(RUNNING)
-        known_sides, pairs, suspected = np.split(self.given["work"][1:], [count, 3 * count])
+        known_sides, pairs, suspected = np.split(self.inputs["work"][1:], [count, 3 * count])
         history, suspicions = [], []
-        for x, side, direction, before, when, kinked in zip(readings, known_sides, self.directions, pairs.reshape(-1, 2),
-                                                            suspected, self.kinked, strict=True):
+        for x, side, direction, before, when, is_nonsmooth in zip(event_values, known_sides, self.directions,
+                                                                  pairs.reshape(-1, 2),
+                                                            suspected, self.is_nonsmooth, strict=True):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))
             there = where_less(direction * side, 0.0, float(AT_EVENT), happens) if direction else float(AT_EVENT)
-            happens = where_less(passed, _REACHED, where_less(0.5, known, there, happens), happens)
-            unread = where_less(absolute(x), np.inf, unread, float(BAD_READING))
+            happens = where_less(passed, _ZERO_THRESHOLD, where_less(0.5, known, there, happens), happens)
+            unread = where_less(absolute(x), np.inf, unread, float(NONFINITE_EVENT_VALUE))
             history += [before[1], x]
             three = side * before[0], side * before[1], passed
-            twice = may_be_passed_twice(*three) + (may_touch_at_kink(*three) if kinked else 0.0)
+            twice = may_cross_twice(*three) + (may_cross_at_kink(*three) if is_nonsmooth else 0.0)
             suspicions.append(where_less(0.0, twice, where_less(0.0, when, when, self.times[-1]), when))
-        code, after["work"] = _first(code, unread, happens), [*after["work"], *sides, *history, *suspicions]
-        return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.given[name], strict=True)]
+        code, after["work"] = _first_error(code, unread, happens), [*after["work"], *sides, *history, *suspicions]
+        return code, {name: [where_less(code, RUNNING + 0.5, x, y) for x, y in zip(values, self.inputs[name], strict=True)]
                       for name, values in after.items()}
 
-    def recording(self, code, **results) -> Trace:
+    def range_checked_trace(self, code, **results) -> Trace:
         """results: what arrays hold afterwards."""
-        for x, bound in bounds_of_angles(self.tape):
+        for x, bound in angle_bounds(self.ops):
             code = where_less(x, bound, code, float(REFUSED))
-        return self.line(**results, code=[code])
+        return self.trace(**results, code=[code])
 
-    def step(self, code, **results) -> Trace:
-        """`recording` of a whole step: the line tells whether all runs have the code RUNNING, else `roll` looks at none."""
-        found = self.recording(code, **results)
-        codes = next(array.written for array in found.arrays if array.name == "code")
+    def step_trace(self, code, **results) -> Trace:
+        """`range_checked_trace` of a whole step: the line tells whether all runs have the code RUNNING, else `roll` looks at
+        none."""
+        found = self.range_checked_trace(code, **results)
+        codes = next(array.new_values for array in found.arrays if array.name == "code")
         return replace(found, bounds=tuple((x, RUNNING + 0.5) for x in codes))
 
-    def line(self, **results) -> Trace:
+    def trace(self, **results) -> Trace:
         arrays = []
-        for name, x in self.given.items():
+        for name, x in self.inputs.items():
             shared = name in self.shared
-            arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
+            arrays.append(Array(name, len(x), new_values(x, results.pop(name)) if name in results else (None,) * len(x), shared))
         for name, x in results.items():
             arrays.append(Array(name, len(x), tuple(y if isinstance(y, Tracer) else float(y) for y in x)))
         arrays.append(Array(VARYING, len(self.varying), (None,) * len(self.varying)))
-        return Trace(self.tape, tuple(arrays), (), ())
+        return Trace(self.ops, tuple(arrays), (), ())
 
 
 class EvaluationTracing(StepTracing):
@@ -206,76 +215,77 @@ class EvaluationTracing(StepTracing):
     def sizes(self, model, curves: int, values: int) -> dict[str, int]:
         return {"now": 1 + TERMS * curves + 2 * model.nv + 1, "values": values, "q": model.nq}
 
-    def read_at(self):
-        t, curves, self.y = np.split(self.given["now"], [1, len(self.given["now"]) - 2 * len(self.work.v) - 1])
+    def signal_inputs(self):
+        t, curves, self.y = np.split(self.inputs["now"], [1, len(self.inputs["now"]) - 2 * len(self.workspace.v) - 1])
         return t, [curves]
 
 
 class _ConstraintTracing(MechanismTracing):
     """The constraints of a robot, with `solve_chosen` between the parts."""
 
-    def __init__(self, runs: StepTracing, model, rows: Rows):
+    def __init__(self, runs: StepTracing, model, pivots: Pivots):
         if any(one.driven for one in model.constraints):
             raise NotTraceableError
         super().__init__(model, runs.tree, len(runs.plant.slot_link) > 0)
-        self.runs, self.rows = runs, [np.array(x, dtype=np.int64) for x in rows]
+        self.runs, self.pivots = runs, [np.array(x, dtype=np.int64) for x in pivots]
         self.rest, self.weight = np.zeros(model.nv, dtype=bool), residual_weights(model.constraints)
 
-    def solve(self, rows, rhs):
+    def solve(self, pivots, rhs):
         """Multipliers on the desk. Returns the least pivot."""
-        desk, k = self.desk, len(rows)
-        solve_chosen = plain("kernels.constraints.solver").solve_chosen
-        return solve_chosen(rows, desk.solver.null, desk.solver.size, rhs, desk.multipliers, zeros(k * (k + 2)))
+        constraint_ws, k = self.constraint_ws, len(pivots)
+        solve_chosen = traced_module("kernels.constraints.solver").solve_chosen
+        return solve_chosen(pivots, constraint_ws.solver.null, constraint_ws.solver.size, rhs, constraint_ws.multipliers,
+                            zeros(k * (k + 2)))
 
     def rates(self, k: int, q0, y, dy):
         """As `tied_right_hand_side`. Returns a code."""
-        s, w, p = self.runs, self.runs.work, self.runs.plant
+        s, w, p = self.runs, self.runs.workspace, self.runs.plant
         s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
-        self.desk = d = self.desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
+        self.constraint_ws = d = self.constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(p.passive[0])
         self.write("equations", p.prescribed, False, passive)
-        pivot = self.solve(self.rows[2], d.rhs)
+        pivot = self.solve(self.pivots[2], d.rhs)
         self.write("completed", p.prescribed, passive)
         w.a[:], w.tau[:] = d.found_a, d.found_tau
         code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
-        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
+        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_EQUATIONS))
 
     def close(self, q, v):
         """Moves q, v back onto the constraints, as `driver.close` does, with a fixed number of steps. Returns a code."""
         code = float(RUNNING)
-        self.desk = d = self.desk._replace(q=q, v=v)
-        for _ in range(PROJECTIONS):
+        self.constraint_ws = d = self.constraint_ws._replace(q=q, v=v)
+        for _ in range(N_PROJECTIONS):
             self.write("residuals")
             self.write("rows", self.rest, True)
-            pivot = self.solve(self.rows[0], -d.residual)
+            pivot = self.solve(self.pivots[0], -d.residual)
             self.write("moved", self.rest)
             q[:] = d.moved
-            code = where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
+            code = where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_EQUATIONS))
         for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
-            code = where_less(weight * absolute(x), OPEN, code, float(LOOP_OPEN))
+            code = where_less(weight * absolute(x), MAX_CLOSURE_ERROR, code, float(LOOP_OPEN))
         self.write("rows", self.rest, False)
-        pivot = self.solve(self.rows[1], -d.velocity)
+        pivot = self.solve(self.pivots[1], -d.velocity)
         self.write("change", self.rest)
         v[:] = v + d.change
-        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_ROWS))
+        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_EQUATIONS))
 
 
-def record_whole_step(tables: ScenarioTables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> GeneratedProgram:
-    runs, called = StepTracing(tables, varying, rows, directions), evaluation(tables, method, varying, rows)
+def trace_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> GeneratedProgram:
+    runs, called = StepTracing(tables, varying, pivots, directions), trace_evaluation(tables, method, varying, pivots)
     if called is None:
-        return alone(_finished(runs, *end_of_step(runs, method, runs.rates)))
+        return single_call(_finish_step(runs, *end_of_step(runs, method, runs.rates)))
     calls = RhsCalls(runs, called)
-    return calls.program(_finished(runs, *end_of_step(runs, method, calls)))
+    return calls.program(_finish_step(runs, *end_of_step(runs, method, calls)))
 
 
-def evaluation(tables: ScenarioTables, method: str, varying, rows: Rows) -> Trace | None:
+def trace_evaluation(tables: ScenarioTables, method: str, varying, pivots: Pivots) -> Trace | None:
     """A line for `RhsCalls`; None where the step is shorter in one piece."""
     if method != "rk4":
         return None
-    one = EvaluationTracing(tables, varying, rows)
-    rates, code = one.rates(0, one.given["q"], one.y)
-    found = one.recording(code, rates=rates)
-    return found if found.size > CALLED else None
+    one = EvaluationTracing(tables, varying, pivots)
+    rates, code = one.rates(0, one.inputs["q"], one.y)
+    found = one.range_checked_trace(code, rates=rates)
+    return found if found.size > MIN_CALLED_OPERATIONS else None
 
 
 class RhsCalls:
@@ -284,43 +294,44 @@ class RhsCalls:
     stages    of each evaluation the state y in the chart, and the numbers that the line gives
     """
 
-    def __init__(self, runs: StepTracing, line: Trace):
-        self.runs, self._line, self.stages = runs, line, []
+    def __init__(self, runs: StepTracing, trace: Trace):
+        self.runs, self._trace, self.stages = runs, trace, []
         self._calls, self._inner = [], set()
 
     def __call__(self, k: int, q0, y):
         n = len(self.stages)
-        self.add(self.runs.line(now=[self.runs.times[k], *self.runs.curves[k], *y]), {"now": f"now{n}"})
-        self.add(self._line, {name: f"{name}{n}" for name in ("now", "rates", "code")})
-        rates, code = self.given(f"rates{n}", len(y)), self.given(f"code{n}", 1)
+        self.add(self.runs.trace(now=[self.runs.times[k], *self.runs.curves[k], *y]), {"now": f"now{n}"})
+        self.add(self._trace, {name: f"{name}{n}" for name in ("now", "rates", "code")})
+        rates, code = self.inputs(f"rates{n}", len(y)), self.inputs(f"code{n}", 1)
         self.stages.append((y, rates))
         return rates, code[0]
 
-    def add(self, line: Trace, renamed: dict[str, str]) -> None:
-        self._calls.append((line, renamed))
+    def add(self, trace: Trace, renamed: dict[str, str]) -> None:
+        self._calls.append((trace, renamed))
         self._inner.update(renamed.values())
 
-    def given(self, name: str, size: int) -> np.ndarray:
+    def inputs(self, name: str, size: int) -> np.ndarray:
         """What a line has left, for later ones of the step itself."""
-        self.runs.given[name] = self.runs.tape.inputs(name, size)
-        return self.runs.given[name]
+        self.runs.inputs[name] = self.runs.ops.inputs(name, size)
+        return self.runs.inputs[name]
 
     def program(self, last: Trace) -> GeneratedProgram:
         return GeneratedProgram(tuple(x for x in last.arrays if x.name not in self._inner), (*self._calls, (last, {})))
 
 
-def _finished(runs: StepTracing, code, q, v, work) -> Trace:
+def _finish_step(runs: StepTracing, code, q, v, work) -> Trace:
     after = {"q": q, "v": v, "work": [work]}
     if runs.directions:
-        code, after = runs.unless_events(code, **after)
-    return runs.step(code, **after)
+        code, after = runs.revert_on_event(code, **after)
+    return runs.step_trace(code, **after)
 
 
-def record_step_within(tables: ScenarioTables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> Trace:
-    runs = StepTracing(tables, varying, rows, directions)
+def trace_partial_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> Trace:
+    runs = StepTracing(tables, varying, pivots, directions)
     runs.shared = ("curves",)
     code, q, v, work = end_of_step(runs, method, runs.rates)
-    return runs.recording(code, q=q, v=v, work=[work, *runs.given["work"][1:]], reading=numbers(runs.readings(q, v)))
+    return runs.range_checked_trace(code, q=q, v=v, work=[work, *runs.inputs["work"][1:]],
+                                    reading=object_array(runs.event_values(q, v)))
 
 
 def end_of_step(runs: StepTracing, method: str, rates):
@@ -331,29 +342,29 @@ def end_of_step(runs: StepTracing, method: str, rates):
             answer = rates(*stages.send(answer))
     except StopIteration as end:
         code, q0, y = end.value
-    w, nv = runs.work, len(runs.work.v)
-    plain("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
+    w, nv = runs.workspace, len(runs.workspace.v)
+    traced_module("kernels.manifold").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
     runs.motion.impose(runs.schedule, runs.signals[-1], runs.times[-1], w.q, w.v, w)
     if runs.mechanism:
-        code = _first(code, runs.mechanism.close(w.q, w.v))
+        code = _first_error(code, runs.mechanism.close(w.q, w.v))
     return code, w.q, w.v, y[-1]
 
 
 # methods: they yield what `rates` takes, are sent what it gives, and return code, origin of the chart, y at the end
 def _rk4(runs: StepTracing):
     """The classical method in the chart about the configuration at the beginning."""
-    q0, y0, h = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0]
+    q0, y0, h = runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]), runs.inputs["clock"][0]
     k1, c1 = yield 0, q0, y0
     k2, c2 = yield 1, q0, y0 + k1 * (0.5 * h)
     k3, c3 = yield 1, q0, y0 + k2 * (0.5 * h)
     k4, c4 = yield 2, q0, y0 + k3 * h
-    return _first(c1, c2, c3, c4), q0, y0 + (k1 + 2.0 * (k2 + k3) + k4) * (h / 6.0)
+    return _first_error(c1, c2, c3, c4), q0, y0 + (k1 + 2.0 * (k2 + k3) + k4) * (h / 6.0)
 
 
 def _semi_implicit(runs: StepTracing):
     """Symplectic Euler: v' = v + h a(q, v), q' = q (+) h v'."""
-    q0, y0, h, nv = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0], len(runs.given["v"])
+    q0, y0, h, nv = runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]), runs.inputs["clock"][0], len(runs.inputs["v"])
     k, code = yield 0, q0, y0
     y = y0 + k * h
     y[:nv] = y[nv:2 * nv] * h
@@ -364,7 +375,7 @@ _STEPS = {"rk4": _rk4, "semi_implicit": _semi_implicit}
 METHODS = tuple(_STEPS)
 
 
-def _first(*codes):
+def _first_error(*codes):
     """The first that is not RUNNING."""
     found = float(RUNNING)
     for code in reversed(codes):
@@ -372,40 +383,41 @@ def _first(*codes):
     return found
 
 
-def record_step_with_rates(tables: ScenarioTables, method: str, varying, rows: Rows, _) -> GeneratedProgram:
+def trace_step_tangent(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
     """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
     that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
-    runs = StepTracing(tables, varying, rows)
+    runs = StepTracing(tables, varying, pivots)
     code, q, v, work = end_of_step(runs, method, runs.rates)
-    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
-    return alone(runs.step(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
+    dq, dv, dwork = np.split(_directional_rates(runs, [*q, *v, work]), [len(q), len(q) + len(v)])
+    return single_call(runs.step_trace(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=[work]))
 
 
-def record_rows_with_rates(tables: ScenarioTables, method: str, varying, rows: Rows, _) -> GeneratedProgram:
-    """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
+def trace_outputs_tangent(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
+    """As `trace_outputs` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
     wrenches the rates of the kinetic and potential energy."""
-    runs = StepTracing(tables, varying, rows)
-    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
-    a, tau = runs.work.a.copy(), runs.work.tau.copy()
-    da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
-    return alone(runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies))
+    runs = StepTracing(tables, varying, pivots)
+    _, code = runs.rates(0, runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]))
+    a, tau = runs.workspace.a.copy(), runs.workspace.tau.copy()
+    da, dtau, of_energies = np.split(_directional_rates(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
+    return single_call(runs.range_checked_trace(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]),
+                                                wrench=of_energies))
 
 
-def _rates_along(runs: StepTracing, results: list) -> np.ndarray:
+def _directional_rates(runs: StepTracing, results: list) -> np.ndarray:
     """Of results. The direction becomes inputs of the recording."""
-    tape, given, pairs = runs.tape, runs.given | {VARYING: runs.varying}, []
-    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", VARYING))):
-        own = given[name]
-        rates = numbers([tape.record("input", name, len(own) + k) for k in range(len(x))])
-        given[name] = np.concatenate([own, rates])
+    ops, inputs, pairs = runs.ops, runs.inputs | {VARYING: runs.varying}, []
+    for name, x in (("q", [*inputs["q"], *inputs["work"]]), *((name, inputs[name]) for name in ("v", "values", VARYING))):
+        own = inputs[name]
+        rates = object_array([ops.emit("input", name, len(own) + k) for k in range(len(x))])
+        inputs[name] = np.concatenate([own, rates])
         pairs += zip(x, rates, strict=True)
-    runs.varying, runs.given = given.pop(VARYING), given
-    return numbers(tangent(tape, pairs, results))
+    runs.varying, runs.inputs = inputs.pop(VARYING), inputs
+    return object_array(tangent(ops, pairs, results))
 
 
 def _energies(runs: StepTracing) -> list:
     """Kinetic and potential."""
-    kernels, q, v, out = plain("kernels.kinematics"), runs.given["q"], runs.given["v"], zeros(2)
+    kernels, q, v, out = traced_module("kernels.kinematics"), runs.inputs["q"], runs.inputs["v"], zeros(2)
     n = runs.tree.parent.size
     work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n)), n)
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
@@ -413,14 +425,14 @@ def _energies(runs: StepTracing) -> list:
     return [*out]
 
 
-def record_rows(tables: ScenarioTables, method: str, varying, rows: Rows, directions: tuple[int, ...]) -> GeneratedProgram:
-    runs = StepTracing(tables, varying, rows, directions)
-    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
-    w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
+def trace_outputs(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> GeneratedProgram:
+    runs = StepTracing(tables, varying, pivots, directions)
+    _, code = runs.rates(0, runs.inputs["q"], runs.chart_origin_state(runs.inputs["v"]))
+    w, q, v = runs.workspace, runs.inputs["q"].copy(), runs.inputs["v"].copy()
     for joint in tables.model.joints:
         if (tables.schedule.level[joint.v] != TORQUE).any():
             q[joint.q], v[joint.v] = w.q[joint.q], w.v[joint.v]
-    return alone(runs.recording(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench))
+    return single_call(runs.range_checked_trace(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench))
 
 
 # adjoint step -----------------------------------------------------------------------------------------------------------
@@ -428,55 +440,55 @@ def record_rows(tables: ScenarioTables, method: str, varying, rows: Rows, direct
 # The adjoint of a whole step, over many runs side by side: derivatives of a cost by the state after it become those by the state
 # before it. The step itself is done once more on the way.
 
-SHARED = "q", "values", VARYING         # what all evaluations of a step rest on
+SHARED_INPUTS = "q", "values", VARYING         # what all evaluations of a step rest on
 
 
-def adjoint_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (),
-                 rows: Rows = ()) -> GeneratedBatchFunction | None:
+def compile_adjoint_step(tables: ScenarioTables, method: str, varying: tuple[int, ...] = (),
+                 pivots: Pivots = ()) -> GeneratedBatchFunction | None:
     """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `BatchStep` and
-    `record_adjoint`."""
-    return kept(record_adjoint, tables, method, varying, rows, ())
+    `trace_adjoint_step`."""
+    return load_or_build_step(trace_adjoint_step, tables, method, varying, pivots, ())
 
 
-def record_adjoint(tables: ScenarioTables, method: str, varying, rows: Rows, _) -> GeneratedProgram:
+def trace_adjoint_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, _) -> GeneratedProgram:
     """by_q, by_v, in place, are by the numbers of q (quaternions are not tangent); by_values, by_varying: by values and
     parameters."""
-    called, runs = evaluation(tables, method, varying, rows), StepTracing(tables, varying, rows)
+    called, runs = trace_evaluation(tables, method, varying, pivots), StepTracing(tables, varying, pivots)
     calls = called and RhsCalls(runs, called)
     if not calls:
-        runs.tape.solved = {}
+        runs.ops.solved_unknowns = {}
     _, q, v, _ = end_of_step(runs, method, calls or runs.rates)
-    given = {name: runs.tape.inputs(name, len(x)) for name, x in (("by_q", q), ("by_v", v))}
-    runs.given |= given
-    pairs, parts = [*zip(q, given["by_q"], strict=True), *zip(v, given["by_v"], strict=True)], []
+    inputs = {name: runs.ops.inputs(name, len(x)) for name, x in (("by_q", q), ("by_v", v))}
+    runs.inputs |= inputs
+    pairs, parts = [*zip(q, inputs["by_q"], strict=True), *zip(v, inputs["by_v"], strict=True)], []
     if calls:
-        line = _adjoint_of_evaluation(tables, varying, rows)
+        trace = _trace_evaluation_adjoint(tables, varying, pivots)
         for n, (y, rates) in reversed([*enumerate(calls.stages)]):
-            back = adjoint(runs.tape, pairs)
-            calls.add(runs.line(by_rates=[back(x) for x in rates]), {"by_rates": f"by_rates{n}"})
-            results = "by_y", *(f"by_{name}" for name in SHARED)
-            calls.add(line, {name: f"{name}{n}" for name in ("now", "rates", "by_rates", *results)})
-            by_y, *by_shared = (calls.given(f"{name}{n}", size) for name, size in zip(
-                results, (len(y), len(q), len(runs.given["values"]), len(runs.varying)), strict=True))
+            back = adjoint(runs.ops, pairs)
+            calls.add(runs.trace(by_rates=[back(x) for x in rates]), {"by_rates": f"by_rates{n}"})
+            results = "by_y", *(f"by_{name}" for name in SHARED_INPUTS)
+            calls.add(trace, {name: f"{name}{n}" for name in ("now", "rates", "by_rates", *results)})
+            by_y, *by_shared = (calls.inputs(f"{name}{n}", size) for name, size in zip(
+                results, (len(y), len(q), len(runs.inputs["values"]), len(runs.varying)), strict=True))
             pairs += zip(y, by_y, strict=True)
-            parts.append(dict(zip(SHARED, by_shared, strict=True)))
-    back = adjoint(runs.tape, pairs)
+            parts.append(dict(zip(SHARED_INPUTS, by_shared, strict=True)))
+    back = adjoint(runs.ops, pairs)
 
     def by(name: str, x) -> np.ndarray:
-        own = numbers([back(y) for y in x])
+        own = object_array([back(y) for y in x])
         return sum((part[name] for part in parts if name in part), own)
-    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
-    last = runs.recording(float(RUNNING), **{f"by_{name}": by(name, x) for name, x in inputs.items()})
-    return calls.program(last) if calls else alone(last)
+    inputs = {name: runs.inputs[name] for name in ("q", "v", "values")} | {VARYING: runs.varying}
+    last = runs.range_checked_trace(float(RUNNING), **{f"by_{name}": by(name, x) for name, x in inputs.items()})
+    return calls.program(last) if calls else single_call(last)
 
 
-def _adjoint_of_evaluation(tables: ScenarioTables, varying, rows: Rows) -> Trace:
+def _trace_evaluation_adjoint(tables: ScenarioTables, varying, pivots: Pivots) -> Trace:
     """From derivatives of a cost by the rates, those by the state y in the chart, and by what is shared."""
-    one = EvaluationTracing(tables, varying, rows)
+    one = EvaluationTracing(tables, varying, pivots)
     n, nv = len(one.y), tables.model.nv
-    one.given |= {name: one.tape.inputs(name, n) for name in ("rates", "by_rates")}
-    one.tape.solved, one.tape.known = {}, one.given["rates"][nv:2 * nv]
-    rates, _ = one.rates(0, one.given["q"], one.y)
-    back = adjoint(one.tape, zip(rates, one.given["by_rates"], strict=True))
-    asked = {"y": one.y, **{name: one.given.get(name, one.varying) for name in SHARED}}
-    return one.line(**{f"by_{name}": [back(x) for x in given] for name, given in asked.items()})
+    one.inputs |= {name: one.ops.inputs(name, n) for name in ("rates", "by_rates")}
+    one.ops.solved_unknowns, one.ops.known_accelerations = {}, one.inputs["rates"][nv:2 * nv]
+    rates, _ = one.rates(0, one.inputs["q"], one.y)
+    back = adjoint(one.ops, zip(rates, one.inputs["by_rates"], strict=True))
+    variant = {"y": one.y, **{name: one.inputs.get(name, one.varying) for name in SHARED_INPUTS}}
+    return one.trace(**{f"by_{name}": [back(x) for x in inputs] for name, inputs in variant.items()})

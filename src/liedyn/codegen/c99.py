@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from liedyn import __version__
-from liedyn.codegen.trace import Specialization, record
+from liedyn.codegen.trace import Specialization, make_trace
 from liedyn.codegen.tracer import Operand, Tracer
 from liedyn.kernels.batch_blocks import SMALLEST
 
@@ -27,13 +27,13 @@ class CFunction:
     header, source    their texts
     """
 
-    def __init__(self, model, function: str, asked: Specialization, *, name: str | None = None, passive: bool = True,
+    def __init__(self, model, function: str, specialization: Specialization, *, name: str | None = None, passive: bool = True,
                  single: bool = False):
         self.model, self.function, self.single = model, function, single
-        self.recording = record(model, asked, library=True)
+        self.trace = make_trace(model, specialization, libm=True)
         self.name = name or identifier(f"{model.name}_{function}")
         self._passive = passive
-        self.outputs = {array.name: array.size for array in self.recording.arrays if array.results}
+        self.outputs = {array.name: array.size for array in self.trace.arrays if array.results}
         self._number, self._f = ("float", "f") if single else ("double", "")
         self.header = "\n".join(self._header()) + "\n"
         self.source = "\n".join(self._source()) + "\n"
@@ -41,16 +41,16 @@ class CFunction:
     @property
     def arrays(self) -> list[tuple[str, int]]:
         """(name, count), results last."""
-        return sorted(((x.name, x.size) for x in self.recording.arrays), key=lambda x: x[0] in self.outputs)
+        return sorted(((x.name, x.size) for x in self.trace.arrays), key=lambda x: x[0] in self.outputs)
 
-    def test(self, given: dict[str, np.ndarray], expected: dict[str, np.ndarray], units: dict[str, np.ndarray]) -> str:
+    def test(self, inputs: dict[str, np.ndarray], expected: dict[str, np.ndarray], units: dict[str, np.ndarray]) -> str:
         """A program that computes one state and returns 0 where the results are as expected. given, expected: arrays by name;
         units: the characteristic units of what is expected."""
-        return "\n".join(self._test(given, expected, units)) + "\n"
+        return "\n".join(self._test(inputs, expected, units)) + "\n"
 
     # texts ----------------------------------------------------------------------------------------------------------
-    def _about(self) -> Iterator[str]:
-        m, r = self.model, self.recording
+    def _comment_lines(self) -> Iterator[str]:
+        m, r = self.model, self.trace
         yield f"/* {self.function.replace('_', ' ')} of the robot {comment(m.name)}, {m.base} base: {r.size} operations."
         yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2; joint springs, damping"
         yield f"   and friction {'act' if self._passive else 'do not act'}."
@@ -78,20 +78,20 @@ class CFunction:
 
     def _header(self) -> Iterator[str]:
         guard = f"{self.name.upper()}_H"
-        yield from self._about()
+        yield from self._comment_lines()
         yield from (f"#ifndef {guard}", f"#define {guard}", "#ifdef __cplusplus", 'extern "C" {', "#endif")
         yield f"{self._signature()};"
         yield from ("#ifdef __cplusplus", "}", "#endif", "#endif")
 
     def _source(self) -> Iterator[str]:
-        r = self.recording
-        yield from self._about()
+        r = self.trace
+        yield from self._comment_lines()
         yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
         yield f"    {self._number} finite = 0;"
-        for k in r.needed:
-            yield f"    const {self._number} t{k} = {self._operation(*r.tape.operations[k])};"
+        for k in r.live_operations:
+            yield f"    const {self._number} t{k} = {self._operation(*r.ops.operations[k])};"
         for array in r.arrays:
-            for i, x in enumerate(array.written):
+            for i, x in enumerate(array.new_values):
                 if x is not None:
                     yield f"    {array.name}[{i}] = {self._value(x.k if isinstance(x, Tracer) else float(x))};"
         yield from (f"    finite += 0 * {self._value(x.k)};" for x in r.finite)
@@ -123,11 +123,11 @@ class CFunction:
         text = f"{x!r}{self._f}"
         return f"({text})" if x < 0 else text
 
-    def _test(self, given, expected, units) -> Iterator[str]:
+    def _test(self, inputs, expected, units) -> Iterator[str]:
         tolerance = _TOLERANCE_AS_FLOAT if self.single else _TOLERANCE
         yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
         results = (("expected", expected), ("unit", units))
-        for name, values in (*given.items(), *((f"{what}_{name}", x) for what, arrays in results for name, x in arrays.items())):
+        for name, values in (*inputs.items(), *((f"{what}_{name}", x) for what, arrays in results for name, x in arrays.items())):
             numbers = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
             yield f"    static const {self._number} {name}[] = {{{numbers}}};"
         yield from (f"    static {self._number} {name}[{count}];" for name, count in self.outputs.items())

@@ -8,9 +8,9 @@ from itertools import accumulate
 
 from liedyn.codegen import python_call
 from liedyn.codegen.trace import Array, GeneratedProgram, Trace
-from liedyn.codegen.tracer import ARGUMENTS, Operand, Tracer, operand
+from liedyn.codegen.tracer import LIBM_ARITY, Operand, Tracer, operand
 
-# LLVM's text, written instruction after instruction, over vectors of `width` states -------------------------------------
+# LLVM's text, written instruction after instruction, over vectors of `simd_width` states -------------------------------------
 
 NUMBER = 8                 # bytes
 
@@ -18,23 +18,23 @@ NUMBER = 8                 # bytes
 class Instructions:
     """Of one function; T: the type of a vector."""
 
-    def __init__(self, width: int):
-        self.width, self.T = width, vector(width)
+    def __init__(self, simd_width: int):
+        self.simd_width, self.T = simd_width, vector(simd_width)
         self._lines: list[str] = []
-        self._names = 0
-        self.written = 0
+        self._n_values = 0
+        self.n_instructions = 0
 
     def add(self, text: str) -> None:
         self._lines.append(text)
-        self.written += 1
+        self.n_instructions += 1
 
     def let(self, text: str) -> str:
         """The name of a value."""
-        self._names += 1
-        self.add(f"%n{self._names} = {text}")
-        return f"%n{self._names}"
+        self._n_values += 1
+        self.add(f"%n{self._n_values} = {text}")
+        return f"%n{self._n_values}"
 
-    def taken(self) -> list[str]:
+    def flush(self) -> list[str]:
         """What was written since the last time."""
         lines, self._lines = self._lines, []
         return lines
@@ -44,10 +44,10 @@ class Instructions:
         return self.let(f"getelementptr {self.T}, ptr %{block}, i64 {i}")
 
     def load(self, block: str, i: int) -> str:
-        return f"load {self.T}, ptr {self.column(block, i)}, align {NUMBER * self.width}"
+        return f"load {self.T}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}"
 
     def store(self, value: str, block: str, i: int) -> None:
-        self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {NUMBER * self.width}")
+        self.add(f"store {self.T} {value}, ptr {self.column(block, i)}, align {NUMBER * self.simd_width}")
 
     def end_block(self, label: str) -> None:
         """LLVM's time grows with the square of a block's length. %go is always true, which LLVM does not know."""
@@ -55,7 +55,7 @@ class Instructions:
         self.add(f"{label}:")
 
 
-def vector(width: int) -> str: return f"<{width} x double>"
+def vector(simd_width: int) -> str: return f"<{simd_width} x double>"
 
 
 def constants(kind: str, values) -> str:
@@ -71,104 +71,105 @@ def numbers(values) -> str:
 
 # LLVM that carries rows of a batch into a block, number k of all states side by side, and back: by square transpositions.
 
-_GROUPS = 16               # transpositions to a block of code
+_GROUPS_PER_BLOCK = 16               # transpositions to a block of code
 
 
-def read_row(name: str, count: int, width: int, shared: bool = False) -> list[str]:
+def read_row(name: str, count: int, simd_width: int, shared: bool = False) -> list[str]:
     """@read_NAME(array, i, last, block): rows i … i + width - 1 of an array (N, count) into a block (count, width). For rows
     beyond the last, the last. shared: its only row instead of each."""
-    rows = _Rows(width, shared)
-    for first, size in _groups(count, width):
-        states = [rows.let(f"load {vector(size)}, ptr {rows.number(k, first)}, align {NUMBER}") for k in range(width)]
-        for k, x in enumerate(rows.transposed([rows.joined(states[k::size]) for k in range(size)])):
+    rows = _RowTransposer(simd_width, shared)
+    for first, size in _groups(count, simd_width):
+        states = [rows.let(f"load {vector(size)}, ptr {rows.number(k, first)}, align {NUMBER}") for k in range(simd_width)]
+        for k, x in enumerate(rows.transpose([rows.concatenate(states[k::size]) for k in range(size)])):
             rows.store(x, "block", first + k)
         rows.end_group()
     return rows.function(f"read_{name}", count, "noalias readonly", "noalias")
 
 
-def write(name: str, row: list[int | float | None], width: int) -> list[str]:
+def write_row(name: str, row: list[int | float | None], simd_width: int) -> list[str]:
     """@write_NAME(array, i, last, block): the way back. row: of what its numbers are made, each a column of the block, a
     constant, or None for one that stays. For rows beyond the last, the last once more: `read` has given them its numbers."""
-    rows = _Rows(width)
-    for first, size in _groups(len(row), width):
+    rows = _RowTransposer(simd_width)
+    for first, size in _groups(len(row), simd_width):
         group = row[first:first + size]
         if None in group:
             for j, x in enumerate(group, first):
-                for k in range(width if x is not None else 0):
+                for k in range(simd_width if x is not None else 0):
                     one = rows.let(f"extractelement {rows.T} {rows.value(x)}, i32 {k}")
                     rows.add(f"store double {one}, ptr {rows.number(k, j)}")
         else:
-            for k, x in enumerate(rows.transposed([rows.value(x) for x in group])):
-                for j in range(k, width, size):
+            for k, x in enumerate(rows.transpose([rows.value(x) for x in group])):
+                for j in range(k, simd_width, size):
                     rows.add(f"store {vector(size)} {rows.part(x, j - k, size)}, ptr {rows.number(j, first)}, align {NUMBER}")
         rows.end_group()
     return rows.function(f"write_{name}", len(row), "noalias", "noalias readonly")
 
 
-def _groups(count: int, width: int) -> Iterator[tuple[int, int]]:
+def _groups(count: int, simd_width: int) -> Iterator[tuple[int, int]]:
     """Where groups of numbers begin, and their size, a power of two; the last may overlap the one before."""
     at = 0
     while at < count:
-        size = min(width, 1 << (count - at - 1).bit_length())
+        size = min(simd_width, 1 << (count - at - 1).bit_length())
         size = size if size <= count else size // 2
         yield min(at, count - size), size
         at += size
 
 
-class _Rows(Instructions):
-    """Of a function between `width` rows of an array, from %row0 on, and a %block."""
+class _RowTransposer(Instructions):
+    """Of a function between `simd_width` rows of an array, from %row0 on, and a %block."""
 
-    def __init__(self, width: int, shared: bool = False):
-        super().__init__(width)
+    def __init__(self, simd_width: int, shared: bool = False):
+        super().__init__(simd_width)
         self._groups, self._shared = 0, shared
 
     def number(self, row: int, j: int) -> str:
         return self.let(f"getelementptr double, ptr %row{row}, i64 {j}")
 
     def value(self, x: int | float) -> str:
-        return numbers([x] * self.width) if isinstance(x, float) else self.let(self.load("block", x))
+        return numbers([x] * self.simd_width) if isinstance(x, float) else self.let(self.load("block", x))
 
-    def joined(self, parts: list[str]) -> str:
+    def concatenate(self, parts: list[str]) -> str:
         """Vectors side by side in one."""
-        size = self.width // len(parts)
+        size = self.simd_width // len(parts)
         while len(parts) > 1:
             size *= 2
-            parts = [self._shuffled(a, b, range(size), size // 2) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+            parts = [self._shuffle(a, b, range(size), size // 2) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
     def part(self, x: str, first: int, size: int) -> str:
         """Numbers first … first + size - 1 of a vector."""
-        return x if size == self.width else self._shuffled(x, x, range(first, first + size), self.width)
+        return x if size == self.simd_width else self._shuffle(x, x, range(first, first + size), self.simd_width)
 
-    def transposed(self, x: list[str]) -> list[str]:
+    def transpose(self, x: list[str]) -> list[str]:
         """Numbers k, k + n, … of n vectors form vectors: squares of 1, 2, … numbers beside the diagonal change places."""
-        x, width, size = list(x), self.width, 1
+        x, simd_width, size = list(x), self.simd_width, 1
         while size < len(x):
             for i in (i for i in range(len(x)) if not i & size):
                 a, b = x[i], x[i + size]
-                x[i] = self._shuffled(a, b, [k + width - size if k & size else k for k in range(width)], width)
-                x[i + size] = self._shuffled(a, b, [k + width if k & size else k + size for k in range(width)], width)
+                x[i] = self._shuffle(a, b, [k + simd_width - size if k & size else k for k in range(simd_width)], simd_width)
+                x[i + size] = self._shuffle(a, b, [k + simd_width if k & size else k + size for k in range(simd_width)],
+                                            simd_width)
             size *= 2
         return x
 
-    def _shuffled(self, a: str, b: str, places, size: int) -> str:
+    def _shuffle(self, a: str, b: str, places, size: int) -> str:
         """size: of a and b."""
         mask = ", ".join(f"i32 {k}" for k in places)
         return self.let(f"shufflevector {vector(size)} {a}, {vector(size)} {b}, <{len(places)} x i32> <{mask}>")
 
     def end_group(self) -> None:
         self._groups += 1
-        if self._groups % _GROUPS == 0:
+        if self._groups % _GROUPS_PER_BLOCK == 0:
             self.end_block(f"group{self._groups}")
 
     def function(self, name: str, count: int, array: str, block: str) -> list[str]:
         rows, stride = [], 0 if self._shared else count
-        for k in range(self.width):
+        for k in range(self.simd_width):
             rows += [f"%i{k} = add i64 %i, {k}", f"%in{k} = icmp slt i64 %i{k}, %last",
                      f"%state{k} = select i1 %in{k}, i64 %i{k}, i64 %end", f"%first{k} = mul i64 %state{k}, {stride}",
                      f"%row{k} = getelementptr double, ptr %array, i64 %first{k}"]
         return [f"define internal void @{name}(ptr {array} %array, i64 %i, i64 %last, ptr {block} %block) {{",
-                "%end = sub i64 %last, 1", "%go = icmp ne ptr %block, null", *rows, *self.taken(),
+                "%end = sub i64 %last, 1", "%go = icmp ne ptr %block, null", *rows, *self.flush(),
                 "ret void", "never:", "ret void", "}"]
 
 
@@ -177,7 +178,7 @@ class _Rows(Instructions):
 # A long line in segments. Code that is larger than the cache beside the processor comes from afar at every run: each segment
 # goes over a few blocks of states before the next, and leaves what later ones rest on.
 
-SEGMENT = 45_000           # operations, for 400 kB of code: caches beside a processor hold 512 kB and more
+MAX_SEGMENT_OPERATIONS = 45_000           # operations, for 400 kB of code: caches beside a processor hold 512 kB and more
 
 
 @dataclass(frozen=True)
@@ -189,37 +190,37 @@ class TraceSegment:
     """
 
     operations: list[int]
-    loaded: dict[int, int]
-    kept: dict[int, int]
+    reloaded: dict[int, int]
+    spilled: dict[int, int]
     bounds: list[tuple[Tracer, float]]
 
 
-def whole(recording: Trace) -> TraceSegment:
-    return TraceSegment(recording.needed, {}, {}, list(recording.bounds))
+def single_segment(trace: Trace) -> TraceSegment:
+    return TraceSegment(trace.live_operations, {}, {}, list(trace.bounds))
 
 
-def segments(recording: Trace, late: bool = False) -> list[TraceSegment]:
+def segments(trace: Trace, late: bool = False) -> list[TraceSegment]:
     """Of about the same length. late: the last one has all results at hand, since what is read must not be written earlier."""
-    tape = recording.tape
-    made = [k for k in recording.needed if tape.operations[k][0] != "input"]
-    count = -(-len(made) // SEGMENT)
+    ops = trace.ops
+    computed = [k for k in trace.live_operations if ops.operations[k][0] != "input"]
+    count = -(-len(computed) // MAX_SEGMENT_OPERATIONS)
     if count <= 1:
-        return [whole(recording)]
-    of = {k: place * count // len(made) for place, k in enumerate(made)}
-    uses = [{x for k in made if of[k] == s for x in tape.rest_of(k)} for s in range(count)]
-    uses[0] |= {x.k for x in recording.finite}                 # inputs among them
-    uses[-1] |= {x.k for pair in recording.bounds for x in pair if isinstance(x, Tracer)}
+        return [single_segment(trace)]
+    of = {k: place * count // len(computed) for place, k in enumerate(computed)}
+    uses = [{x for k in computed if of[k] == s for x in ops.operand_indices(k)} for s in range(count)]
+    uses[0] |= {x.k for x in trace.finite}                 # inputs among them
+    uses[-1] |= {x.k for pair in trace.bounds for x in pair if isinstance(x, Tracer)}
     if late:
-        uses[-1] |= {x.k for array in recording.arrays for x in array.results if isinstance(x, Tracer)}
+        uses[-1] |= {x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)}
     slots: dict[int, int] = {}
     found = []
     for s, used in enumerate(uses):
         inputs = sorted(x for x in used if x not in of)
-        loaded = {x: slots.setdefault(x, len(slots)) for x in sorted(used) if of.get(x, s) < s}
-        bounds = list(recording.bounds) if s == count - 1 else []
-        found.append(TraceSegment([*inputs, *(k for k in made if of[k] == s)], loaded, {}, bounds))
+        reloaded = {x: slots.setdefault(x, len(slots)) for x in sorted(used) if of.get(x, s) < s}
+        bounds = list(trace.bounds) if s == count - 1 else []
+        found.append(TraceSegment([*inputs, *(k for k in computed if of[k] == s)], reloaded, {}, bounds))
     for k, slot in slots.items():
-        found[of[k]].kept[k] = slot
+        found[of[k]].spilled[k] = slot
     return found
 
 
@@ -231,173 +232,173 @@ OK, OUT_OF_BOUNDS = 0, 1
 # LLVM takes time that grows with the square of a block's length (13 s for 20,000 operations, 1.7 in blocks), but makes
 # faster code of one block on AVX-512 (by a tenth or two). Longer lines are cut. In blocks of 600 lines, forward derivatives of a
 # floating Talos (111,000 operations) took 52 us and 1.6 MB of code with AVX-512; in blocks of 1,200, 28 us and 0.96 MB.
-_WHOLE, _BLOCK = 12_000, 1200
-_BLOCKS = 4                # of states, for each segment of a line in turn
+_MAX_SINGLE_BLOCK, _BLOCK_INSTRUCTIONS = 12_000, 1200
+_STATE_BLOCKS = 4                # of states, for each segment of a line in turn
 
 
-def batch_text(recording: Trace, width: int) -> str:
+def batch_text(trace: Trace, simd_width: int) -> str:
     """LLVM of a function for batches.
 
-    i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `width` at a time. Returns OK, or
-    OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
-    scratch: `scratch_size` numbers on a border of cache lines.
+    i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `simd_width` at a time. Returns OK,
+    or OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
+    scratch: `workspace_size` numbers on a border of cache lines.
     """
-    read, slots, parts = _read(recording), _slots(recording), segments(recording)
-    blocks = [*(x.name for x in read), "results", "kept"]
-    text = [*_declarations(width), *_library(recording)]
+    read, slots, parts = _input_arrays(trace), _result_slots(trace), segments(trace)
+    blocks = [*(x.name for x in read), "results", "spilled"]
+    text = [*_declarations(simd_width), *_libm_declarations(trace)]
     for number, part in enumerate(parts):
         stores: dict[int, list[tuple[str, int]]] = {k: [("results", slot)] for k, slot in slots.items()}
-        for k, slot in part.kept.items():
-            stores.setdefault(k, []).append(("kept", slot))
-        text += _line(f"line{number}", recording, part, width, blocks, stores)
+        for k, slot in part.spilled.items():
+            stores.setdefault(k, []).append(("spilled", slot))
+        text += _trace_function(f"line{number}", trace, part, simd_width, blocks, stores)
     for array in read:
-        text += read_row(array.name, array.size, width, array.shared)
-    for array in recording.arrays:
+        text += read_row(array.name, array.size, simd_width, array.shared)
+    for array in trace.arrays:
         if array.results:
-            text += write(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.written], width)
-    sizes = [*(x.size for x in read), len(slots), _kept(parts)]
-    return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), len(parts), width)])
+            text += write_row(array.name, [slots[x.k] if isinstance(x, Tracer) else x for x in array.new_values], simd_width)
+    sizes = [*(x.size for x in read), len(slots), _n_spilled(parts)]
+    return "\n".join([*text, *_batch_function(trace, dict(zip(blocks, sizes, strict=True)), len(parts), simd_width)])
 
 
-def one_text(recording: Trace, shapes: list[tuple[int, ...]]) -> str:
+def one_text(trace: Trace, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
-    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording), written(recording))])
+    return "\n".join([pointers_text(trace), *python_call.wrapper_text("one", shapes, output_only(trace), has_results(trace))])
 
 
-def pointers_text(recording: Trace) -> str:
+def pointers_text(trace: Trace) -> str:
     """@one alone, for compiled code that calls it."""
-    arguments = ", ".join(f"ptr %{array.name}" for array in recording.arrays)
+    arguments = ", ".join(f"ptr %{array.name}" for array in trace.arrays)
     return "\n".join([
-        *_declarations(1), *_library(recording),
-        *_line("line", recording, whole(recording), 1, [x.name for x in recording.arrays], *_written(recording)),
+        *_declarations(1), *_libm_declarations(trace),
+        *_trace_function("line", trace, single_segment(trace), 1, [x.name for x in trace.arrays], *_stores(trace)),
         f"define i64 @one({arguments}) {{",
         f"%good = call i1 @line({arguments})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}",
         "ret i64 %code", "}"])
 
 
-def _written(recording: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
+def _stores(trace: Trace) -> tuple[dict[int, list[tuple[str, int]]], list[tuple[Operand, str, int]]]:
     """For a line that writes its arrays itself: where operations go, and constants."""
-    written = [(operand(x), array.name, i) for array in recording.arrays for i, x in enumerate(array.written) if x is not None]
+    outputs = [(operand(x), array.name, i) for array in trace.arrays for i, x in enumerate(array.new_values) if x is not None]
     stores: dict[int, list[tuple[str, int]]] = {}
-    for x, *to in written:
+    for x, *to in outputs:
         if isinstance(x, int):
             stores.setdefault(x, []).append(tuple(to))
-    return stores, [one for one in written if isinstance(one[0], float)]
+    return stores, [one for one in outputs if isinstance(one[0], float)]
 
 
-def scratch_size(recording: Trace, width: int) -> int:
-    parts = segments(recording)
-    numbers = sum(array.size for array in _read(recording)) + len(_slots(recording)) + _kept(parts)
-    return width * _blocks(len(parts)) * max(1, numbers)
+def workspace_size(trace: Trace, simd_width: int) -> int:
+    parts = segments(trace)
+    numbers = sum(array.size for array in _input_arrays(trace)) + len(_result_slots(trace)) + _n_spilled(parts)
+    return simd_width * _n_state_blocks(len(parts)) * max(1, numbers)
 
 
-def _blocks(parts: int) -> int:
+def _n_state_blocks(parts: int) -> int:
     """Blocks of states that each segment goes over before the next."""
-    return 1 if parts == 1 else _BLOCKS
+    return 1 if parts == 1 else _STATE_BLOCKS
 
 
-def _kept(parts: list[TraceSegment]) -> int:
-    return sum(len(part.kept) for part in parts)
+def _n_spilled(parts: list[TraceSegment]) -> int:
+    return sum(len(part.spilled) for part in parts)
 
 
-def _read(recording: Trace) -> list[Array]:
-    names = {recording.tape.operations[k][1] for k in recording.needed if recording.tape.operations[k][0] == "input"}
-    return [array for array in recording.arrays if array.name in names]
+def _input_arrays(trace: Trace) -> list[Array]:
+    names = {trace.ops.operations[k][1] for k in trace.live_operations if trace.ops.operations[k][0] == "input"}
+    return [array for array in trace.arrays if array.name in names]
 
 
-def made(recording: Trace) -> list[bool]:
+def output_only(trace: Trace) -> list[bool]:
     """Whether an array only holds results, so that a new one will do."""
-    read = {array.name for array in _read(recording)}
-    return [array.name not in read and all(x is not None for x in array.written) for array in recording.arrays]
+    read = {array.name for array in _input_arrays(trace)}
+    return [array.name not in read and all(x is not None for x in array.new_values) for array in trace.arrays]
 
 
-def written(recording: Trace) -> list[bool]:
+def has_results(trace: Trace) -> list[bool]:
     """Whether an array holds results."""
-    return [bool(array.results) for array in recording.arrays]
+    return [bool(array.results) for array in trace.arrays]
 
 
-def _slots(recording: Trace) -> dict[int, int]:
+def _result_slots(trace: Trace) -> dict[int, int]:
     """Operations that are results, and where in the block of results: each once, however many numbers it is."""
-    found = sorted({x.k for array in recording.arrays for x in array.results if isinstance(x, Tracer)})
+    found = sorted({x.k for array in trace.arrays for x in array.results if isinstance(x, Tracer)})
     return {k: slot for slot, k in enumerate(found)}
 
 
-def _declarations(width: int) -> list[str]:
-    return [f"declare {vector(width)} @llvm.{name}.v{width}f64({vector(width)})" for name in ("fabs", "sqrt")]
+def _declarations(simd_width: int) -> list[str]:
+    return [f"declare {vector(simd_width)} @llvm.{name}.v{simd_width}f64({vector(simd_width)})" for name in ("fabs", "sqrt")]
 
 
-def _library(recording: Trace) -> list[str]:
-    used = {recording.tape.operations[k][0] for k in recording.needed}
-    return [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in ARGUMENTS.items() if name in used]
+def _libm_declarations(trace: Trace) -> list[str]:
+    used = {trace.ops.operations[k][0] for k in trace.live_operations}
+    return [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in LIBM_ARITY.items() if name in used]
 
 
 # one line -----------------------------------------------------------------------------------------------------------
-def _line(function: str, recording: Trace, part: TraceSegment, width: int, blocks: list[str],
+def _trace_function(function: str, trace: Trace, part: TraceSegment, simd_width: int, blocks: list[str],
           stores: dict[int, list[tuple[str, int]]], late: list[tuple[Operand, str, int]] = ()) -> Iterator[str]:
-    """i1 @function(blocks): whether all of `width` states are within bounds and finite. stores: where operations are written,
-    late: what is written at the end, and where: constants, after a block that is read and written has been read (inputs come
-    first)."""
-    tape, writer = recording.tape, _Writer(width)
-    verified = {x.k for x in recording.finite}
+    """i1 @function(blocks): whether all of `simd_width` states are within bounds and finite. stores: where operations are
+    written, late: what is written at the end, and where: constants, after a block that is read and written has been read (inputs
+    come first)."""
+    ops, writer = trace.ops, _TraceWriter(simd_width)
+    verified = {x.k for x in trace.finite}
     yield f"define internal i1 @{function}({', '.join(f'ptr %{name}' for name in blocks)}) {{"
     stored = sum(len(stores.get(k, ())) for k in part.operations) + len(late)
-    cut = len(part.operations) + stored > _WHOLE
+    cut = len(part.operations) + stored > _MAX_SINGLE_BLOCK
     yield f"%go = icmp ne ptr %{blocks[0]}, null"
-    loaded = dict(part.loaded)
+    reloaded = dict(part.reloaded)
     for k in part.operations:
-        name, *rest = tape.operations[k]
-        for x in rest if loaded and name != "input" else ():
-            writer.load_kept(x, loaded)
+        name, *rest = ops.operations[k]
+        for x in rest if reloaded and name != "input" else ():
+            writer.load_spilled(x, reloaded)
         if name == "input":
             writer.add(f"%t{k} = {writer.load(*rest)}")
         else:
-            getattr(writer, name, writer.library if name in ARGUMENTS else writer.arithmetic)(k, name, *rest)
+            getattr(writer, name, writer.library if name in LIBM_ARITY else writer.arithmetic)(k, name, *rest)
         if k in verified:
-            writer.look_at(f"%t{k}")
+            writer.check_finite(f"%t{k}")
         for to in stores.get(k, ()):                     # as soon as it is known: it need not be held any longer
             writer.store(f"%t{k}", *to)
         if cut:
             writer.end_long_block()
-        yield from writer.taken()
+        yield from writer.flush()
     for x, *to in late:
-        writer.load_kept(x, loaded)
+        writer.load_spilled(x, reloaded)
         writer.store(writer.value(x), *to)
         if cut:
             writer.end_long_block()
     bounds = [(operand(x), bound) for x, bound in part.bounds]
     for x, _ in bounds:
-        writer.load_kept(x, loaded)
-    writer.return_verdict(bounds)
-    yield from writer.taken()
+        writer.load_spilled(x, reloaded)
+    writer.return_status(bounds)
+    yield from writer.flush()
     yield from ("never:", "ret i1 false", "}")
 
 
-class _Writer(Instructions):
+class _TraceWriter(Instructions):
     """Of a line."""
 
-    def __init__(self, width: int):
-        super().__init__(width)
-        self.I = f"<{width} x i64>"
-        self.B = f"<{width} x i1>"
-        self.totals = [self.every("double", "0.0")] * 4
+    def __init__(self, simd_width: int):
+        super().__init__(simd_width)
+        self.I = f"<{simd_width} x i64>"
+        self.B = f"<{simd_width} x i1>"
+        self.totals = [self.splat("double", "0.0")] * 4
         self._ended = 0
 
     def end_long_block(self) -> None:
-        if self.written - self._ended > _BLOCK:
-            self._ended = self.written
-            self.end_block(f"block{self.written}")
+        if self.n_instructions - self._ended > _BLOCK_INSTRUCTIONS:
+            self._ended = self.n_instructions
+            self.end_block(f"block{self.n_instructions}")
 
-    def every(self, kind: str, x) -> str:
-        return constants(kind, [x] * self.width)
+    def splat(self, kind: str, x) -> str:
+        return constants(kind, [x] * self.simd_width)
 
     def value(self, x: Operand) -> str:
-        return f"%t{x}" if isinstance(x, int) else numbers([x] * self.width)
+        return f"%t{x}" if isinstance(x, int) else numbers([x] * self.simd_width)
 
-    def load_kept(self, x: Operand, loaded: dict[int, int]) -> None:
+    def load_spilled(self, x: Operand, reloaded: dict[int, int]) -> None:
         """What an earlier segment has left, where it is first asked for."""
-        if x in loaded:
-            self.add(f"%t{x} = {self.load('kept', loaded.pop(x))}")
+        if x in reloaded:
+            self.add(f"%t{x} = {self.load('spilled', reloaded.pop(x))}")
 
     # operations: what the tape calls them
     def arithmetic(self, k, name, a, b):
@@ -410,11 +411,11 @@ class _Writer(Instructions):
     def library(self, k, name, *operands):
         """A function of the C library, state by state."""
         found = "undef"
-        for lane in range(self.width):
+        for lane in range(self.simd_width):
             x = [f"double {self.let(f'extractelement {self.T} {self.value(a)}, i32 {lane}')}" for a in operands]
             one = self.let(f"call double @{name}({', '.join(x)})")
             insert = f"insertelement {self.T} {found}, double {one}, i32 {lane}"
-            if lane < self.width - 1:
+            if lane < self.simd_width - 1:
                 found = self.let(insert)
         self.add(f"%t{k} = {insert}")
 
@@ -422,7 +423,7 @@ class _Writer(Instructions):
         self.add(f"%t{k} = fneg {self.T} {self.value(a)}")
 
     def fabs(self, k, name, a):
-        self.add(f"%t{k} = call {self.T} @llvm.{name}.v{self.width}f64({self.T} {self.value(a)})")
+        self.add(f"%t{k} = call {self.T} @llvm.{name}.v{self.simd_width}f64({self.T} {self.value(a)})")
 
     sqrt = fabs
 
@@ -430,63 +431,63 @@ class _Writer(Instructions):
         chosen = self.let(f"fcmp olt {self.T} {self.value(a)}, {self.value(b)}")
         self.add(f"%t{k} = select {self.B} {chosen}, {self.T} {self.value(yes)}, {self.T} {self.value(no)}")
 
-    def turned_sine(self, k, name, turns, s, c):
+    def quadrant_sine(self, k, name, turns, s, c):
         """sin(r + n pi/2) from s = sin r, c = cos r and n in the last bits of `turns`: odd n exchange s and c, n of 2 and 3
         change the sign."""
-        self._turned(k, turns, s, c, 0)
+        self._quadrant_value(k, turns, s, c, 0)
 
-    def turned_cosine(self, k, name, turns, s, c):
-        self._turned(k, turns, c, s, 1)
+    def quadrant_cosine(self, k, name, turns, s, c):
+        self._quadrant_value(k, turns, c, s, 1)
 
-    def _turned(self, k, turns, even, odd, shift):
+    def _quadrant_value(self, k, turns, even, odd, shift):
         T, I = self.T, self.I
         n = self.let(f"bitcast {T} {self.value(turns)} to {I}")
-        last = self.let(f"and {I} {n}, {self.every('i64', 1)}")
-        is_odd = self.let(f"icmp ne {I} {last}, {self.every('i64', 0)}")
+        last = self.let(f"and {I} {n}, {self.splat('i64', 1)}")
+        is_odd = self.let(f"icmp ne {I} {last}, {self.splat('i64', 0)}")
         x = self.let(f"select {self.B} {is_odd}, {T} {self.value(odd)}, {T} {self.value(even)}")
-        n = self.let(f"add {I} {n}, {self.every('i64', shift)}") if shift else n
-        two = self.let(f"and {I} {n}, {self.every('i64', 2)}")
-        sign = self.let(f"shl {I} {two}, {self.every('i64', 62)}")
+        n = self.let(f"add {I} {n}, {self.splat('i64', shift)}") if shift else n
+        two = self.let(f"and {I} {n}, {self.splat('i64', 2)}")
+        sign = self.let(f"shl {I} {two}, {self.splat('i64', 62)}")
         bits = self.let(f"xor {I} {self.let(f'bitcast {T} {x} to {I}')}, {sign}")
         self.add(f"%t{k} = bitcast {I} {bits} to {T}")
 
     # checks: the sum of 0 * x is 0, or NaN
-    def look_at(self, x: str) -> None:
+    def check_finite(self, x: str) -> None:
         """In four sums: one waits for itself."""
-        none = self.let(f"fmul contract {self.T} {x}, {self.every('double', '0.0')}")
+        none = self.let(f"fmul contract {self.T} {x}, {self.splat('double', '0.0')}")
         self.totals = [*self.totals[1:], self.let(f"fadd contract {self.T} {self.totals[0]}, {none}")]
 
-    def return_verdict(self, bounds) -> None:
+    def return_status(self, bounds) -> None:
         a, b = (self.let(f"fadd {self.T} {self.totals[k]}, {self.totals[k + 2]}") for k in (0, 1))
         total = self.let(f"fadd {self.T} {a}, {b}")
-        good = self.let(f"fcmp oeq {self.T} {total}, {self.every('double', '0.0')}")
+        good = self.let(f"fcmp oeq {self.T} {total}, {self.splat('double', '0.0')}")
         for x, bound in bounds:
             within = self.let(f"fcmp olt {self.T} {self.value(x)}, {self.value(bound)}")
             good = self.let(f"and {self.B} {good}, {within}")
-        mask = self.let(f"bitcast {self.B} {good} to i{self.width}")
-        self.add(f"ret i1 {self.let(f'icmp eq i{self.width} {mask}, -1')}")
+        mask = self.let(f"bitcast {self.B} {good} to i{self.simd_width}")
+        self.add(f"ret i1 {self.let(f'icmp eq i{self.simd_width} {mask}, -1')}")
 
 
 # programs -----------------------------------------------------------------------------------------------------------
-def program_text(program: GeneratedProgram, width: int) -> str:
+def program_text(program: GeneratedProgram, simd_width: int) -> str:
     """LLVM of a program.
 
-    i64 @batch(arrays …, scratch, first, last): states first … last - 1, both multiples of `width`. Arrays (N / width, count,
-    width), but for those of one row for all, and scratch (`program_scratch` numbers) stand on borders of cache lines. Returns
-    OUT_OF_BOUNDS where the last line says so of some states, which holds up none, else OK.
+    i64 @batch(arrays …, scratch, first, last): states first … last - 1, both multiples of `simd_width`. Arrays (N / width, count,
+    width), but for those of one row for all, and scratch (`program_workspace_size` numbers) stand on borders of cache lines.
+    Returns OUT_OF_BOUNDS where the last line says so of some states, which holds up none, else OK.
     """
-    lines, text, arguments = program.lines, _declarations(width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
-    parts = [segments(line, late=True) for line in lines]
-    for number, line in enumerate(lines):
-        text += [x for x in _library(line) if x not in text]
-        text += _in_place(number, line, parts[number], width)
+    lines, text, arguments = program.traces, _declarations(simd_width), ", ".join(f"ptr %{x.name}" for x in program.arrays)
+    parts = [segments(trace, late=True) for trace in lines]
+    for number, trace in enumerate(lines):
+        text += [x for x in _libm_declarations(trace) if x not in text]
+        text += _in_place_functions(number, trace, parts[number], simd_width)
     shared = [array for array in program.arrays if array.shared]
     for array in shared:
-        text += read_row(array.name, array.size, width, True)
+        text += read_row(array.name, array.size, simd_width, True)
     own = _own_blocks(program)
     text.append(f"define i64 @batch({arguments}, ptr %scratch, i64 %first, i64 %last) {{")
     for name, at in zip(own, accumulate(own.values(), initial=0), strict=False):
-        text.append(f"%own_{name} = getelementptr {vector(width)}, ptr %scratch, i64 {at}")
+        text.append(f"%own_{name} = getelementptr {vector(simd_width)}, ptr %scratch, i64 {at}")
     text += [f"call void @read_{x.name}(ptr %{x.name}, i64 0, i64 1, ptr %own_{x.name})" for x in shared]
     text += ["br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %body]",
              f"%verdict = phi i64 [{OK}, %0], [%found, %body]", "%more = icmp slt i64 %i, %last",
@@ -495,76 +496,79 @@ def program_text(program: GeneratedProgram, width: int) -> str:
         if not array.shared:
             text += [f"%far_{array.name} = mul i64 %i, {array.size}",
                      f"%own_{array.name} = getelementptr double, ptr %{array.name}, i64 %far_{array.name}"]
-    for call, (line, renamed) in enumerate(program.calls):
-        blocks, number = ", ".join(f"ptr %own_{renamed.get(name, name)}" for name in [*_names(line), "kept"]), lines.index(line)
+    for call, (trace, renamed) in enumerate(program.calls):
+        blocks, number = ", ".join(f"ptr %own_{renamed.get(name, name)}" for name in [*_block_names(trace),
+                                                                                      "spilled"]), lines.index(trace)
         for k in range(len(parts[number])):
             fine = f"%fine{call}_{k}"
             text.append(f"{fine} = call i1 @line{number}_{k}({blocks})")
-    return "\n".join([*text, f"%found = select i1 {fine}, i64 %verdict, i64 {OUT_OF_BOUNDS}", f"%next = add i64 %i, {width}",
+    return "\n".join([*text, f"%found = select i1 {fine}, i64 %verdict, i64 {OUT_OF_BOUNDS}", f"%next = add i64 %i, {simd_width}",
                       "br label %head", "done:", "ret i64 %verdict", "}"])
 
 
-def _in_place(number: int, line: Trace, parts: list[TraceSegment], width: int) -> Iterator[str]:
+def _in_place_functions(number: int, trace: Trace, parts: list[TraceSegment], simd_width: int) -> Iterator[str]:
     """@lineNUMBER_0, 1, …: what the segments of a line write goes to the blocks that it reads."""
-    stores, late = _written(line)
+    stores, late = _stores(trace)
     for k, part in enumerate(parts):
         if len(parts) > 1:                         # all by the last of them: the others have read before
-            kept = {x: [("kept", slot)] for x, slot in part.kept.items()}
+            spilled = {x: [("spilled", slot)] for x, slot in part.spilled.items()}
             everything = [(x, *to) for x, places in stores.items() for to in places] + late if k == len(parts) - 1 else []
         else:
-            kept, everything = stores, late
-        yield from _line(f"line{number}_{k}", line, part, width, [*_names(line), "kept"], kept, everything)
+            spilled, everything = stores, late
+        yield from _trace_function(f"line{number}_{k}", trace, part, simd_width, [*_block_names(trace), "spilled"], spilled,
+                                   everything)
 
 
-def program_scratch(program: GeneratedProgram, width: int) -> int:
-    return width * max(1, sum(_own_blocks(program).values()))
+def program_workspace_size(program: GeneratedProgram, simd_width: int) -> int:
+    return simd_width * max(1, sum(_own_blocks(program).values()))
 
 
 def _own_blocks(program: GeneratedProgram) -> dict[str, int]:
     """Columns of the blocks of a program that are none of its caller's arrays."""
     sizes = {array.name: array.size for array in program.arrays if array.shared}
     given = {array.name for array in program.arrays}
-    for line, renamed in program.calls:
-        sizes |= {renamed.get(x.name, x.name): x.size for x in line.arrays if renamed.get(x.name, x.name) not in given}
-    return sizes | {"kept": max(_kept(segments(line, late=True)) for line in program.lines)}
+    for trace, renamed in program.calls:
+        sizes |= {renamed.get(x.name, x.name): x.size for x in trace.arrays if renamed.get(x.name, x.name) not in given}
+    return sizes | {"spilled": max(_n_spilled(segments(trace, late=True)) for trace in program.traces)}
 
 
-def _names(line: Trace) -> list[str]:
+def _block_names(trace: Trace) -> list[str]:
     """Of the blocks that a line reads or writes."""
-    read = {x.name for x in _read(line)}
-    return [x.name for x in line.arrays if x.name in read or x.results]
+    read = {x.name for x in _input_arrays(trace)}
+    return [x.name for x in trace.arrays if x.name in read or x.results]
 
 
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch(recording: Trace, sizes: dict[str, int], parts: int, width: int) -> list[str]:
-    """sizes: of the blocks, in columns; for each of `_blocks` blocks of states all of them lie side by side."""
-    arrays, most, stride = [array.name for array in recording.arrays], width * _blocks(parts), sum(sizes.values())
+def _batch_function(trace: Trace, sizes: dict[str, int], parts: int, simd_width: int) -> list[str]:
+    """sizes: of the blocks, in columns; for each of `_n_state_blocks` blocks of states all of them lie side by side."""
+    arrays, most, stride = [array.name for array in trace.arrays], simd_width * _n_state_blocks(parts), sum(sizes.values())
 
     def step(k, body):
         """Over the blocks of states: where each lies, and its first state."""
         ends = accumulate(sizes.values(), initial=0)
         return [f"br label %before_{k}", f"before_{k}:", f"br label %head_{k}", f"head_{k}:",
                 f"%{k} = phi i64 [0, %before_{k}], [%next_{k}, %last_{k}]", f"%more_{k} = icmp slt i64 %{k}, %count",
-                f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:", f"%shift_{k} = mul i64 %{k}, {width}",
+                f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:", f"%shift_{k} = mul i64 %{k}, {simd_width}",
                 f"%i_{k} = add i64 %i, %shift_{k}", f"%far_{k} = mul i64 %{k}, {stride}",
-                f"%base_{k} = getelementptr {vector(width)}, ptr %scratch, i64 %far_{k}",
-                *(f"%{name}_{k} = getelementptr {vector(width)}, ptr %base_{k}, i64 {at}"
+                f"%base_{k} = getelementptr {vector(simd_width)}, ptr %scratch, i64 %far_{k}",
+                *(f"%{name}_{k} = getelementptr {vector(simd_width)}, ptr %base_{k}, i64 {at}"
                   for name, at in zip(sizes, ends, strict=False)),
                 *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}", f"done_{k}:"]
 
     read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
-    write = [f"call void @write_{x.name}(ptr %{x.name}, i64 %i_write, i64 %last, ptr %results_write)"
-             for x in recording.arrays if x.results]
+    write_row = [f"call void @write_{x.name}(ptr %{x.name}, i64 %i_write, i64 %last, ptr %results_write)"
+             for x in trace.arrays if x.results]
     text = step("read", read)
     for number in range(parts):
         k = f"part{number}"
         blocks = ", ".join(f"ptr %{name}_{k}" for name in sizes)
         text += step(k, [f"%fine_{k} = call i1 @line{number}({blocks})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
                          f"good_{k}:"])
-    text += step("write", write)
+    text += step("write", write_row)
     return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",
             "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %again]", "%more = icmp slt i64 %i, %last",
-            "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i", f"%up = add i64 %left, {width - 1}",
-            f"%blocks = sdiv i64 %up, {width}", f"%few = icmp slt i64 %blocks, {most // width}",
-            f"%count = select i1 %few, i64 %blocks, i64 {most // width}", *text, "br label %again", "again:",
+            "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i",
+            f"%up = add i64 %left, {simd_width - 1}",
+            f"%blocks = sdiv i64 %up, {simd_width}", f"%few = icmp slt i64 %blocks, {most // simd_width}",
+            f"%count = select i1 %few, i64 %blocks, i64 {most // simd_width}", *text, "br label %again", "again:",
             f"%next = add i64 %i, {most}", "br label %head", "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]

@@ -1,8 +1,8 @@
 """From Python to machine code in one crossing: a function of CPython's own calling convention, in LLVM.
 
 It leans on where CPython's and NumPy's binary interfaces keep an array's type, data, shape, kind and flags (stable since NumPy
-1.7), and on NumPy's table of C functions, which makes a result in half the time of `np.empty`. `works` looks at an array and says
-whether all is where it is expected; where not, `callable_of` goes through ctypes.
+1.7), and on NumPy's table of C functions, which makes a result in half the time of `np.empty`. `is_supported` looks at an array
+and says whether all is where it is expected; where not, `make_callable` goes through ctypes.
 """
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from functools import cache
 
 import numpy as np
 
-REFUSED = 2                                          # the arrays are not as they should be: nothing was computed
+INVALID_ARGUMENTS = 2                                          # the arrays are not as they should be: nothing was computed
 _HEAD = object.__basicsize__                         # where PyArrayObject's own members begin, and where they are
 _TYPE, _DATA, _RANK, _SHAPE, _DESCR, _FLAGS = (_HEAD + k for k in (-8, 0, 8, 16, 40, 48))
-_READ = 0x1 | 0x100                                  # C-contiguous, aligned
-_WRITTEN = _READ | 0x400                             # … and writeable
+_READABLE = 0x1 | 0x100                                  # C-contiguous, aligned
+_WRITABLE = _READABLE | 0x400                             # … and writeable
 _FASTCALL = 0x80
 _NEW_ARRAY, _DOUBLE = 93, 12                         # PyArray_New in NumPy's table of functions, and the number of float64
-# What machine code is told of Python, in the order of `_known`.
-_TOLD = ("type", "descr", "new_int", "none", "new_array", "keep", "drop", "new_tuple", "put")
+# What machine code is told of Python, in the order of `_context`.
+_CONTEXT_FIELDS = ("type", "descr", "new_int", "none", "new_array", "keep", "drop", "new_tuple", "put")
 
 
-def text(name: str, shapes: list[tuple[int, ...]], made: list[bool], written: list[bool]) -> list[str]:
+def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]) -> list[str]:
     """ptr @python(self, arguments, count): calls `name` with the data of arrays of these shapes.
 
-    With all arrays: returns what `name` returns, or REFUSED, as an int of Python. Without those that are `made`: makes them and
-    returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. Arrays that are not
-    `written` may be read-only. Each may have a leading axis of length 1; results have it if an argument does: a batch of one
-    state. self: `_known()`."""
-    given, new = ([k for k, one in enumerate(made) if one is wanted] for wanted in (False, True))
-    asked = [_WRITTEN if one else _READ for one in written]
+    With all arrays: returns what `name` returns, or INVALID_ARGUMENTS, as an int of Python. Without those that are `output_only`:
+    makes them and returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. Arrays that
+    are not `has_results` may be read-only. Each may have a leading axis of length 1; results have it if an argument does: a batch
+    of one state. self: `_context()`."""
+    given, new = ([k for k, one in enumerate(output_only) if one is wanted] for wanted in (False, True))
+    asked = [_WRITABLE if one else _READABLE for one in has_results]
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
-    for k, word in enumerate(_TOLD):
+    for k, word in enumerate(_CONTEXT_FIELDS):
         out += _field(word, "%known", 8 * k, "ptr")
     return [*out, f"%all = icmp eq i64 %count, {len(shapes)}", "br i1 %all, label %w_0, label %some",
-            *_checked("w", range(len(shapes)), shapes, made, asked, "refuse"),
-            "w_good:", *_called("code", name, "w", shapes), "br label %end",
+            *_argument_checks("w", range(len(shapes)), shapes, output_only, asked, "refuse"),
+            "w_good:", *_call_text("code", name, "w", shapes), "br label %end",
             "refuse:", "br label %end",
-            "end:", f"%result = phi i64 [%code, %w_good], [{REFUSED}, %refuse]",
+            "end:", f"%result = phi i64 [%code, %w_good], [{INVALID_ARGUMENTS}, %refuse]",
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
-            "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(made) else -1}",
+            "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(output_only) else -1}",
             "br i1 %inputs, label %n_0, label %nothing",
-            *_checked("n", given, shapes, made, asked, "nothing"), "n_good:", *_made(new, shapes),
-            "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
-            "br i1 %well, label %give, label %drop0", *_given(new),
+            *_argument_checks("n", given, shapes, output_only, asked, "nothing"), "n_good:", *_allocations(new, shapes),
+            "make:", *_call_text("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
+            "br i1 %well, label %give, label %drop0", *_return_new_arrays(new),
             "nothing:", "call void %keep(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
 
 
-def _called(code: str, name: str, way: str, shapes) -> list[str]:
+def _call_text(code: str, name: str, way: str, shapes) -> list[str]:
     return [f"%{code} = call i64 @{name}({', '.join(f'ptr %{way}_data{k}' for k in range(len(shapes)))})"]
 
 
-def _checked(way: str, which, shapes, made: list[bool], asked: list[int], refuse: str) -> list[str]:
+def _argument_checks(way: str, which, shapes, output_only: list[bool], asked: list[int], refuse: str) -> list[str]:
     """Arguments that must be arrays of these shapes, one block each; then it goes on at `way`_good. %`way`_batch: whether one
     that is read has the leading axis of a batch of one; all that are written must then have it."""
     out, batch, same = [], "false", "true"
@@ -78,20 +78,20 @@ def _checked(way: str, which, shapes, made: list[bool], asked: list[int], refuse
             out += [*_field(f"{x}_n{j}", f"%{x}_shape", 8 * j, "i64"), f"%{x}_same{j} = icmp eq i64 %{x}_n{j}, {n}",
                     f"%{x}_good{j} = and i1 {good}, %{x}_same{j}"]
             good = f"%{x}_good{j}"
-        if not made[k]:
+        if not output_only[k]:
             out.append(f"%{x}_any = or i1 {batch}, %{x}_batch")
             batch = f"%{x}_any"
         out.append(f"br i1 {good}, label %{way}_{place + 1}, label %{refuse}")
     out += [f"{way}_{len(which)}:", f"%{way}_batch = or i1 {batch}, false"]
     for k in which:
-        if asked[k] == _WRITTEN:
+        if asked[k] == _WRITABLE:
             x = f"{way}_{k}"
             out += [f"%{x}_alike = icmp eq i1 %{x}_batch, %{way}_batch", f"%{x}_kept = and i1 {same}, %{x}_alike"]
             same = f"%{x}_kept"
     return [*out, f"br i1 {same}, label %{way}_good, label %{refuse}"]
 
 
-def _made(which, shapes) -> list[str]:
+def _allocations(which, shapes) -> list[str]:
     """New arrays. One that cannot be made leaves its error with Python; those before it, of a process out of memory, are lost."""
     out = ["%lead = zext i1 %n_batch to i32", "%skipped = sub i32 1, %lead"] if which else []
     for place, k in enumerate(which):
@@ -110,7 +110,7 @@ def _made(which, shapes) -> list[str]:
     return out or ["br label %make"]
 
 
-def _given(which) -> list[str]:
+def _return_new_arrays(which) -> list[str]:
     """The new arrays, or none of them."""
     drops = [f"call void %drop(ptr %new{k})" for k in which]
     if len(which) == 1:
@@ -129,23 +129,24 @@ class _MethodDef(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-def callable_of(python: int, one: int, shapes: list[tuple[int, ...]], made: list[bool], written: list[bool]):
-    """What `text` says, as a callable. python, one: addresses of these functions, for whose lifetime the caller cares."""
-    if not works():
-        return _by_ctypes(one, shapes, made, written)
-    method = _MethodDef(b"line", python, _FASTCALL, None)
+def make_callable(python: int, one: int, shapes: list[tuple[int, ...]], output_only: list[bool], has_results: list[bool]):
+    """What `wrapper_text` says, as a callable. python, one: addresses of these functions, for whose lifetime the caller cares."""
+    if not is_supported():
+        return _ctypes_callable(one, shapes, output_only, has_results)
+    method = _MethodDef(b"generated", python, _FASTCALL, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
     _METHODS.append(method)                          # CPython keeps its address for as long as the function lives
-    return new(ctypes.byref(method), _known(), None)
+    return new(ctypes.byref(method), _context(), None)
 
 
 _METHODS: list[_MethodDef] = []
 
 
 @cache
-def _known() -> np.ndarray:
-    """Addresses of what `_TOLD` names: the type of arrays, their dtype float64, None, and functions of Python and NumPy."""
+def _context() -> np.ndarray:
+    """Addresses of what `_CONTEXT_FIELDS` names: the type of arrays, their dtype float64, None, and functions of Python and
+    NumPy."""
     python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
               for name in ("PyLong_FromLong", "Py_IncRef", "Py_DecRef", "PyTuple_New", "PyTuple_SetItem")}
     return np.array([id(np.ndarray), id(np.dtype(np.float64)), python["PyLong_FromLong"], id(None), _new_array(),
@@ -164,8 +165,8 @@ def _new_array() -> int:
 
 
 @cache
-def works() -> bool:
-    """Whether an array's members are where `text` looks for them, and NumPy makes arrays as it expects."""
+def is_supported() -> bool:
+    """Whether an array's members are where `wrapper_text` looks for them, and NumPy makes arrays as it expects."""
     x = np.arange(6.0).reshape(2, 3)
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
@@ -174,40 +175,40 @@ def works() -> bool:
         return kind.from_address(id(x) + place).value
     return (member(_TYPE, ctypes.c_void_p) == id(np.ndarray) and member(_DATA, ctypes.c_void_p) == x.ctypes.data
             and member(_RANK, ctypes.c_int32) == 2 and member(_DESCR, ctypes.c_void_p) == id(np.dtype(np.float64))
-            and member(_FLAGS, ctypes.c_int32) & _WRITTEN == _WRITTEN
+            and member(_FLAGS, ctypes.c_int32) & _WRITABLE == _WRITABLE
             and [ctypes.c_int64.from_address(member(_SHAPE, ctypes.c_void_p) + 8 * k).value for k in (0, 1)] == [2, 3]
-            and _makes_arrays())
+            and _allocation_works())
 
 
-def _makes_arrays() -> bool:
+def _allocation_works() -> bool:
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
                             ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(_new_array())
     x = new(np.ndarray, 2, np.array([2, 3]).ctypes.data, _DOUBLE, None, None, 0, 0, None)
     return type(x) is np.ndarray and x.dtype is np.dtype(np.float64) and x.shape == (2, 3) and x.flags.carray and x.flags.owndata
 
 
-def _by_ctypes(one: int, shapes, made, written):
+def _ctypes_callable(one: int, shapes, output_only, has_results):
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(shapes))(one)
-    float64, inputs = np.dtype(np.float64), len(made) - sum(made)
+    float64, inputs = np.dtype(np.float64), len(output_only) - sum(output_only)
 
-    def line(*arrays):
-        new = any(made) and len(arrays) == inputs
+    def generated(*arrays):
+        new = any(output_only) and len(arrays) == inputs
         if not new and len(arrays) != len(shapes):
             return None
-        given, places = iter(arrays), [new and one_made for one_made in made]
+        given, places = iter(arrays), [new and one_made for one_made in output_only]
         arrays = [None if place else next(given) for place in places]
         for x, shape in zip(arrays, shapes, strict=True):
             if x is not None and not (type(x) is np.ndarray and x.dtype is float64 and x.flags.carray
                                       and x.shape in (shape, (1, *shape))):
-                return None if new else REFUSED
-        read = [(x, shape) for x, shape, one_made in zip(arrays, shapes, made, strict=True) if not one_made]
+                return None if new else INVALID_ARGUMENTS
+        read = [(x, shape) for x, shape, one_made in zip(arrays, shapes, output_only, strict=True) if not one_made]
         lead = (1,) if any(x.shape != shape for x, shape in read) else ()
         arrays = [np.empty((*lead, *shape)) if x is None else x for x, shape in zip(arrays, shapes, strict=True)]
-        if any(x.shape != (*lead, *shape) for x, shape, one in zip(arrays, shapes, written, strict=True) if one):
-            return None if new else REFUSED
+        if any(x.shape != (*lead, *shape) for x, shape, one in zip(arrays, shapes, has_results, strict=True) if one):
+            return None if new else INVALID_ARGUMENTS
         code = call(*(x.ctypes.data for x in arrays))
         if not new:
             return code
-        results = tuple(x for x, one_made in zip(arrays, made, strict=True) if one_made)
+        results = tuple(x for x, one_made in zip(arrays, output_only, strict=True) if one_made)
         return None if code else results if len(results) > 1 else results[0]
-    return line
+    return generated

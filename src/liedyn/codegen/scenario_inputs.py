@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.codegen.specialize import processor
-from liedyn.codegen.tracer import numbers as array_of
-from liedyn.codegen.tracer import zeros
+from liedyn.codegen.tracer import object_array, zeros
 from liedyn.kernels.simulation import joint_laws, task_space_law
 from liedyn.kernels.simulation.rate_evaluation import TERMS
 from liedyn.kernels.simulation.right_hand_side import SystemModel
@@ -16,10 +15,10 @@ from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SIDE,
 from liedyn.model.model import Model
 from liedyn.numba_tools import compile_cache
 
-_SCRATCH = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"), "joint_laws": joint_laws.SCRATCH,
+_WORKSPACE_FIELDS = {"law": ("q", "v", "a", "tau", "series", "memory", "stack", "reference"), "joint_laws": joint_laws.SCRATCH,
             "task": task_space_law.SCRATCH, "contacts": ("depth",), "stops": ("applied",), "signals": ("measured", "held")}
 # of no line: times of breaks, curves, and what only estimates read
-_ELSEWHERE = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"), "contacts": ("share", "weighed")}
+_UNUSED_FIELDS = {"schedule": ("breaks", "before"), "signals": ("breaks", "coefficients"), "contacts": ("share", "weighed")}
 
 
 class ConstraintTables(NamedTuple):
@@ -37,21 +36,21 @@ class ScenarioTables(NamedTuple):
     plant: SystemModel
     schedule: InputSchedule
     signals: Signals
-    tied: ConstraintTables | None = None
+    constraints: ConstraintTables | None = None
 
     @property
     def numbers(self) -> np.ndarray:
         """What lines read that is no part of their code: constants and gains that are not zero, clocks, stops, materials of
         contacts; gains of state feedback, and the state and forces that it is about."""
         tables = self._parts
-        return np.concatenate([getattr(tables[table], field)[chosen] for table, field, chosen in self._places])
+        return np.concatenate([getattr(tables[table], field)[chosen] for table, field, chosen in self._number_masks])
 
     @property
     def curves(self) -> np.ndarray:
         """Signals in use that are curves: lines read their Taylor coefficients."""
         schedule, law, laws = self.schedule, self.plant.law, self.plant.joint_laws
         used = [schedule.signal, schedule.target, schedule.force_signal, schedule.watch, schedule.poses.signal]
-        used += [self.tied.signal] if self.tied else []
+        used += [self.constraints.signal] if self.constraints else []
         used += [law.signal] if law else []
         used += [laws.signal[laws.driven], laws.held] if laws else []
         used += [laws.task.poses.signal] if laws and laws.task else []
@@ -64,7 +63,8 @@ class ScenarioTables(NamedTuple):
         """What the code of a line depends on; the constants of the robot come second."""
         tables, signals = self.with_numbers(np.ones(self.numbers.size)), self.signals
         first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
-        tables = tables._with(_SCRATCH, lambda x: np.array(x.shape))._with(_ELSEWHERE, lambda x: np.zeros(0))
+        tables = tables._replace_fields(_WORKSPACE_FIELDS, lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS,
+                                                                                                        lambda x: np.zeros(0))
         tables = tables._replace(signals=tables.signals._replace(first=first, count=count))
         arrays = self.model.index, self.model.constants, self.model.loop_index, self.model.loop_constants
         return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:])]
@@ -75,28 +75,28 @@ class ScenarioTables(NamedTuple):
 
     def with_numbers(self, numbers: np.ndarray) -> ScenarioTables:
         """With others in the place of `numbers`, of any kind."""
-        tables, places = self._parts, list(self._places)
+        tables, places = self._parts, list(self._number_masks)
         ends = np.cumsum([np.count_nonzero(chosen) for *_, chosen in places])
         for (table, field, chosen), part in zip(places, np.split(numbers, ends[:-1]), strict=True):
             x = getattr(tables[table], field).astype(numbers.dtype)
             x[chosen] = part
             tables[table] = tables[table]._replace(**{field: x})
-        return self._of_parts(tables)
+        return self._from_parts(tables)
 
-    def over(self, numbers, t, curves, held) -> ScenarioTables:
+    def traced_tables(self, numbers, t, curves, held) -> ScenarioTables:
         """Over what a line reads: numbers, the time, Taylor coefficients of curves then, sides of switches (the rest of `held` is
         written). A curve has one piece, which begins at t."""
-        tables = self.with_numbers(numbers)._with(_SCRATCH, lambda x: zeros(x.size).reshape(x.shape))
+        tables = self.with_numbers(numbers)._replace_fields(_WORKSPACE_FIELDS, lambda x: zeros(x.size).reshape(x.shape))
         signals, used = tables.signals, self.curves
         n = len(used)
         coefficients, first, count = zeros(ORDER * n).reshape(n, ORDER), signals.first.copy(), signals.count.copy()
         first[used], count[used], coefficients[:, :TERMS] = np.arange(n), 1, curves.reshape(n, TERMS)
         signals.held[SIDE::SWITCH] = held[SIDE::SWITCH]
-        return tables._replace(signals=signals._replace(first=first, count=count, breaks=array_of([t] * n),
+        return tables._replace(signals=signals._replace(first=first, count=count, breaks=object_array([t] * n),
                                                         coefficients=coefficients.reshape(-1)))
 
     @property
-    def _places(self) -> Iterator[tuple[str, str, np.ndarray]]:
+    def _number_masks(self) -> Iterator[tuple[str, str, np.ndarray]]:
         """Table, field and mask of `numbers`."""
         literals, laws = self.signals.literals, self.plant.joint_laws
         constants = self.signals.first[self.signals.kind == CONSTANT]
@@ -119,19 +119,19 @@ class ScenarioTables(NamedTuple):
                  "stops": plant.stops, "joint_laws": laws, "task": laws and laws.task}
         return {name: table for name, table in found.items() if table is not None}
 
-    def _of_parts(self, parts: dict[str, NamedTuple]) -> ScenarioTables:
+    def _from_parts(self, parts: dict[str, NamedTuple]) -> ScenarioTables:
         laws = parts.get("joint_laws")
         plant = self.plant._replace(law=parts.get("law"), contacts=parts.get("contacts"), stops=parts["stops"],
                                     joint_laws=laws and laws._replace(task=parts.get("task")))
         return self._replace(plant=plant, schedule=parts["schedule"], signals=parts["signals"])
 
-    def _with(self, fields: dict[str, tuple[str, ...]], change) -> ScenarioTables:
+    def _replace_fields(self, fields: dict[str, tuple[str, ...]], change) -> ScenarioTables:
         """With change(array) in the place of these fields."""
         parts = self._parts
         for name, names in fields.items():
             if name in parts:
                 parts[name] = parts[name]._replace(**{field: change(getattr(parts[name], field)) for field in names})
-        return self._of_parts(parts)
+        return self._from_parts(parts)
 
 
 def _bytes(x) -> list[bytes]:

@@ -15,26 +15,26 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from liedyn.codegen.llvm_ir import (
+    MAX_SEGMENT_OPERATIONS,
     OK,
-    SEGMENT,
     batch_text,
-    made,
+    has_results,
     one_text,
+    output_only,
     pointers_text,
-    program_scratch,
     program_text,
-    scratch_size,
-    written,
+    program_workspace_size,
+    workspace_size,
 )
-from liedyn.codegen.python_call import callable_of
-from liedyn.codegen.trace import Columns, GeneratedProgram, Specialization, Trace, record
+from liedyn.codegen.python_call import make_callable
+from liedyn.codegen.trace import BatchArray, GeneratedProgram, Specialization, Trace, make_trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.errors import UsageError
 from liedyn.numba_tools import compile_cache
 
 # Machine code of LLVM text, by the llvmlite that Numba brings -----------------------------------------------------------
 
-def _machine():
+def _target_machine():
     """A new one for each use: an engine owns its own."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -51,7 +51,7 @@ def processor() -> tuple[str, str]:
 
 
 @cache
-def supported() -> bool:
+def is_supported() -> bool:
     """Whether this LLVM reads text with pointers that name no type: that of Numba 0.60 does not, and loops do all the work."""
     try:
         llvm.parse_assembly("define void @f(ptr %x) {\nret void\n}", llvm.create_context())
@@ -60,15 +60,15 @@ def supported() -> bool:
     return True
 
 
-def object_code(text: str) -> bytes:
+def compile_object_code(text: str) -> bytes:
     module = llvm.parse_assembly(text, llvm.create_context())         # which ends with it; the global one keeps every constant
     module.verify()
-    return _machine().emit_object(module)
+    return _target_machine().emit_object(module)
 
 
-def loaded(code: bytes):
+def load_engine(code: bytes):
     """An engine that holds the functions of an object file."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine
@@ -76,8 +76,9 @@ def loaded(code: bytes):
 
 # lines ------------------------------------------------------------------------------------------------------------------
 
-LONGEST = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
-SCENARIOS = 32             # functions that a model keeps of them: 0.2 to 0.4 MB each for a Panda; a rollout has up to four
+MAX_OPERATIONS = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
+# functions that a model keeps of them: 0.2 to 0.4 MB each for a Panda; a rollout has up to four
+MAX_CACHED_SCENARIOS = 32
 _LOCK = threading.RLock()
 
 
@@ -86,13 +87,13 @@ class ObjectCode:
     """A line as it is kept: numbers of scratch, for each array whether it only holds results and whether it holds any, and
     machine code; no code where it decides on numbers or is too long."""
 
-    scratch: int
-    made: tuple[bool, ...]
-    written: tuple[bool, ...]
+    workspace_size: int
+    output_only: tuple[bool, ...]
+    has_results: tuple[bool, ...]
     code: bytes
 
 
-def address(x: np.ndarray) -> int:
+def data_address(x: np.ndarray) -> int:
     """Of a writeable array's numbers, C-contiguous and at least one; x.ctypes.data takes three times as long."""
     return ctypes.addressof(ctypes.c_char.from_buffer(x))
 
@@ -101,18 +102,19 @@ class GeneratedBatchFunction:
     """A function of one robot, compiled for batches."""
 
     def __init__(self, built: ObjectCode):
-        self.scratch, self._engine = built.scratch, loaded(built.code)
+        self.workspace_size, self._engine = built.workspace_size, load_engine(built.code)
         self.address = self._engine.get_function_address("batch")
-        self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.made) + 1), ctypes.c_int64, ctypes.c_int64)(
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.output_only) + 1), ctypes.c_int64,
+                                      ctypes.c_int64)(
             self.address)
 
-    def run(self, arrays, scratch: np.ndarray, first: int, last: int) -> bool:
+    def run(self, arrays, workspace: np.ndarray, first: int, last: int) -> bool:
         """States first … last - 1; arrays (N, n), C-contiguous float64. Whether the results can be used."""
-        return self.bound(arrays, scratch)(first, last) == OK
+        return self.bind(arrays, workspace)(first, last) == OK
 
-    def bound(self, arrays, scratch: np.ndarray) -> Callable[[int, int], int]:
+    def bind(self, arrays, workspace: np.ndarray) -> Callable[[int, int], int]:
         """`run` with these arrays, which have to live as long as it; returns a code."""
-        return partial(self._call, *map(address, arrays), address(scratch))
+        return partial(self._call, *map(data_address, arrays), data_address(workspace))
 
 
 class GeneratedFunction:
@@ -120,112 +122,118 @@ class GeneratedFunction:
     arrays that only hold results it returns new ones, one or a tuple, or None."""
 
     def __init__(self, built: ObjectCode, shapes: list[tuple[int, ...]]):
-        self._engine = loaded(built.code)
+        self._engine = load_engine(built.code)
         self.address = self._engine.get_function_address("one")
-        self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes, built.made, built.written)
+        self.call = make_callable(self._engine.get_function_address("python"), self.address, shapes, built.output_only,
+                                  built.has_results)
 
 
-def batch_of(model, asked: Specialization) -> GeneratedBatchFunction | None:
+def generated_batch_function(model, specialization: Specialization) -> GeneratedBatchFunction | None:
     """None where loops do the work: see `plan`."""
-    return _kept(model, ("batch", *asked.content), GeneratedBatchFunction, asked, width())
+    return _cached_function(model, ("batch", *specialization.content), GeneratedBatchFunction, specialization, simd_width())
 
 
-def one_of(model, asked: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
+def generated_function(model, specialization: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
     """shapes: of the arrays that hold numbers, for one state."""
-    return _kept(model, ("one", tuple(shapes), *asked.content), lambda built: GeneratedFunction(built, shapes), asked, 1, shapes)
+    return _cached_function(model, ("one", tuple(shapes), *specialization.content), lambda built: GeneratedFunction(built,
+                                                                                                                    shapes),
+                            specialization, 1, shapes)
 
 
-def width() -> int:
+def simd_width() -> int:
     """States to a register of this processor."""
     return 8 if "+avx512f" in processor()[1] else 4
 
 
-def wanted() -> bool:
+def is_enabled() -> bool:
     """Whether lines are made at all: LIEDYN_CODE=loops says no, and an old LLVM. Empty is as if it were not set."""
     code = os.environ.get("LIEDYN_CODE") or "auto"
     if code not in ("auto", "loops"):
         raise UsageError(f"LIEDYN_CODE is not known; found {code[:40]!r}, expected auto or loops (unset it for auto)")
-    return code == "auto" and supported()
+    return code == "auto" and is_supported()
 
 
-def _kept(model, key, made, asked, width, shapes=None):
+def _cached_function(model, key, construct, specialization, simd_width, shapes=None):
     try:
         return model._cache[key]
     except KeyError:
         pass
-    if not wanted():
+    if not is_enabled():
         return None
     with _LOCK:
         if key not in model._cache:
             name = compile_cache.digest(model.index.tobytes(), model.constants.tobytes(),
-                                     repr((asked.size, asked.content, width, shapes, processor())).encode())
-            built = compile_cache.kept_or_made(folder(asked.entry), name, lambda: build(record(model, asked), width, shapes))
-            model._cache[key] = made(built) if built.code else None
+                                     repr((specialization.size, specialization.content, simd_width, shapes,
+                                           processor())).encode())
+            built = compile_cache.load_or_build(cache_folder(specialization.entry_point), name,
+                                                lambda: build(make_trace(model, specialization), simd_width, shapes))
+            model._cache[key] = construct(built) if built.code else None
         return model._cache[key]
 
 
-def build(recording, width: int, shapes=None, longest: int | None = None) -> ObjectCode:
-    if recording is None or recording.size > (longest or LONGEST):
+def build(trace, simd_width: int, shapes=None, max_operations: int | None = None) -> ObjectCode:
+    if trace is None or trace.size > (max_operations or MAX_OPERATIONS):
         return ObjectCode(0, (), (), b"")
-    if isinstance(recording, GeneratedProgram):
-        code, none = object_code(program_text(recording, width)), (False,) * len(recording.arrays)
-        return ObjectCode(program_scratch(recording, width), none, none, code)
-    code = object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
-    return ObjectCode(scratch_size(recording, width), tuple(made(recording)), tuple(written(recording)), code)
+    if isinstance(trace, GeneratedProgram):
+        code, none = compile_object_code(program_text(trace, simd_width)), (False,) * len(trace.arrays)
+        return ObjectCode(program_workspace_size(trace, simd_width), none, none, code)
+    code = compile_object_code(one_text(trace, shapes) if shapes else batch_text(trace, simd_width))
+    return ObjectCode(workspace_size(trace, simd_width), tuple(output_only(trace)), tuple(has_results(trace)), code)
 
 
 @cache
-def folder(entry: str, maker: str = "codegen.specialize") -> str:
+def cache_folder(entry_point: str, generator: str = "codegen.specialize") -> str:
     """Where lines of an entry are kept: by all sources that they are made of."""
-    modules = (entry.rpartition(".")[0], maker, "codegen.trace", "codegen.tracer")
-    files = {path for name in modules for path in compile_cache.sources(Path(compile_cache.source_of(name)))}
+    modules = (entry_point.rpartition(".")[0], generator, "codegen.trace", "codegen.tracer")
+    files = {path for name in modules for path in compile_cache.source_files(Path(compile_cache.source_path(name)))}
     content = [path.read_bytes() for path in sorted(files)]
-    return f"line.{entry.rpartition('.')[2]}-{compile_cache.digest(llvmlite.__version__.encode(), *content)}"
+    return f"generated.{entry_point.rpartition('.')[2]}-{compile_cache.digest(llvmlite.__version__.encode(), *content)}"
 
 
-def kept_parts(place: str, name: str, record: Callable[[], list[Trace]]) -> tuple:
+def load_or_build_engines(place: str, name: str, make_trace: Callable[[], list[Trace]]) -> tuple:
     """Engines with functions @one for compiled code to call, kept under a name; none where one of them decides on numbers or is
     too long."""
     def make():
         try:
-            found = record()
+            found = make_trace()
         except NotTraceableError:
             return []
-        fits = all(recording.size <= SEGMENT for recording in found)
-        return [object_code(pointers_text(recording)) for recording in found] if fits else []
-    return tuple(map(loaded, compile_cache.kept_or_made(place, name, make)))
+        fits = all(trace.size <= MAX_SEGMENT_OPERATIONS for trace in found)
+        return [compile_object_code(pointers_text(trace)) for trace in found] if fits else []
+    return tuple(map(load_engine, compile_cache.load_or_build(place, name, make)))
 
 
-def kept_batch(model, place: str, name: str, record: Callable[[], Trace | GeneratedProgram],
-               longest: int | None = None) -> GeneratedBatchFunction | None:
-    """A function for batches, kept with the model (see `recent`) and under a name. None where it decides on numbers or is too
-    long."""
+def load_or_build_batch_function(model, place: str, name: str, make_trace: Callable[[], Trace | GeneratedProgram],
+               max_operations: int | None = None) -> GeneratedBatchFunction | None:
+    """A function for batches, kept with the model (see `cached_scenario`) and under a name. None where it decides on numbers or
+    is too long."""
     def make():
         try:
-            recording = record()
+            trace = make_trace()
         except NotTraceableError:
-            recording = None
-        return build(recording, width(), longest=longest)
+            trace = None
+        return build(trace, simd_width(), max_operations=max_operations)
     def load():
-        built = compile_cache.kept_or_made(place, name, make)
+        built = compile_cache.load_or_build(place, name, make)
         return GeneratedBatchFunction(built) if built.code else None
-    return recent(model, name, load)
+    return cached_scenario(model, name, load)
 
 
-def recent(model, key, make: Callable[[], Any]):
+def cached_scenario(model, key, make: Callable[[], Any]):
     """What `make` returns, kept with the model under a key, for the scenarios that it was last asked for. The least recently used
     goes first, and is loaded again from disk where it is needed again."""
     with _LOCK:
         found = model._cache.setdefault("scenarios", {})
         value = found.pop(key) if key in found else make()
         found[key] = value                                  # the last one
-        while len(found) > SCENARIOS:
+        while len(found) > MAX_CACHED_SCENARIOS:
             del found[next(iter(found))]
         return value
 
 
-def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Specialization:
+def specialization_of(entry_point, size: int, static_arguments: tuple, arrays: tuple, varying: tuple[int,
+                                                                                                     ...] = ()) -> Specialization:
     """entry: the compiled function; arrays: as for a call."""
-    function = entry.py_func
-    return Specialization(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, before,
-                 tuple(Columns(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)
+    function = entry_point.py_func
+    return Specialization(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, static_arguments,
+                 tuple(BatchArray(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)

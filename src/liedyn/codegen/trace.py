@@ -23,7 +23,7 @@ from liedyn.codegen.tracer import (
     load,
     load_pose,
     maximum,
-    numbers,
+    object_array,
     sincos,
     zeros,
 )
@@ -31,72 +31,74 @@ from liedyn.kernels.hybrid_dynamics import hybrid_memory, mass_matrix_memory
 from liedyn.kernels.newton_euler import newton_euler_memory
 from liedyn.lie.simd import SINCOS_RANGE
 from liedyn.model.description import SCREW
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.numba_internals import split_workspace
 
 # shorter ----------------------------------------------------------------------------------------------------------------
 
 # Shorter ways that lines take in place of a kernel's. Their results differ by rounding; loops would gain nothing by them.
 
-SHORT = 8           # coordinates from the ground on: forward dynamics by the mass matrix is 10 to 20% faster, from ten on slower
+# coordinates from the ground on: forward dynamics by the mass matrix is 10 to 20% faster, from ten on slower
+SHORT_CHAIN = 8
 
 
-def complete_motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def complete_motion(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
     """Of `kernels.hybrid_dynamics`. plain: see `codegen.trace`."""
-    tape = next((x.tape for x in (*q, *v, *tau) if isinstance(x, Tracer)), None)
-    if tape is None or tape.solved is None or prescribed.all():
-        return _motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    return _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    ops = next((x.ops for x in (*q, *v, *tau) if isinstance(x, Tracer)), None)
+    if ops is None or ops.solved_unknowns is None or prescribed.all():
+        return _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
+    return _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
 
 
-def _motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
     """By the mass matrix where chains are short."""
-    if _longest(tree) > SHORT:
-        return plain("kernels.hybrid_dynamics").hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    kinematics, other = plain("kernels.kinematics"), plain("kernels.hybrid_dynamics")
-    kinematics.joint_poses(tree, q, work.T)
-    kinematics.body_twists(tree, work.T, v, work.V)
+    if _longest_chain(tree) > SHORT_CHAIN:
+        return traced_module("kernels.hybrid_dynamics").hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
+    kinematics, other = traced_module("kernels.kinematics"), traced_module("kernels.hybrid_dynamics")
+    kinematics.joint_poses(tree, q, workspace.T)
+    kinematics.body_twists(tree, workspace.T, v, workspace.V)
     room = zeros(mass_matrix_memory(tree.parent.size, prescribed.size))
     return other.by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, other.mass_matrix_work(room, prescribed.size))
 
 
-def _solved_motion(plain, tape, tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
     """Accelerations a_v that solve ID(q, v, a)_v = tau_v, where v is torque-specified. With x = M_vv^-1 of the derivatives of a
     cost by them, those by tau_v are x, those by q, v and what else ID rests on -x^T dID: half the operations of the way back
     through the solution."""
     free, given_tau = np.flatnonzero(~prescribed), tau.copy()
     deficit = -1.0
-    if tape.known is None:
-        deficit = _motion(plain, tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    if ops.known_accelerations is None:
+        deficit = _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passive, workspace)
     else:
-        a[free] = tape.known[free]
-    a[free] = numbers([tape.copy(x) for x in a[free]])      # each belongs to one solution, also where evaluations share a result
-    inverse, nv, n = plain("kernels.newton_euler"), len(v), tree.parent.size
+        a[free] = ops.known_accelerations[free]
+    # each belongs to one solution, also where evaluations share a result
+    a[free] = object_array([ops.copy(x) for x in a[free]])
+    inverse, nv, n = traced_module("kernels.newton_euler"), len(v), tree.parent.size
     force, bodies = zeros(nv), inverse.newton_euler_work(zeros(newton_euler_memory(n, nv)), n, nv)
     inverse.newton_euler(tree, tree.J, q, v, a, f_ext, passive, force, bodies)
-    work.V[:] = bodies.V
+    workspace.V[:] = bodies.V
     tau[prescribed] = force[prescribed]
     still, at = tree._replace(dV0=zeros(6)), q.copy()                                      # the arrays are written to later
-    given = _without_signs([*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part)])
+    given = _strip_negations([*q, *v, *a[prescribed], *f_ext, *(x for part in tree for x in part)])
     ends = [*given, *a[free]]
 
     def back(shares):
         x, by = zeros(nv), zeros(nv)
-        by[free] = numbers(shares)
-        room = plain("kernels.hybrid_dynamics").hybrid_work(zeros(hybrid_memory(n, nv)), n, nv)
-        _motion(plain, still, prescribed, at, zeros(nv), x, by, f_ext[:0], False, room)
-        of_forces = adjoint(tape, [(force[k], -x[k]) for k in free], ends)
+        by[free] = object_array(shares)
+        room = traced_module("kernels.hybrid_dynamics").hybrid_work(zeros(hybrid_memory(n, nv)), n, nv)
+        _hybrid_dynamics(traced_module, still, prescribed, at, zeros(nv), x, by, f_ext[:0], False, room)
+        of_forces = adjoint(ops, [(force[k], -x[k]) for k in free], ends)
         return [*((given_tau[k], x[k]) for k in free), *((y, of_forces(y)) for y in given)]
-    tape.solved |= dict.fromkeys((x.k for x in a[free]), SolvedUnknowns(a[free], back))
+    ops.solved_unknowns |= dict.fromkeys((x.k for x in a[free]), SolvedUnknowns(a[free], back))
     return deficit
 
 
-def _without_signs(given) -> list[Tracer]:
+def _strip_negations(given) -> list[Tracer]:
     """Of the recorded numbers x in place of -x, as operations read them, and each once: two numbers may be one operation."""
-    recorded = (-x if x.negated else x for x in given if isinstance(x, Tracer))
+    recorded = (-x if x.is_negation else x for x in given if isinstance(x, Tracer))
     return list({x.k: x for x in recorded}.values())
 
 
-def _longest(tree) -> int:
+def _longest_chain(tree) -> int:
     """Coordinates between the ground and the end of a chain."""
     depth: list[int] = []
     for above in tree.above:
@@ -106,47 +108,48 @@ def _longest(tree) -> int:
 
 # Inertias of a screw turn about z before they are placed: this takes a third of the operations of a rotation, and places consist
 # of zeros and ones where axes are parallel or at right angles. 7 to 17% of forward dynamics.
-def inertia_to_parent(plain, tree, i, q, T, X):
+def inertia_to_parent(traced_module, tree, i, q, T, X):
     """Of `joints.joint_model`."""
-    to_parent = plain("lie.inertia").to_parent
+    sym6_to_parent = traced_module("lie.inertia").sym6_to_parent
     if tree.kind[i] != SCREW:
-        return to_parent(T, X)
-    (s, c), (A, H, M) = _turn(tree, i, q), X
-    return to_parent((load_pose(tree.T0, i)[0], T[1]), (_turned_symmetric(s, c, A), _turned(s, c, H), _turned_symmetric(s, c, M)))
+        return sym6_to_parent(T, X)
+    (s, c), (A, H, M) = _joint_sincos(tree, i, q), X
+    return sym6_to_parent((load_pose(tree.T0, i)[0], T[1]), (_rotate_z_symmetric(s, c, A), _rotate_z(s, c, H),
+                                                             _rotate_z_symmetric(s, c, M)))
 
 
-def rigid_to_parent(plain, tree, i, q, T, I):
+def rigid_to_parent(traced_module, tree, i, q, T, I):
     """Of `joints.joint_model`."""
-    to_parent = plain("lie.inertia").rigid_to_parent
+    sym6_to_parent = traced_module("lie.inertia").rigid_to_parent
     if tree.kind[i] != SCREW:
-        return to_parent(T, I)
-    (s, c), (m, h, A) = _turn(tree, i, q), I
-    turned = m, (c * h[0] - s * h[1], s * h[0] + c * h[1], h[2]), _turned_symmetric(s, c, A)
-    return to_parent((load_pose(tree.T0, i)[0], T[1]), turned)
+        return sym6_to_parent(T, I)
+    (s, c), (m, h, A) = _joint_sincos(tree, i, q), I
+    turned = m, (c * h[0] - s * h[1], s * h[0] + c * h[1], h[2]), _rotate_z_symmetric(s, c, A)
+    return sym6_to_parent((load_pose(tree.T0, i)[0], T[1]), turned)
 
 
-def _turn(tree, i, q):
+def _joint_sincos(tree, i, q):
     return sincos(load(tree.S, 2 * i) * load(q, tree.iq[i]))
 
 
-def _turned_symmetric(s, c, A):
+def _rotate_z_symmetric(s, c, A):
     """R A R^T (xx, xy, xz, yy, yz, zz), where R turns about z. With k = s (xx - yy) + 2 c xy the rest follows from
     c^2 + s^2 = 1."""
     k = s * (A[0] - A[3]) + 2.0 * c * A[1]
     return A[0] - s * k, c * k - A[1], c * A[2] - s * A[4], A[3] + s * k, s * A[2] + c * A[4], A[5]
 
 
-def _turned(s, c, H):
+def _rotate_z(s, c, H):
     """R H R^T, by rows: as of a symmetric one, with xy + yx in place of 2 xy."""
     k = s * (H[0] - H[4]) + c * (H[1] + H[3])
     return (H[0] - s * k, c * k - H[3], c * H[2] - s * H[5], c * k - H[1], H[4] + s * k, s * H[2] + c * H[5],
             c * H[6] - s * H[7], s * H[6] + c * H[7], H[8])
 
 
-def ways(plain) -> dict[str, dict]:
+def rewrites(traced_module) -> dict[str, dict]:
     """Functions by module and name, for `codegen.trace`."""
-    return {"kernels.hybrid_dynamics": {"complete_motion": partial(complete_motion, plain)},
-            "joints.joint_model": {f.__name__: partial(f, plain) for f in (inertia_to_parent, rigid_to_parent)}}
+    return {"kernels.hybrid_dynamics": {"complete_motion": partial(complete_motion, traced_module)},
+            "joints.joint_model": {f.__name__: partial(f, traced_module) for f in (inertia_to_parent, rigid_to_parent)}}
 
 
 # The kernels as plain Python functions: their sources, run with numbers that record in place of Numba's -----------------
@@ -155,21 +158,21 @@ def ways(plain) -> dict[str, dict]:
 # are plain, and the modules of algebra, joints and kernels are executed once more, as they stand, in modules of their own:
 # nothing of them is compiled.
 
-WIDTH = 8           # of the loops' Lanes: an entry takes one step over the one state that is recorded
+SIMD_WIDTH = 8           # of the loops' Lanes: an entry takes one step over the one state that is recorded
 
 
-def plain(name: str) -> types.ModuleType:
+def traced_module(name: str) -> types.ModuleType:
     """The module liedyn.`name` over recorded numbers."""
-    return _modules()[name] if name in _modules() else _executed(name)
+    return _substitute_modules()[name] if name in _substitute_modules() else _execute_module(name)
 
 
 @cache
-def _executed(name: str) -> types.ModuleType:
+def _execute_module(name: str) -> types.ModuleType:
     spec = find_spec(f"liedyn.{name}")
     module = types.ModuleType(f"liedyn.{name}")
     module.__builtins__ = vars(builtins) | {"__import__": _import}
     exec(compile(spec.loader.get_source(spec.name), spec.origin, "exec", dont_inherit=True), vars(module))
-    for changed, function in _CHANGED.get(name, {}).items():
+    for changed, function in REWRITES.get(name, {}).items():
         setattr(module, changed, function)
     return module
 
@@ -177,13 +180,13 @@ def _executed(name: str) -> types.ModuleType:
 def _import(name, globals=None, locals=None, fromlist=(), level=0):
     root, _, rest = name.partition(".")
     if root == "liedyn" and fromlist:
-        return plain(rest)
+        return traced_module(rest)
     if root in ("numba", "llvmlite"):
-        return _NOTHING
+        return _NUMBA_STUB
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 
-class _Nothing:
+class _NumbaStub:
     """Whatever compiled code asks for while a module is executed: a decorator that leaves functions as they are."""
 
     def __getattr__(self, name): return self
@@ -194,53 +197,55 @@ class _Nothing:
         return args[0] if decorates else self
 
 
-_NOTHING = _Nothing()
+_NUMBA_STUB = _NumbaStub()
 
 
-def _same(function):
+def _identity_decorator(function):
     function.py_func = function
     return function
 
 
-def _copy(numbers, to) -> None:
-    to[:len(numbers)] = numbers[:len(to)]
+def _copy(object_array, to) -> None:
+    to[:len(object_array)] = object_array[:len(to)]
 
 
-def _packed(row, block) -> None:
+def _pack(row, block) -> None:
     if len(row) != len(block):                 # wrong shapes: loops say so
         raise tracer.NotTraceableError
     block[:] = row
 
 
-def _moves(x) -> bool:
+def _is_nonzero(x) -> bool:
     return isinstance(x, tracer.Tracer) or x != 0.0
 
 
 @cache
-def _modules() -> dict[str, types.ModuleType]:
+def _substitute_modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
     names = "numba_tools.decorators", "numba_tools.numba_internals", "lie.simd"
     decorators, views, lanes = (types.ModuleType(f"liedyn.{name}") for name in names)
-    vars(decorators).update(dict.fromkeys(("numbers_at", "call_at", "place_of"), _NOTHING))
-    vars(decorators).update(dict.fromkeys(("primitive", "pasted", "callee", "kernel", "rounded", "everywhere"), _same),
-                            prepare=_NOTHING, OPTIONS={}, entry=lambda *signatures, **options: _same)
-    vars(views).update(carve=carve)
+    vars(decorators).update(dict.fromkeys(("array_at", "call_with_integers", "array_address"), _NUMBA_STUB))
+    vars(decorators).update(dict.fromkeys(("inline_kernel", "ir_inline_kernel", "internal_kernel", "kernel", "ieee_inline_kernel",
+                                           "jitable"), _identity_decorator),
+                            compile_entry_point=_NUMBA_STUB, OPTIONS={}, entry_point=lambda *signatures,
+                            **options: _identity_decorator)
+    vars(views).update(split_workspace=split_workspace)
     known = {name: getattr(tracer, name) for name in (
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "sincos", "all_less")}
-    vars(lanes).update(known, WIDTH=WIDTH, atan2=tracer.c_math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NOTHING),
-                       **dict.fromkeys(("lane", "with_lane", "width", "nearest", "sincos_of_number"), tracer.unknown))
+    vars(lanes).update(known, SIMD_WIDTH=SIMD_WIDTH, atan2=tracer.c_math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NUMBA_STUB),
+                       **dict.fromkeys(("lane", "with_lane", "simd_width", "nearest", "sincos_of_number"), tracer.not_traceable))
     return dict(zip(names, (decorators, views, lanes), strict=True))
 
 
 # functions that have a shorter way, and the few that have no plain source: they place numbers in memory, or are the C library's
-_CHANGED = {
-    **ways(plain),
+REWRITES = {
+    **rewrites(traced_module),
     "lie.vectors": {"load_pose": tracer.load_pose},
     "kernels.batch_blocks": {**{name: getattr(tracer, name) for name in ("within", "finite", "finite_where")},
-                             "states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
+                             "states_in": lambda block: SIMD_WIDTH, "pack": lambda batch, row, block: _pack(batch[row], block),
                              "unpack": lambda block, batch, row: _copy(block, batch[row]),
                              "integers": lambda block: (np.zeros(block.size, dtype=np.int64),)},
-    "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_moves(y) for y in x[1:])},
+    "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_is_nonzero(y) for y in x[1:])},
     "kernels.simulation.signals": {"math": tracer.c_math, "floor": tracer.c_math.floor, "quotient": tracer.quotient},
 }
 
@@ -257,12 +262,12 @@ class Array:
 
     name: str
     size: int
-    written: tuple
+    new_values: tuple
     shared: bool = False
 
     @property
     def results(self) -> list:
-        return [x for x in self.written if x is not None]
+        return [x for x in self.new_values if x is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,20 +279,20 @@ class Trace:
     finite    numbers that must be finite for a state, else the same
     """
 
-    tape: Operations
+    ops: Operations
     arrays: tuple[Array, ...]
     bounds: tuple[tuple[Tracer, float], ...]
     finite: tuple[Tracer, ...]
 
     @cached_property
-    def needed(self) -> list[int]:
+    def live_operations(self) -> list[int]:
         """Operations, in order."""
         results = [x for array in self.arrays for x in array.results]
-        return self.tape.needed([*results, *(x for x, _ in self.bounds), *self.finite])
+        return self.ops.live_operations([*results, *(x for x, _ in self.bounds), *self.finite])
 
     @property
     def size(self) -> int:
-        return len(self.needed)
+        return len(self.live_operations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,20 +307,20 @@ class GeneratedProgram:
     calls: tuple[tuple[Trace, dict[str, str]], ...]
 
     @property
-    def lines(self) -> list[Trace]:
+    def traces(self) -> list[Trace]:
         """Each once."""
-        return [line for k, (line, _) in enumerate(self.calls) if all(line is not before for before, _ in self.calls[:k])]
+        return [trace for k, (trace, _) in enumerate(self.calls) if all(trace is not before for before, _ in self.calls[:k])]
 
     @property
     def size(self) -> int:
-        return sum(line.size for line in self.lines)
+        return sum(trace.size for trace in self.traces)
 
 
-def alone(line: Trace) -> GeneratedProgram:
-    return GeneratedProgram(line.arrays, ((line, {}),))
+def single_call(trace: Trace) -> GeneratedProgram:
+    return GeneratedProgram(trace.arrays, ((trace, {}),))
 
 
-class Columns(NamedTuple):
+class BatchArray(NamedTuple):
     """An array of states (N, …) among the arguments of an entry. shape: of one state."""
 
     shape: tuple[int, ...]
@@ -327,11 +332,11 @@ class Specialization(NamedTuple):
     entry    module and name below liedyn
     size     numbers of scratch for one state
     before   what the entry takes between scratch and arrays of states
-    arrays   `Columns` for an array of states, else the argument
+    arrays   `BatchArray` for an array of states, else the argument
     varying  places in the model's constants that differ from state to state: an array of the line, its last
     """
 
-    entry: str
+    entry_point: str
     size: int
     before: tuple
     arrays: tuple
@@ -340,60 +345,60 @@ class Specialization(NamedTuple):
     @property
     def content(self) -> tuple:
         """What tells it from others."""
-        return self.entry, tuple(map(_content, self.before)), self.arrays, self.varying
+        return self.entry_point, tuple(map(_content, self.before)), self.arrays, self.varying
 
 
 def _content(x):
     return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x
 
 
-def record(model, asked: Specialization, library: bool = False) -> Trace | None:
+def make_trace(model, specialization: Specialization, libm: bool = False) -> Trace | None:
     """None where the entry decides on numbers, which a line cannot. library: see `Operations`."""
-    if any(isinstance(x, Columns) and len(x.shape) != 1 for x in asked.arrays):     # directions come before states
+    if any(isinstance(x, BatchArray) and len(x.shape) != 1 for x in specialization.arrays):     # directions come before states
         return None
-    tape, (module, name) = Operations(library), asked.entry.rsplit(".", 1)
+    ops, (module, name) = Operations(libm), specialization.entry_point.rsplit(".", 1)
     try:
-        function = getattr(plain(module), name)
-        names = list(inspect.signature(function).parameters)[3 + len(asked.before):]
-        rows = [_row(tape, names[k], x) for k, x in enumerate(asked.arrays)]
+        function = getattr(traced_module(module), name)
+        names = list(inspect.signature(function).parameters)[3 + len(specialization.before):]
+        rows = [_row(ops, names[k], x) for k, x in enumerate(specialization.arrays)]
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
-        constants = constants_of(tape, model, asked.varying)
-        code = function(model.index, constants, zeros(asked.size), *asked.before, *rows, 0, 1)
+        constants = traced_constants(ops, model, specialization.varying)
+        code = function(model.index, constants, zeros(specialization.size), *specialization.before, *rows, 0, 1)
     except (NotTraceableError, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
         return None
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot that cannot move
         return None
-    found = [Array(names[k], x.size, written(given[k].flat, x.flat))
+    found = [Array(names[k], x.size, new_values(given[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
-    if asked.varying:
-        found.append(Array(VARYING, len(asked.varying), (None,) * len(asked.varying)))
-    return Trace(tape, tuple(found), (*_joined(tape.bounds), *bounds_of_angles(tape)), tuple(tape.finite.values()))
+    if specialization.varying:
+        found.append(Array(VARYING, len(specialization.varying), (None,) * len(specialization.varying)))
+    return Trace(ops, tuple(found), (*_merge_bounds(ops.bounds), *angle_bounds(ops)), tuple(ops.finite.values()))
 
 
 VARYING = "varying"
 
 
-def constants_of(tape: Operations, model, varying: tuple[int, ...]) -> np.ndarray:
+def traced_constants(ops: Operations, model, varying: tuple[int, ...]) -> np.ndarray:
     """Of the robot, those at the places `varying` inputs."""
     if not varying:
         return model.constants
     constants = model.constants.astype(object)
-    constants[list(varying)] = tape.inputs(VARYING, len(varying))
+    constants[list(varying)] = ops.inputs(VARYING, len(varying))
     return constants
 
 
-def _row(tape, name, x):
-    if not isinstance(x, Columns):
+def _row(ops, name, x):
+    if not isinstance(x, BatchArray):
         return x
-    return tape.inputs(name, prod(x.shape)).reshape(1, *x.shape)
+    return ops.inputs(name, prod(x.shape)).reshape(1, *x.shape)
 
 
-def written(before, after) -> tuple:
+def new_values(before, after) -> tuple:
     """What an array holds afterwards, None where it is as before."""
     return tuple(None if x is y else y if isinstance(y, Tracer) else float(y) for x, y in zip(before, after, strict=True))
 
 
-def _joined(bounds) -> list:
+def _merge_bounds(bounds) -> list:
     """Of numbers with one bound the largest: one comparison."""
     largest: dict[float, Tracer] = {}
     for x, bound in bounds:
@@ -401,36 +406,36 @@ def _joined(bounds) -> list:
     return [(x, bound) for bound, x in largest.items()]
 
 
-def bounds_of_angles(tape: Operations) -> list:
+def angle_bounds(ops: Operations) -> list:
     """Sine and cosine hold angles up to a size."""
     largest = 0.0
-    for x in tape.angles:
+    for x in ops.angles:
         largest = maximum(absolute(x), largest)
     return [] if isinstance(largest, float) else [(largest, SINCOS_RANGE)]
 
 
-def cut(recording: Trace, late: set[int], array: str) -> list[Trace]:
+def split_trace(trace: Trace, late: set[int], array: str) -> list[Trace]:
     """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the
     first is left after the numbers of an array, its last."""
-    tape, made, used = recording.tape, set(late), set()
-    for k in recording.needed:
-        rest = tape.rest_of(k)
+    ops, made, used = trace.ops, set(late), set()
+    for k in trace.live_operations:
+        rest = ops.operand_indices(k)
         if not made.isdisjoint(rest):
             made.add(k)
             used.update(rest)
-    place = next(i for i, x in enumerate(recording.arrays) if x.name == array)
-    size = recording.arrays[place].size
-    left = sorted(k for k in used - made if tape.operations[k][0] != "input")
+    place = next(i for i, x in enumerate(trace.arrays) if x.name == array)
+    size = trace.arrays[place].size
+    left = sorted(k for k in used - made if ops.operations[k][0] != "input")
     second = Operations()
-    second.operations = list(tape.operations)
+    second.operations = list(ops.operations)
     for i, k in enumerate(left):
         second.operations[k] = "input", array, size + i
 
     def part(is_late: bool) -> list[Array]:
         def kept(x):
             return x if (isinstance(x, Tracer) and x.k in made) == is_late else None
-        return [Array(x.name, x.size, tuple(map(kept, x.written))) for x in recording.arrays]
+        return [Array(x.name, x.size, tuple(map(kept, x.new_values))) for x in trace.arrays]
 
     first = part(False)
-    first[place] = Array(array, size + len(left), (*first[place].written, *(Tracer(tape, k) for k in left)))
-    return [Trace(tape, tuple(first), recording.bounds, recording.finite), Trace(second, tuple(part(True)), (), ())]
+    first[place] = Array(array, size + len(left), (*first[place].new_values, *(Tracer(ops, k) for k in left)))
+    return [Trace(ops, tuple(first), trace.bounds, trace.finite), Trace(second, tuple(part(True)), (), ())]

@@ -14,69 +14,70 @@ from liedyn.codegen.tracer import NotTraceableError, Operations, Tracer, sqrt, w
 Number = Tracer | float
 
 
-def adjoint(tape: Operations, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number],
+def adjoint(ops: Operations, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number],
                                                                                                                  Number]:
     """What takes a number to the derivative of a cost by it, inputs of the tape or `ends`, beyond which nothing is asked for.
     results: pairs of a result and the derivative by it.
 
     Raises NotTraceableError for an operation whose derivative is not known here."""
-    shares: dict[int, Number] = {}
+    cotangents: dict[int, Number] = {}
     waiting: list[int] = []                                     # operations with shares, the last one first
-    ended, solved = {x.k for x in ends if isinstance(x, Tracer)}, tape.solved or {}
+    ended, solved_unknowns = {x.k for x in ends if isinstance(x, Tracer)}, ops.solved_unknowns or {}
 
-    def give(x: Number, share: Number) -> None:
+    def accumulate(x: Number, cotangent: Number) -> None:
         if isinstance(x, Tracer):
-            if x.k not in shares:
+            if x.k not in cotangents:
                 heapq.heappush(waiting, -x.k)
-            shares[x.k] = shares.get(x.k, 0.0) + share
+            cotangents[x.k] = cotangents.get(x.k, 0.0) + cotangent
 
-    for x, share in results:
-        give(x, share)
+    for x, cotangent in results:
+        accumulate(x, cotangent)
     while waiting:
         k = -heapq.heappop(waiting)
-        name, *rest = tape.operations[k]
+        name, *rest = ops.operations[k]
         if k in ended:
             continue
-        if k in solved:
-            places = solved[k].places
-            if k == next(x for x in reversed(places) if x in shares):         # the last: the others are below it
-                for x, share in solved[k].back([shares.get(x, 0.0) for x in places]):
-                    give(x, share)
-        elif k in tape.turned:                                  # sine or cosine of x: the pair differentiates itself
-            x, derivative = tape.turned[k]
-            give(x, shares[k] * derivative)
+        if k in solved_unknowns:
+            places = solved_unknowns[k].places
+            if k == next(x for x in reversed(places) if x in cotangents):         # the last: the others are below it
+                for x, cotangent in solved_unknowns[k].back([cotangents.get(x, 0.0) for x in places]):
+                    accumulate(x, cotangent)
+        elif k in ops.sincos_pairs:                                  # sine or cosine of x: the pair differentiates itself
+            x, derivative = ops.sincos_pairs[k]
+            accumulate(x, cotangents[k] * derivative)
         elif name != "input":
-            _hand_back(give, name, [Tracer(tape, y) if isinstance(y, int) else y for y in rest], Tracer(tape, k), shares[k])
-    return lambda x: shares.get(x.k, 0.0) if isinstance(x, Tracer) else 0.0
+            _propagate(accumulate, name, [Tracer(ops, y) if isinstance(y, int) else y for y in rest], Tracer(ops, k),
+                       cotangents[k])
+    return lambda x: cotangents.get(x.k, 0.0) if isinstance(x, Tracer) else 0.0
 
 
-def _hand_back(give, name: str, operands: list[Number], y: Tracer, share: Number) -> None:
-    if name not in PARTS:
+def _propagate(accumulate, name: str, operands: list[Number], y: Tracer, cotangent: Number) -> None:
+    if name not in VJP_RULES:
         raise NotTraceableError
-    for x, part in zip(operands, PARTS[name](share, y, *operands), strict=True):
-        give(x, part)
+    for x, part in zip(operands, VJP_RULES[name](cotangent, y, *operands), strict=True):
+        accumulate(x, part)
 
 
-def _of_choice(g, y, a, b, yes, no):
+def _vjp_less(g, y, a, b, yes, no):
     return 0.0, 0.0, where_less(a, b, g, 0.0), where_less(a, b, 0.0, g)
 
 
-def _of_quotient(g, y, a, b):
-    share = g / b
-    return share, -share * y
+def _vjp_quotient(g, y, a, b):
+    cotangent = g / b
+    return cotangent, -cotangent * y
 
 
 # (share of y, y, operands …) -> shares of the operands
-PARTS = {
+VJP_RULES = {
     "fadd": lambda g, y, a, b: (g, g),
     "fsub": lambda g, y, a, b: (g, -g),
     "fmul": lambda g, y, a, b: (g * b, g * a),
-    "fdiv": _of_quotient,
-    "quotient": _of_quotient,
+    "fdiv": _vjp_quotient,
+    "quotient": _vjp_quotient,
     "fneg": lambda g, y, a: (-g,),
     "fabs": lambda g, y, a: (where_less(a, 0.0, -g, g),),
     "sqrt": lambda g, y, a: (g * 0.5 / y,),
-    "less": _of_choice,
+    "less": _vjp_less,
     "exp": lambda g, y, a: (g * y,),
     "log": lambda g, y, a: (g / a,),
     "sin": lambda g, y, a: (g * tracer.c_math.cos(a),),
@@ -98,7 +99,7 @@ PARTS = {
 # The tangent of a line, operation by operation: from rates of its inputs to those of its results (forward accumulation:
 # Griewank and Walther, Evaluating Derivatives, 2008, ch. 3).
 
-def tangent(tape: Operations, inputs: Iterable[tuple[Tracer, Number]], results: Sequence[Number]) -> list[Number]:
+def tangent(ops: Operations, inputs: Iterable[tuple[Tracer, Number]], results: Sequence[Number]) -> list[Number]:
     """Rates of the results. inputs: pairs of an input and its rate; those of others are zero.
 
     Raises NotTraceableError for an operation whose derivative is not known here."""
@@ -107,27 +108,27 @@ def tangent(tape: Operations, inputs: Iterable[tuple[Tracer, Number]], results: 
     def rate_of(x) -> Number:
         return rates.get(x, 0.0) if isinstance(x, int) else 0.0
 
-    for k in tape.needed(results):
-        name, *operands = tape.operations[k]
+    for k in ops.live_operations(results):
+        name, *operands = ops.operations[k]
         if name == "input":
             continue
-        if k in tape.turned:                                    # sine or cosine of x: the pair differentiates itself
-            x, derivative = tape.turned[k]
+        if k in ops.sincos_pairs:                                    # sine or cosine of x: the pair differentiates itself
+            x, derivative = ops.sincos_pairs[k]
             rates[k] = rate_of(x.k) * derivative
         elif any(not isinstance(rate_of(x), float) or rate_of(x) != 0.0 for x in operands):
-            rates[k] = _rate(tape, name, Tracer(tape, k), operands, [rate_of(x) for x in operands])
+            rates[k] = _rate(ops, name, Tracer(ops, k), operands, [rate_of(x) for x in operands])
     return [rate_of(x.k) if isinstance(x, Tracer) else 0.0 for x in results]
 
 
-def _rate(tape: Operations, name: str, y: Tracer, operands: list, rates: list[Number]) -> Number:
-    a, *rest = (Tracer(tape, x) if isinstance(x, int) else x for x in operands)
+def _rate(ops: Operations, name: str, y: Tracer, operands: list, rates: list[Number]) -> Number:
+    a, *rest = (Tracer(ops, x) if isinstance(x, int) else x for x in operands)
     if name == "less":
         return where_less(a, rest[0], *rates[2:])
     if name == "sqrt":                                          # at 0, where a force begins, what it is multiplied with is 0, too
         return where_less(0.0, y, rates[0] * 0.5 / y, 0.0)
-    if name not in PARTS:
+    if name not in VJP_RULES:
         raise NotTraceableError
     total = 0.0
-    for part, rate in zip(PARTS[name](1.0, y, a, *rest), rates, strict=True):
+    for part, rate in zip(VJP_RULES[name](1.0, y, a, *rest), rates, strict=True):
         total = total + rate * part
     return total

@@ -11,7 +11,7 @@ import types
 
 import numpy as np
 
-from liedyn.lie.simd import QUARTER_TURNS, sincos_less_turns
+from liedyn.lie.simd import TWO_OVER_PI, reduced_sincos
 
 # Of a placement's entries: what rounding has left of 0, 1 and -1. Taking it for that changes a rotation by less than the rounding
 # of the numbers that it was made from.
@@ -36,35 +36,35 @@ class Operations:
     known     (nv,) accelerations that are read in place of being solved for; None
     """
 
-    def __init__(self, library: bool = False) -> None:
-        self.library = library
+    def __init__(self, libm: bool = False) -> None:
+        self.libm = libm
         self.operations: list[tuple] = []
-        self._known: dict[tuple, int] = {}
+        self._indices: dict[tuple, int] = {}
         self.angles: list[Tracer] = []
-        self.turned: dict[int, tuple[Tracer, Tracer]] = {}
+        self.sincos_pairs: dict[int, tuple[Tracer, Tracer]] = {}
         self.bounds: list[tuple[Tracer, float]] = []
         self.finite: dict[int, Tracer] = {}
-        self.solved: dict[int, SolvedUnknowns] | None = None
-        self.known: np.ndarray | None = None
+        self.solved_unknowns: dict[int, SolvedUnknowns] | None = None
+        self.known_accelerations: np.ndarray | None = None
 
-    def record(self, *operation) -> Tracer:
+    def emit(self, *operation) -> Tracer:
         key = operation, tuple(map(type, operation))        # 5.0 is a number, 5 an operation; for a dictionary they are equal
-        k = self._known.get(key)
+        k = self._indices.get(key)
         if k is None:
-            k = self._known[key] = len(self.operations)
+            k = self._indices[key] = len(self.operations)
             self.operations.append(operation)
         return Tracer(self, k)
 
     def copy(self, x) -> Tracer:
-        """The number x as an operation that is not shared with any other, as `record` would."""
+        """The number x as an operation that is not shared with any other, as `emit` would."""
         self.operations.append(("fadd", operand(x), -0.0))
         return Tracer(self, len(self.operations) - 1)
 
     def inputs(self, name: str, count: int) -> np.ndarray:
         """(count,) numbers that a line reads from the array `name`."""
-        return numbers([self.record("input", name, i) for i in range(count)])
+        return object_array([self.emit("input", name, i) for i in range(count)])
 
-    def needed(self, results) -> list[int]:
+    def live_operations(self, results) -> list[int]:
         """Operations that the results rest on, in order."""
         found: set[int] = set()
         waiting = [x.k for x in results if isinstance(x, Tracer)]
@@ -72,10 +72,10 @@ class Operations:
             k = waiting.pop()
             if k not in found:
                 found.add(k)
-                waiting += self.rest_of(k)
+                waiting += self.operand_indices(k)
         return sorted(found)
 
-    def rest_of(self, k: int) -> list[int]:
+    def operand_indices(self, k: int) -> list[int]:
         """Operations that operation k takes."""
         name, *operands = self.operations[k]
         return [] if name == "input" else [x for x in operands if isinstance(x, int)]
@@ -88,17 +88,17 @@ class SolvedUnknowns:
     back(shares)    from derivatives of a cost by each of them: pairs of a number that the equations rest on, and that by it
     """
 
-    def __init__(self, numbers, back):
-        self.places, self.back = [x.k for x in numbers], back
+    def __init__(self, object_array, back):
+        self.places, self.back = [x.k for x in object_array], back
 
 
 class Tracer:
     """Operation k of a tape."""
 
-    __slots__ = ("k", "tape")
+    __slots__ = ("k", "ops")
 
-    def __init__(self, tape: Operations, k: int):
-        self.tape, self.k = tape, k
+    def __init__(self, ops: Operations, k: int):
+        self.ops, self.k = ops, k
 
     def __add__(self, y): return _add(self, y)
     def __radd__(self, x): return _add(x, self)
@@ -116,15 +116,15 @@ class Tracer:
     __hash__ = None
 
     @property
-    def negated(self) -> bool:
-        return self.tape.operations[self.k][0] == "fneg"
+    def is_negation(self) -> bool:
+        return self.ops.operations[self.k][0] == "fneg"
 
 
 def operand(x) -> Operand:
     return x.k if isinstance(x, Tracer) else float(x)
 
 
-def numbers(values) -> np.ndarray:
+def object_array(values) -> np.ndarray:
     """(n,) array of numbers of any kind."""
     out = np.empty(len(values), object)
     out[:] = values
@@ -132,36 +132,36 @@ def numbers(values) -> np.ndarray:
 
 
 def zeros(count: int) -> np.ndarray:
-    return numbers([0.0] * count)
+    return object_array([0.0] * count)
 
 
 # arithmetic ---------------------------------------------------------------------------------------------------------
 def _neg(x):
     if not isinstance(x, Tracer):
         return -x
-    return Tracer(x.tape, x.tape.operations[x.k][1]) if x.negated else x.tape.record("fneg", x.k)
+    return Tracer(x.ops, x.ops.operations[x.k][1]) if x.is_negation else x.ops.emit("fneg", x.k)
 
 
 def _add(x, y):
     if not isinstance(x, Tracer):
         x, y = y, x
     if not isinstance(y, Tracer):
-        return x if y == 0.0 else x.tape.record("fadd", x.k, float(y))
-    if y.negated:
+        return x if y == 0.0 else x.ops.emit("fadd", x.k, float(y))
+    if y.is_negation:
         return _sub(x, _neg(y))
-    if x.negated:
+    if x.is_negation:
         return _sub(y, _neg(x))
-    return x.tape.record("fadd", *sorted((x.k, y.k)))
+    return x.ops.emit("fadd", *sorted((x.k, y.k)))
 
 
 def _sub(x, y):
-    if isinstance(y, Tracer) and y.negated:
+    if isinstance(y, Tracer) and y.is_negation:
         return _add(x, _neg(y))
     if not isinstance(y, Tracer):
-        return x if y == 0.0 else x.tape.record("fsub", x.k, float(y))
+        return x if y == 0.0 else x.ops.emit("fsub", x.k, float(y))
     if not isinstance(x, Tracer):
-        return _neg(y) if x == 0.0 else y.tape.record("fsub", float(x), y.k)
-    return 0.0 if x.k == y.k else x.tape.record("fsub", x.k, y.k)
+        return _neg(y) if x == 0.0 else y.ops.emit("fsub", float(x), y.k)
+    return 0.0 if x.k == y.k else x.ops.emit("fsub", x.k, y.k)
 
 
 def _mul(x, y):
@@ -169,11 +169,11 @@ def _mul(x, y):
         x, y = y, x
     if not isinstance(y, Tracer):
         y = float(y)
-        return 0.0 if y == 0.0 else x if y == 1.0 else _neg(x) if y == -1.0 else x.tape.record("fmul", x.k, y)
-    if x.negated or y.negated:
-        product = _mul(_neg(x) if x.negated else x, _neg(y) if y.negated else y)
-        return product if x.negated and y.negated else _neg(product)
-    return x.tape.record("fmul", *sorted((x.k, y.k)))
+        return 0.0 if y == 0.0 else x if y == 1.0 else _neg(x) if y == -1.0 else x.ops.emit("fmul", x.k, y)
+    if x.is_negation or y.is_negation:
+        product = _mul(_neg(x) if x.is_negation else x, _neg(y) if y.is_negation else y)
+        return product if x.is_negation and y.is_negation else _neg(product)
+    return x.ops.emit("fmul", *sorted((x.k, y.k)))
 
 
 def _div(x, y):
@@ -181,17 +181,17 @@ def _div(x, y):
         return _mul(x, 1.0 / y)
     if not isinstance(x, Tracer) and x == 0.0:
         return 0.0
-    return y.tape.record("fdiv", operand(x), y.k)
+    return y.ops.emit("fdiv", operand(x), y.k)
 
 
 def _pow(x, y):
     if not isinstance(y, Tracer) and y in (0.0, 1.0, 2.0):
         return 1.0 if y == 0.0 else x if y == 1.0 else x * x
-    tape = x.tape if isinstance(x, Tracer) else y.tape
-    return tape.record("pow", operand(x), operand(y))
+    ops = x.ops if isinstance(x, Tracer) else y.ops
+    return ops.emit("pow", operand(x), operand(y))
 
 
-def _tidy(x: float) -> float:
+def _round_to_integer(x: float) -> float:
     x = float(x)
     return float(round(x)) if abs(x) < 2.0 and abs(x - round(x)) < _ROUNDING else x
 
@@ -204,7 +204,7 @@ def load(array, k):
 
 def load_pose(array, i):
     """As in `rows`. Only here a small number is rounding: an inertia or a gain may be as small."""
-    x = [y if isinstance(y, Tracer) else _tidy(y) for y in array[12 * i:12 * i + 12]]
+    x = [y if isinstance(y, Tracer) else _round_to_integer(y) for y in array[12 * i:12 * i + 12]]
     return tuple(x[:9]), tuple(x[9:])
 
 
@@ -218,26 +218,26 @@ def number_like(array, x):
 
 def where_less(x, y, yes, no):
     """yes where x < y, else no (also where x or y is NaN)."""
-    tape = next((z.tape for z in (x, y, yes, no) if isinstance(z, Tracer)), None)
-    if tape is None or not (isinstance(x, Tracer) or isinstance(y, Tracer)):
+    ops = next((z.ops for z in (x, y, yes, no) if isinstance(z, Tracer)), None)
+    if ops is None or not (isinstance(x, Tracer) or isinstance(y, Tracer)):
         return yes if x < y else no
-    return tape.record("less", operand(x), operand(y), operand(yes), operand(no))
+    return ops.emit("less", operand(x), operand(y), operand(yes), operand(no))
 
 
 def maximum(x, y): return where_less(x, y, y, x)
 
 
-def absolute(x): return x.tape.record("fabs", x.k) if isinstance(x, Tracer) else abs(x)
+def absolute(x): return x.ops.emit("fabs", x.k) if isinstance(x, Tracer) else abs(x)
 
 
-def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Tracer) else math.sqrt(x)
+def sqrt(x): return x.ops.emit("sqrt", x.k) if isinstance(x, Tracer) else math.sqrt(x)
 
 
 def all_less(x, bound) -> bool:
     return x < bound               # of a recorded number: NotTraceableError
 
 
-def unknown(*arguments):
+def not_traceable(*arguments):
     raise NotTraceableError
 
 
@@ -245,7 +245,7 @@ def unknown(*arguments):
 def within(x, bound) -> bool:
     if not isinstance(x, Tracer):
         return x < bound
-    x.tape.bounds.append((x, bound))
+    x.ops.bounds.append((x, bound))
     return True
 
 
@@ -260,7 +260,7 @@ def finite_where(x, mask, wanted) -> bool:
 def _finite(x) -> bool:
     if not isinstance(x, Tracer):
         return math.isfinite(x)
-    x.tape.finite[x.k] = x
+    x.ops.finite[x.k] = x
     return True
 
 
@@ -268,13 +268,13 @@ def sincos(x):
     """Sine and cosine; the number of quarter turns is read from the last bits of a sum, which every processor does alike."""
     if not isinstance(x, Tracer):
         return math.sin(x), math.cos(x)
-    if x.tape.library:
-        return x.tape.record("sin", x.k), x.tape.record("cos", x.k)
-    x.tape.angles.append(x)
-    turns = x * QUARTER_TURNS + _MAGIC
-    s, c = sincos_less_turns(x, turns - _MAGIC)
-    sine, cosine = (x.tape.record(name, turns.k, s.k, c.k) for name in ("turned_sine", "turned_cosine"))
-    x.tape.turned |= {sine.k: (x, cosine), cosine.k: (x, -sine)}
+    if x.ops.libm:
+        return x.ops.emit("sin", x.k), x.ops.emit("cos", x.k)
+    x.ops.angles.append(x)
+    turns = x * TWO_OVER_PI + _MAGIC
+    s, c = reduced_sincos(x, turns - _MAGIC)
+    sine, cosine = (x.ops.emit(name, turns.k, s.k, c.k) for name in ("quadrant_sine", "quadrant_cosine"))
+    x.ops.sincos_pairs |= {sine.k: (x, cosine), cosine.k: (x, -sine)}
     return sine, cosine
 
 
@@ -284,16 +284,16 @@ def sincos(x):
 
 # by the names that C and Python's `math` share, with the number of arguments
 _NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power", "quotient": "divide"}
-ARGUMENTS = {"sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1,
+LIBM_ARITY = {"sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "exp": 1, "log": 1,
              "floor": 1, "atan2": 2, "pow": 2}
 
 
-def function(name: str):
+def libm_function(name: str):
     of_floats = getattr(np, _NUMPY.get(name, name))
 
     def apply(*x):
-        tape = next((y.tape for y in x if isinstance(y, Tracer)), None)
-        return of_floats(*x) if tape is None else tape.record(name, *map(operand, x))
+        ops = next((y.ops for y in x if isinstance(y, Tracer)), None)
+        return of_floats(*x) if ops is None else ops.emit(name, *map(operand, x))
     return apply
 
 
@@ -302,6 +302,6 @@ def quotient(x, y):
     return 0.0 if is_zero else _quotient(x, y)
 
 
-_quotient = function("quotient")
+_quotient = libm_function("quotient")
 # in the place of `math`
-c_math = types.SimpleNamespace(**{name: function(name) for name in (*ARGUMENTS, "sqrt")}, nan=np.nan)
+c_math = types.SimpleNamespace(**{name: libm_function(name) for name in (*LIBM_ARITY, "sqrt")}, nan=np.nan)

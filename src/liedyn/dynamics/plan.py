@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from liedyn.codegen import specialize
-from liedyn.codegen.llvm_ir import SEGMENT
-from liedyn.codegen.rhs import StageKey, record_parts
-from liedyn.codegen.trace import record
+from liedyn.codegen.llvm_ir import MAX_SEGMENT_OPERATIONS
+from liedyn.codegen.rhs import StageKey, trace_stages
+from liedyn.codegen.trace import make_trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.dynamics.batching.arrays import as_mask
 from liedyn.dynamics.batching.calls import asked_by
@@ -78,20 +78,20 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     if called in (constrained_forward_dynamics, constrained_hybrid_dynamics):
         return _of_parts(model, function, **options)
     asked, of = asked_by(called, model, *_arguments(called, model, options), **_remaining(called, options))
-    if not specialize.wanted():
-        return _switched_off(function, specialize.LONGEST)
-    recording = record(of, asked)
-    if recording is None:
+    if not specialize.is_enabled():
+        return _switched_off(function, specialize.MAX_OPERATIONS)
+    trace = make_trace(of, asked)
+    if trace is None:
         way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
-    elif recording.size > specialize.LONGEST:
-        way, size, reason = "loops", recording.size, f"a line would have more than {specialize.LONGEST} operations"
+    elif trace.size > specialize.MAX_OPERATIONS:
+        way, size, reason = "loops", trace.size, f"a line would have more than {specialize.MAX_OPERATIONS} operations"
     else:
-        way, size, reason = "line", recording.size, f"it has at most {specialize.LONGEST} operations"
-    return Plan(function, way, size, specialize.LONGEST, specialize.width(), reason)
+        way, size, reason = "line", trace.size, f"it has at most {specialize.MAX_OPERATIONS} operations"
+    return Plan(function, way, size, specialize.MAX_OPERATIONS, specialize.simd_width(), reason)
 
 
 def _switched_off(function: str, longest: int) -> Plan:
-    return Plan(function, "loops", None, longest, specialize.width(),
+    return Plan(function, "loops", None, longest, specialize.simd_width(),
                 "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
 
 
@@ -101,17 +101,18 @@ def _of_parts(model, function: str, prescribed=None, f_ext=None, passive: bool =
     if prescribed is None and function == "constrained_hybrid_dynamics":
         raise UsageError(f"{function} needs prescribed=")
     mask = (False,) * model.nv if prescribed is None else tuple(map(bool, as_mask(prescribed, model.nv)))
-    if not specialize.wanted():
-        return _switched_off(function, SEGMENT)
+    if not specialize.is_enabled():
+        return _switched_off(function, MAX_SEGMENT_OPERATIONS)
     ask = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:
-        sizes = [recording.size for recording in record_parts(model, (EQUATIONS, COMPLETED), ask)]
+        sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, COMPLETED), ask)]
     except NotTraceableError:
         sizes = []
-    fits = bool(sizes) and max(sizes) <= SEGMENT
-    reason = (f"its two parts have at most {SEGMENT} operations each; a dense solver for all robots works between them" if fits
-              else f"a line would have more than {SEGMENT} operations")
-    return Plan(function, "line" if fits else "loops", sum(sizes), SEGMENT, 1, reason)
+    fits = bool(sizes) and max(sizes) <= MAX_SEGMENT_OPERATIONS
+    reason = (f"its two parts have at most {MAX_SEGMENT_OPERATIONS} operations each; a dense solver for all robots works between "
+              f"them" if fits
+              else f"a line would have more than {MAX_SEGMENT_OPERATIONS} operations")
+    return Plan(function, "line" if fits else "loops", sum(sizes), MAX_SEGMENT_OPERATIONS, 1, reason)
 
 
 def _function(name: str):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.specialize import asked_of, batch_of, wanted
+from liedyn.codegen.specialize import generated_batch_function, is_enabled, specialization_of
 from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
 from liedyn.dynamics.batching.calls import of_states, run_line, scratch_of_eight, taken_over, with_numbers
 from liedyn.errors import ModelError, NameLookupError, ShapeError
@@ -18,7 +18,7 @@ from liedyn.kernels import batch_blocks
 from liedyn.model.constraint_arrays import geometry_of, loop_machine
 from liedyn.model.description import BARE
 from liedyn.model.model import Model
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -168,12 +168,12 @@ class Variants:
         if count != len(self):
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
         rows = with_numbers((*arrays, self._numbers))
-        if wanted() and of_states(rows, count):
-            line = batch_of(model, asked_of(entry, size, before, arrays, self._places))
+        if is_enabled() and of_states(rows, count):
+            line = generated_batch_function(model, specialization_of(entry, size, before, arrays, self._places))
             if line is not None and run_line(line, model, rows, count):
                 return batch_blocks.OK
         which = len(entry.liedyn_signatures) - 1
-        prepare(entry, which)
+        compile_entry_point(entry, which)
         for k in range(len(self)):
             rows = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
             code = entry(model._arrays.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)

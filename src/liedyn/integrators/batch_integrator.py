@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.codegen.batch_step import OF_EVENT, TIMES, BatchStep, Rows, whole_step
-from liedyn.codegen.specialize import width
+from liedyn.codegen.batch_step import N_STEP_TIMES, NUMBERS_PER_EVENT, BatchStep, Pivots, compile_batch_step
+from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.calls import scratch
 from liedyn.dynamics.batching.threads import cores, on_threads
 from liedyn.integrators.problem import InitialValueProblem
@@ -14,7 +14,7 @@ from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.kernels.simulation.rate_evaluation import TERMS
 from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll
 from liedyn.kernels.simulation.signals import ORDER, TORQUE
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def grid_of(schedule, times: np.ndarray, step: float) -> Grid:
 def curves_at(signals, curves: np.ndarray, clocks: np.ndarray) -> np.ndarray:
     """(S + 1, 15 c) Taylor coefficients of the signals `curves` at the times of the steps."""
     t = clocks[:, 1:]
-    out = np.zeros((len(clocks), TIMES, len(curves), TERMS))
+    out = np.zeros((len(clocks), N_STEP_TIMES, len(curves), TERMS))
     for i, k in enumerate(curves):
         first, count = signals.first[k], signals.count[k]
         piece = first + np.clip(np.searchsorted(signals.breaks[first:first + count], t, "right") - 1, 0, None)
@@ -105,8 +105,8 @@ class BatchStates:
 
 
 def _no_work(n: int, events: int) -> np.ndarray:
-    """(n, 1 + OF_EVENT events) as of a `BatchStep`, where nothing is known yet."""
-    work = np.zeros((n, 1 + OF_EVENT * events))
+    """(n, 1 + NUMBERS_PER_EVENT events) as of a `BatchStep`, where nothing is known yet."""
+    work = np.zeros((n, 1 + NUMBERS_PER_EVENT * events))
     work[:, 1 + events:1 + 3 * events] = np.nan
     return work
 
@@ -126,7 +126,7 @@ class BatchOutputs:
 
 
 class BatchIntegrator:
-    """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`.
+    """A problem ready for many runs. None of its switches may depend on the state: see `compile_batch_step`.
 
     more   numbers that its line has for a row: accelerations, forces and wrenches, or those of a line with rates
     """
@@ -134,7 +134,7 @@ class BatchIntegrator:
     def __init__(self, problem: InitialValueProblem, line: BatchStep, varying: np.ndarray, more: int | None = None):
         self.problem, self.line, self.varying = problem, line, varying
         self.more = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
-        prepare(roll)
+        compile_entry_point(roll)
 
     def advance(self, runs: BatchStates, grid: Grid, out: BatchOutputs, values: np.ndarray, driven: StepInputs | None = None,
                 threads: int | None = None) -> None:
@@ -149,13 +149,13 @@ class BatchIntegrator:
         rest, more = np.zeros(runs.q.shape[1]), self.more if kept else 0
         rest[:model.nq] = model.neutral()
         sizes = [x.shape[1] for x in (runs.q, runs.v, runs.work, values, self.varying)]
-        size = TOGETHER * (sum(sizes) + more + 1) + max(line.step.scratch, line.rows.scratch)
+        size = TOGETHER * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
         before = runs.q, runs.v, runs.work
         if runs.begins.any():                                      # runs that begin later wait in these
             before = tuple(x.copy() for x in before)
 
         def part(first, until):
-            return roll(line.step.address, line.rows.address if kept else 0, width(), more, grid.row, grid.clocks, curves,
+            return roll(line.step.address, line.outputs.address if kept else 0, simd_width(), more, grid.row, grid.clocks, curves,
                         driven.places, driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying,
                         runs.last, runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, scratch(size), first, until)
 
@@ -168,12 +168,12 @@ def shares(runs: int, threads: int | None = None) -> list[int]:
     return [*range(0, runs, share), runs]
 
 
-def line_of(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), rows: Rows = ()) -> BatchStep | None:
-    """None where no line can do it: a sampled controller, and see `whole_step`. places: in model.constants, that differ from run
-    to run; rows: of the constraints."""
+def line_of(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), rows: Pivots = ()) -> BatchStep | None:
+    """None where no line can do it: a sampled controller, and see `compile_batch_step`. places: in model.constants, that differ
+    from run to run; rows: of the constraints."""
     if problem.sampled is not None or (problem.ties is not None and not rows):
         return None
-    return whole_step(problem.tables(), method, places, rows, problem.directions)
+    return compile_batch_step(problem.tables(), method, places, rows, problem.directions)
 
 
 def side_by_side(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,

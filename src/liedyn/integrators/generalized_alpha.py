@@ -53,7 +53,7 @@ from liedyn.kernels.simulation.right_hand_side import (
 )
 from liedyn.lie.vectors import load_pose
 from liedyn.model.description import ROLLING
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # Steps of the Lie-group generalized-alpha method for constrained motion, index 3 (Bruels, Cardona, Arnold 2012): --------
 
@@ -122,7 +122,7 @@ def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, with_rates, w
     return good
 
 
-@primitive
+@inline_kernel
 def roll_on(loops, step, own):
     """What rolls is bound along the plane in its velocity only: there own.open_ is the slip in `step` seconds."""
     for c in range(loops.record.shape[0]):
@@ -133,7 +133,7 @@ def roll_on(loops, step, own):
                 own.open_[o + k] += step * (own.slip[o + k] - normal * (R[6] if k == 0 else (R[7] if k == 1 else R[8])))
 
 
-@primitive
+@inline_kernel
 def largest_of(x):
     y = 0.0
     for k in range(x.size):
@@ -141,7 +141,7 @@ def largest_of(x):
     return y
 
 
-@primitive
+@inline_kernel
 def imbalance(plant, work, own):
     """The largest R1 - tau of coordinates that are free to move, times own.reach."""
     y = 0.0
@@ -152,7 +152,7 @@ def imbalance(plant, work, own):
     return y
 
 
-@primitive
+@inline_kernel
 def force_size(work, own):
     """How large forces are that balance each other: M a, A^T lambda, tau, times own.reach."""
     nv, m, size = work.v.size, own.multipliers.size, own.method[LEAST]
@@ -167,7 +167,7 @@ def force_size(work, own):
 
 
 # matrices -----------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
     """own.solver.J from own.rates: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of a diagonal matrix where
     prescribed."""
@@ -190,7 +190,7 @@ def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
             J[i, i] = diagonal                               # its size tells that of the coordinate (`pivoting.scale_rows`)
 
 
-@primitive
+@inline_kernel
 def accelerations_here(schedule, plant, work, own):
     """work.a where free, and own.multipliers, of constrained motion at a state evaluated with both zero. False: singular."""
     nv, m = work.v.size, own.multipliers.size
@@ -209,7 +209,7 @@ def accelerations_here(schedule, plant, work, own):
     return sound
 
 
-@primitive
+@inline_kernel
 def shift_alpha(work, own, h):
     """own.alpha from own.a now and work.a a step later; of stiff motion, which changes at once, no slope is known."""
     size, change = 0.0, 0.0
@@ -222,7 +222,7 @@ def shift_alpha(work, own, h):
 
 
 # a step -------------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def predict(plant, work, own, h):
     """x, v_next, a_next and alpha_{n+1}, which is kept in own.rate, as if dv went on as it is; or as prescribed in work.a."""
     f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
@@ -234,7 +234,7 @@ def predict(plant, work, own, h):
         own.v_next[k] = own.v[k] + h * ((1.0 - g) * own.alpha[k] + g * alpha)
 
 
-@primitive
+@inline_kernel
 def correct(tree, plant, own, h):
     """The solver's change of q_{n+1} and of h^2 lambda into x, v, a, lambda."""
     f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
@@ -249,14 +249,14 @@ def correct(tree, plant, own, h):
         own.multipliers[r] += own.solver.b[nv + r] / (h * h)
 
 
-@primitive
+@inline_kernel
 def renew_matrix(schedule, plant, own, h):
     f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
     fill_matrix(schedule, plant, own, (1.0 - m) / (b * (1.0 - f)), h * g / b, h * h)
     return factor_pivoted(plant.prescribed.size, own.solver)
 
 
-@primitive
+@inline_kernel
 def newton_change(plant, work, own, h):
     """Into own.solver.b."""
     nv = work.v.size
@@ -267,7 +267,7 @@ def newton_change(plant, work, own, h):
     solve_pivoted(own.solver)
 
 
-@primitive
+@inline_kernel
 def advance_alpha(own):
     """alpha, from dv at both ends of the step; and dv."""
     f, m = own.method[ALPHA_F], own.method[ALPHA_M]
@@ -276,7 +276,7 @@ def advance_alpha(own):
         own.a[k] = own.a_next[k]
 
 
-@primitive
+@inline_kernel
 def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
     """To the end of the step, in work. The matrix is that of the first iteration, and new where it serves badly."""
     before, renew, size = np.inf, True, 1.0
@@ -303,14 +303,14 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
     return NOT_CONVERGED
 
 
-@primitive
+@inline_kernel
 def put_on_trial(tree, work, own):
     retract(tree, own.q, own.x, work.q)
     for k in range(own.x.size):
         work.v[k], work.a[k] = own.v_next[k], own.a_next[k]
 
 
-@primitive
+@inline_kernel
 def power_of(tree, plant, driven, work, own):
     """Of motors, wrenches, passive forces but springs, and driven closures, at the state last evaluated."""
     power, nv, V = joint_power(tree, plant, work, 0.0), work.v.size, own.balance.tree.V
@@ -323,7 +323,7 @@ def power_of(tree, plant, driven, work, own):
     return power
 
 
-@primitive
+@inline_kernel
 def finish_state(tree, plant, ties, state, work, own):
     """At an accepted state, evaluated: forces of prescribed coordinates, the power that goes in (kept in state.clock[POWER]), how
     far the constraints are open."""
@@ -363,7 +363,7 @@ def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, sig
     return RUNNING
 
 
-@primitive
+@inline_kernel
 def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own):
     """At the start and after a break: dv by the equations of motion, and alpha, which belongs to the time
     t + (alpha_m - alpha_f) h, by its slope (Arnold, Bruels, Cardona 2015: else lambda begins with an error of first order)."""
@@ -395,7 +395,7 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
     return code
 
 
-@primitive
+@inline_kernel
 def look_at_constraints(ties, t, work):
     """At an accepted state: singular configurations, and prescriptions that contradict. Returns a code."""
     if ties is None:
@@ -403,7 +403,7 @@ def look_at_constraints(ties, t, work):
     return look_from(ties, t, work)
 
 
-@primitive
+@inline_kernel
 def keep_state(ties, state, record, work, own):
     i = state.count[NEXT_OUTPUT]
     keep_evaluated(work, state.y[2 * work.v.size], record, i)
@@ -414,7 +414,7 @@ def keep_state(ties, state, record, work, own):
     state.count[NEXT_OUTPUT] += 1
 
 
-@primitive
+@inline_kernel
 def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work, own):
     nv = own.v.size
     h, end, wall, before, _ = next_part(schedule, state, record, own.method[STEP])

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.codegen.rhs import GeneratedRhs, slopes_of, step_of
+from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobian
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction
 from liedyn.dynamics.constraints.constraints import desk_for
@@ -146,14 +146,14 @@ class InitialValueProblem:
     @cached_property
     def step(self) -> GeneratedRhs | None:
         """The right-hand side as a line; None where loops do the work."""
-        return step_of(self.tables())
+        return generated_rhs(self.tables())
 
     @cached_property
     def slopes_by_line(self) -> GeneratedBatchFunction | None:
         """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
         if self.ties is not None or self.step is None:
             return None
-        return slopes_of(self.tables())
+        return generated_rhs_jacobian(self.tables())
 
     def work(self) -> MotionWorkspace:
         m, slots = self.model, len(self.forced_links)

@@ -21,7 +21,7 @@ from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
 from liedyn.lie.simd import sqrt
 from liedyn.model.description import SCREW
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # rosenbrock tableau -----------------------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def try_step(line, loops, method, t, h, ceiling, q0, y, K, room, rtol, work):
     return code, error
 
 
-@primitive
+@inline_kernel
 def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
     """Into room.power, along the dense output of the step."""
     code, n = RUNNING, y.size - 1
@@ -164,7 +164,7 @@ def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
     return code
 
 
-@primitive
+@inline_kernel
 def time_slope(line, loops, t, h, ceiling, q0, y, K, room, work):
     """df/dt into room.slope, by a difference."""
     n, ahead = y.size, min(t + _GLANCE * h, ceiling) - t
@@ -178,7 +178,7 @@ def time_slope(line, loops, t, h, ceiling, q0, y, K, room, work):
     return code
 
 
-@primitive
+@inline_kernel
 def error_norm(method, y, room, rtol):
     """Root mean square over x and v, relative to atol + rtol size."""
     n, nv, total = y.size - 1, room.size.size, 0.0
@@ -193,7 +193,7 @@ def error_norm(method, y, room, rtol):
     return sqrt(total / max(n, 1))
 
 
-@primitive
+@inline_kernel
 def factor(g, room):
     """The inverses of g - X and of g - B - A (g - X)^-1 P. False: singular."""
     J, W, nv, m = room.J, room.W, room.E.shape[0], room.W.shape[0]
@@ -218,7 +218,7 @@ def factor(g, room):
     return invert(W, room.order)
 
 
-@primitive
+@inline_kernel
 def invert(M, order):
     """In place: Gauss and Jordan, with row pivoting. False where a pivot is zero or not a number."""
     n = M.shape[0]
@@ -249,7 +249,7 @@ def invert(M, order):
     return True
 
 
-@primitive
+@inline_kernel
 def solve_stage(room, U):
     """(g - J) U = room.right, which is overwritten. U of the work stays zero."""
     J, W, right, nv, m = room.J, room.W, room.right, room.E.shape[0], room.W.shape[0]
@@ -270,7 +270,7 @@ def solve_stage(room, U):
     eliminate_positions(room, U)
 
 
-@primitive
+@inline_kernel
 def eliminate_positions(room, U):
     """x of U = (g - X)^-1 x of room.right."""
     for b in range(room.block.shape[0]):

@@ -11,7 +11,7 @@ from liedyn.kernels.constraints.driver import copy
 from liedyn.kernels.constraints.stages import HEADER, desk_of
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, SystemModel, measure
 from liedyn.kernels.simulation.signals import InputSchedule, Signals
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # Method.control: the step, or the largest step of an adaptive method; tolerances; 1 / (error order + 1); relative tolerance of
 # the supplied work (0: not controlled)
@@ -93,7 +93,7 @@ class Record(NamedTuple):
     drive: np.ndarray      # (N, 24 driven) motions of driven loops
 
 
-@primitive
+@inline_kernel
 def next_break(walls, state, last):
     """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
     while state.count[NEXT_BREAK] < walls.breaks.size and walls.breaks[state.count[NEXT_BREAK]] <= state.clock[T_NOW]:
@@ -104,7 +104,7 @@ def next_break(walls, state, last):
     return last, np.nextafter(last, -np.inf)
 
 
-@primitive
+@inline_kernel
 def next_part(walls, state, record, step):
     """One of equal parts of the way to the next output or break, no longer than `step`: its length and its end; the wall that it
     must not pass, the last time before that, and the goal of the way: the output, or the wall where that is no later but for
@@ -117,7 +117,7 @@ def next_part(walls, state, record, step):
     return h, goal if parts == 1.0 else t + h, wall, before, goal
 
 
-@primitive
+@inline_kernel
 def keep_evaluated(work, supplied, record, i):
     """Output i: the evaluation in work, and the work that has been supplied."""
     copy(work.q, record.q[i])

@@ -46,7 +46,7 @@ from liedyn.kernels.simulation.rate_evaluation import REFUSED, bring_back, rates
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
 from liedyn.kernels.simulation.signals import EVENT, FLOOR, KIND, LOOSE, SIDE, SWITCH
 from liedyn.lie.simd import sqrt
-from liedyn.numba_tools.decorators import kernel, pasted, primitive
+from liedyn.numba_tools.decorators import inline_kernel, ir_inline_kernel, kernel
 
 # The step by the error: its norm, and a first step ----------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.75, 0.2, 10.0
 LEAST_FIRST = 1e-9         # of the time until the next break: states that are zero but for rounding ask for much less
 
 
-@primitive
+@inline_kernel
 def error_norm(method, state, stages, h):
     """Root mean square of the error estimate against atol + rtol size, over x, v and z. Of two estimates E5, E3, as of dop853:
     E5^2 / sqrt(E5^2 + 0.01 E3^2) (Hairer, Norsett, Wanner, II.10). The work follows the motion; but where motions are
@@ -74,7 +74,7 @@ def error_norm(method, state, stages, h):
     return error
 
 
-@primitive
+@inline_kernel
 def error_of_work(method, stages, k, h):
     """Against the work that the step exchanges."""
     exchanged = 0.0
@@ -84,7 +84,7 @@ def error_of_work(method, stages, k, h):
     return combined((scale * stages.y[k])**2, (scale * stages.output[k])**2)
 
 
-@primitive
+@inline_kernel
 def estimate(method, stages):
     """The first estimate into stages.y, a second one, or zero, into stages.output. Row by row: by coordinates it takes 4 % of a
     step of dop853."""
@@ -99,13 +99,13 @@ def estimate(method, stages):
             stages.output[k] += method.error[s] * stages.K[s - count, k]
 
 
-@primitive
+@inline_kernel
 def combined(e, e3):
     """Of squares."""
     return sqrt(e) if e3 == 0.0 else e / sqrt(e + 0.01 * e3)
 
 
-@primitive
+@inline_kernel
 def size_of(state, stages, k, nv):
     """What a coordinate's error is relative to: its value; 1 rad or 1 m for ball and free joints."""
     if k >= nv:
@@ -113,7 +113,7 @@ def size_of(state, stages, k, nv):
     return max(abs(stages.q[k]), abs(stages.q[k] + stages.end[k]))
 
 
-@primitive
+@inline_kernel
 def first_step(method, state, stages, span):
     """A first step from the size of the rates (Hairer, Norsett, Wanner, II.4, without the second evaluation)."""
     n, nv, d0, d1 = state.y.size - 1, stages.q.size, 0.0, 0.0
@@ -128,7 +128,7 @@ def first_step(method, state, stages, span):
     return min(max(h, LEAST_FIRST * span), span, method.control[H_MAX])
 
 
-@primitive
+@inline_kernel
 def chart_origin(q_of_v, state, stages):
     """stages.q: values of 1-DoF coordinates, 1 for the others, by velocity coordinate."""
     for k in range(q_of_v.size):
@@ -240,7 +240,7 @@ METHODS = {"rk4": rk4, "dopri5": dopri5, "dop853": dop853}
 _FAR = 8.0               # times what it changes
 
 
-@primitive
+@inline_kernel
 def passed_within(held, method, stages):
     """Whether one was beyond its side, or may have been between. Loose ones go over to the side where they are."""
     n, last, passed = stages.end.size, method.b.size, False
@@ -266,7 +266,7 @@ def passed_within(held, method, stages):
     return passed
 
 
-@primitive
+@inline_kernel
 def far(side, w, x, y, z):
     """Whether an event that reads w, x, y, z at four stages of a step is so far that the others need not be looked at. Three are
     not enough: those of rk4 at the beginning, in the middle and at the end are equal where a way turns in the middle."""
@@ -291,7 +291,7 @@ def may_be_passed_twice(side, column, method, stages):
     return least < 0.5 * bent
 
 
-@primitive
+@inline_kernel
 def none_loose(held):
     """Loose switches may have gone over between the steps."""
     loose = 0.0
@@ -327,7 +327,7 @@ def run_adaptive(line, loops, walls, method, state, stages, record, work, most_s
     return RUNNING
 
 
-@primitive
+@inline_kernel
 def begin_step(line, loops, now, state, stages, work):
     """The rates at the present state, whose configuration becomes the origin of the chart: there dx/dt is v. Returns a code."""
     code = rates_at(line, loops, now, state.q, state.y, stages.K, int64(0), work)
@@ -337,7 +337,7 @@ def begin_step(line, loops, now, state, stages, work):
     return code
 
 
-@primitive
+@inline_kernel
 def move_origin(q, v, state, rates):
     nv = v.size
     copy(q, state.q)
@@ -345,7 +345,7 @@ def move_origin(q, v, state, rates):
         state.y[k], state.y[nv + k], rates[k] = 0.0, v[k], v[k]
 
 
-@pasted
+@ir_inline_kernel
 def keep_what_is_due(line, loops, walls, state, stages, record, work):
     """An output at the present time, once its rates are known. FINISHED after the last."""
     count, now = state.count, state.clock[T_NOW]
@@ -365,7 +365,7 @@ def keep_now(line, loops, walls, state, stages, record, work):
     return keep_what_is_due(line, loops, walls, state, stages, record, work)
 
 
-@primitive
+@inline_kernel
 def copy_record(walls, record, i, work, y):
     """Output i: work and the desk hold the evaluation at its time."""
     keep_evaluated(work, y[y.size - 1], record, i)
@@ -373,7 +373,7 @@ def copy_record(walls, record, i, work, y):
         keep_constraints(walls.desk, record, i, work)
 
 
-@primitive
+@inline_kernel
 def end_of_step(method, state, stages, h):
     """y after the step, from K."""
     copy(state.y, stages.end)
@@ -384,7 +384,7 @@ def end_of_step(method, state, stages, h):
                 stages.end[k] += w * stages.K[s, k]
 
 
-@primitive
+@inline_kernel
 def accept(line, loops, walls, state, stages, t, work):
     """Move to the end of the step, back onto the constraints. Returns a code."""
     copy(stages.end, state.y)
@@ -393,7 +393,7 @@ def accept(line, loops, walls, state, stages, t, work):
     return bring_back(line, loops, t, True, state.q, state.y, state.q, work) if walls.desk.size else RUNNING
 
 
-@primitive
+@inline_kernel
 def copy_trial(state, h, end, wall, before):
     state.clock[H_TRIED], state.clock[T_TRIED], state.clock[T_STOP], state.clock[T_BEFORE] = h, end, wall, before
 
@@ -410,7 +410,7 @@ def end_step_here(line, loops, walls, method, state, stages, record, h, work):
     return accept(line, loops, walls, state, stages, end, work)
 
 
-@pasted
+@ir_inline_kernel
 def fixed_step(line, loops, walls, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[T_NOW]
@@ -449,7 +449,7 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
     return code
 
 
-@pasted
+@ir_inline_kernel
 def adaptive_step(line, loops, walls, method, state, stages, record, work):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
     t = state.clock[T_NOW]
@@ -511,7 +511,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     return code
 
 
-@pasted
+@ir_inline_kernel
 def outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[T_NOW], state.count, state.y.size

@@ -89,7 +89,8 @@ def line_of(problem, signals: Signals, ties) -> GeneratedCall | None:
         return None
     curves = step.curves
     numbers = problem.tables()._replace(signals=signals).numbers if signals.clocks.size else step.numbers
-    return GeneratedCall(step.address, step.second, step.back, ties.desk if ties else np.zeros(0), np.zeros(1),
+    return GeneratedCall(step.address, step.second_address, step.projection_address, ties.desk if ties else np.zeros(0),
+                         np.zeros(1),
                 np.zeros(TERMS * len(curves)), signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients,
                 signals.held, numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))
 

@@ -29,11 +29,11 @@ from liedyn.kernels.simulation.right_hand_side import (
     joint_power,
 )
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.lie.se3 import dexp_inv, dot, minus_dad
+from liedyn.lie.se3 import dexp_inv, dot, neg_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vectors import clear, cross, load3, store3
 from liedyn.model.description import NV, SCREW
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # variational ------------------------------------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ def at_an_end(tree, plant, schedule, signals, t, q, work, own):
     return power
 
 
-@primitive
+@inline_kernel
 def multiply(M, v, out):
     n = v.size
     for k in range(n):
@@ -115,7 +115,7 @@ def multiply(M, v, out):
             out[k] += M[k * n + j] * v[j]
 
 
-@primitive
+@inline_kernel
 def less_joint_coadjoint(tree, v, p, out):
     """out -= ad*_v p, joint by joint: what turns with the frame of a ball or free joint."""
     for i in range(1, tree.parent.size):
@@ -127,13 +127,13 @@ def less_joint_coadjoint(tree, v, p, out):
             for j in range(3):
                 out[k + j] -= turned[j]
         else:
-            m, f = minus_dad((load3(v, k), load3(v, k + 3)), (load3(p, k), load3(p, k + 3)))
+            m, f = neg_dad((load3(v, k), load3(v, k + 3)), (load3(p, k), load3(p, k + 3)))
             for j in range(3):
                 out[k + j] += m[j]
                 out[k + 3 + j] += f[j]
 
 
-@primitive
+@inline_kernel
 def chart_rate_transposed(tree, x, p, out):
     """out = J(x)^-T p with the right Jacobian J of exp: the transpose of `manifold.chart_rate`."""
     for i in range(1, tree.parent.size):
@@ -150,7 +150,7 @@ def chart_rate_transposed(tree, x, p, out):
                 out[k + j] = dot(P, dexp_inv(y, (_column(j, 0), _column(j, 3))))
 
 
-@primitive
+@inline_kernel
 def _column(j, first):
     """Three entries of column j of the unit matrix."""
     return (1.0 if j == first else 0.0), (1.0 if j == first + 1 else 0.0), (1.0 if j == first + 2 else 0.0)
@@ -193,7 +193,7 @@ def variational_step(tree, plant, schedule, signals, t, end, h, q0, work, own):
     return 0.0, 0
 
 
-@primitive
+@inline_kernel
 def move(tree, q0, h, own):
     """own.q, own.M_end and p-bar of own.v; own.x = -h v. False where it is not finite."""
     total = 0.0
@@ -211,7 +211,7 @@ def move(tree, q0, h, own):
     return True
 
 
-@primitive
+@inline_kernel
 def fill(tree, plant, h, own):
     """The matrix of Newton's method: 1/2 (M(q_0) + M(q_1)) + h/2 (C - C^T) + h/2 of the resistance's slope."""
     nv = own.v.size
@@ -222,7 +222,7 @@ def fill(tree, plant, h, own):
             own.solver.J[k, k] += 0.5 * h * resistance_slope(tree, k, own.v)
 
 
-@primitive
+@inline_kernel
 def finish(tree, plant, schedule, signals, end, q0, h, work, own):
     """own.p at the end, once v is known. Returns the power there."""
     multiply(own.M, own.v, own.momentum)
@@ -270,7 +270,7 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
     return RUNNING
 
 
-@primitive
+@inline_kernel
 def begin_momentum(tree, state, own):
     nv = own.v.size
     composite(tree, state.q, own.M, own.composite)
@@ -280,7 +280,7 @@ def begin_momentum(tree, state, own):
     state.count[FIRST_RATE_KNOWN] = 1
 
 
-@primitive
+@inline_kernel
 def velocity(tree, q, own):
     """own.solver.b = M(q)^-1 p."""
     composite(tree, q, own.M, own.composite)
@@ -294,7 +294,7 @@ def velocity(tree, q, own):
     return sound
 
 
-@primitive
+@inline_kernel
 def keep_state(tree, plant, schedule, signals, state, record, work, own):
     """The state, and what acts there. Returns a code."""
     nv = own.v.size

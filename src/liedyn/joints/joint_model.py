@@ -12,15 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.lie.inertia import add_sym6, less_square, sym6, to_parent, without_z
+from liedyn.lie.inertia import add_sym6, rank_one_downdate, remove_z_inertia, sym6_to_parent, symv6
 from liedyn.lie.inertia import rigid_to_parent as rigid_of_parent
 from liedyn.lie.se3 import ad, ad_screw, add, dot, scale, screw_add, screw_dot, screw_pose, unit6
 from liedyn.lie.simd import load, maximum, number_like, sincos, sqrt, store
 from liedyn.lie.so3 import quaternion_rotation
-from liedyn.lie.vectors import load3, load_pose, load_sym6, load_twist, plus_rotate, product, store_apart, store_sym6, store_twist
+from liedyn.lie.vectors import (
+    add_rotate,
+    load3,
+    load_pose,
+    load_sym6,
+    load_twist,
+    matmul3,
+    store3_strided,
+    store_sym6,
+    store_twist,
+)
 from liedyn.model.description import BALL, BARE, FREE, FRICTION_SPEED, HAS_CHILDREN, LAST_CHILD, NV, SCREW
-from liedyn.numba_tools.decorators import everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 8
 
@@ -50,41 +60,42 @@ class Tree(NamedTuple):
     floor: np.ndarray       # (nv,) a pivot below it is rounding
 
 
-@everywhere
+@jitable
 def index_sizes(n, nv, nl): return HEADER, n, n, n, n, n, n, nl, nv, nv, nv
 
 
-@everywhere
+@jitable
 def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl, nv, nv, nv, nv, nv, nv
 
 
-@primitive
+@inline_kernel
 def tree_of(index, constants):
     n, nv, nl = index[0], index[2], index[3]
-    return Tree(*(carve(index, index_sizes(n, nv, nl))[1:-1] + carve(constants, constants_sizes(n, nv, nl))[:-1]))
+    return Tree(*(split_workspace(index, index_sizes(n, nv, nl))[1:-1] + split_workspace(constants,
+                                                                                         constants_sizes(n, nv, nl))[:-1]))
 
 
-@primitive
+@inline_kernel
 def parts(machine):
     """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
     index = machine.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
     i = sum(index_sizes(n, nv, nl))
-    _, constants, scratch = carve(machine, (i, sum(constants_sizes(n, nv, nl))))
+    _, constants, scratch = split_workspace(machine, (i, sum(constants_sizes(n, nv, nl))))
     return index[:i], constants, scratch
 
 
 # What a joint does: its pose, twist, velocity product and force, for all kinds (K1 (35)-(40); PBP (23); PL (14)) --------
 
-@primitive
+@inline_kernel
 def screw(tree, i): return load(tree.S, 2 * i), load(tree.S, 2 * i + 1)
 
 
-@primitive
+@inline_kernel
 def load_quaternion(q, o): return load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
 
 
-@primitive
+@inline_kernel
 def joint_pose(tree, i, q):
     """T of body i in its parent."""
     o = tree.iq[i]
@@ -96,11 +107,11 @@ def joint_pose(tree, i, q):
     if tree.kind[i] == BALL:
         R = quaternion_rotation(load_quaternion(q, o))
         zero = R[0] - R[0]
-        return product(T0[0], R), (T0[1][0] + zero, T0[1][1] + zero, T0[1][2] + zero)
-    return product(T0[0], quaternion_rotation(load_quaternion(q, o + 3))), plus_rotate(T0[1], T0[0], load3(q, o))
+        return matmul3(T0[0], R), (T0[1][0] + zero, T0[1][1] + zero, T0[1][2] + zero)
+    return matmul3(T0[0], quaternion_rotation(load_quaternion(q, o + 3))), add_rotate(T0[1], T0[0], load3(q, o))
 
 
-@primitive
+@inline_kernel
 def joint_motion(tree, i, v):
     """S v of a ball or free joint."""
     o = tree.iv[i]
@@ -111,7 +122,7 @@ def joint_motion(tree, i, v):
     return w, load3(v, o + 3)
 
 
-@primitive
+@inline_kernel
 def joint_add(tree, i, V, v):
     """V + S v: `v` is a velocity or an acceleration of all coordinates."""
     if tree.kind[i] == SCREW:
@@ -119,7 +130,7 @@ def joint_add(tree, i, V, v):
     return add(V, joint_motion(tree, i, v))
 
 
-@primitive
+@inline_kernel
 def joint_eta(tree, i, V, v):
     """eta = ad_V S v (K1 Table 4; dS/dt is zero for all kinds)."""
     if tree.kind[i] == SCREW:
@@ -127,24 +138,24 @@ def joint_eta(tree, i, V, v):
     return ad(V, joint_motion(tree, i, v))
 
 
-@primitive
+@inline_kernel
 def store_joint_force(tree, i, F, tau):
     """tau = S^T F."""
     store_force_apart(tree, i, F, tau, tree.iv[i], 1)
 
 
-@primitive
+@inline_kernel
 def store_force_apart(tree, i, F, x, o, step):
     """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
     if tree.kind[i] == SCREW:
         store(x, o, screw_dot(screw(tree, i), F))
     else:
-        store_apart(x, o, step, F[0])
+        store3_strided(x, o, step, F[0])
         if tree.kind[i] == FREE:
-            store_apart(x, o + 3 * step, step, F[1])
+            store3_strided(x, o + 3 * step, step, F[1])
 
 
-@primitive
+@inline_kernel
 def joint_column(tree, i, c, zero):
     """Column c of S in the body frame; `zero` gives the kind of number."""
     if tree.kind[i] == SCREW:
@@ -153,13 +164,13 @@ def joint_column(tree, i, c, zero):
     return unit6(c, zero)
 
 
-@primitive
+@inline_kernel
 def inertia_to_parent(tree, i, q, T, X):
     """A symmetric 6x6 of body i, seen from the parent, where T is the pose there. Lines go by `codegen.trace`."""
-    return to_parent(T, X)
+    return sym6_to_parent(T, X)
 
 
-@primitive
+@inline_kernel
 def rigid_to_parent(tree, i, q, T, I):
     """The same of a rigid body."""
     return rigid_of_parent(T, I)
@@ -167,13 +178,13 @@ def rigid_to_parent(tree, i, q, T, I):
 
 # Sums over the children of a body, as a backward pass (children first) gathers them: `sums` has room for one a body -----
 
-@primitive
+@inline_kernel
 def with_children(tree, i, F, sums):
     """F + what the children of body i have handed to it: wrenches."""
     return add(F, load_twist(sums, i)) if tree.marks[i] & HAS_CHILDREN else F
 
 
-@primitive
+@inline_kernel
 def hand_to_parent(tree, i, F, sums):
     """The wrench F, seen from the parent of body i, to the parent's sum. The ground gathers nothing."""
     p = tree.parent[i]
@@ -181,13 +192,13 @@ def hand_to_parent(tree, i, F, sums):
         store_twist(sums, p, F if tree.marks[i] & LAST_CHILD else add(F, load_twist(sums, p)))
 
 
-@primitive
+@inline_kernel
 def inertia_with_children(tree, i, X, sums):
     """The same of symmetric 6x6."""
     return add_sym6(X, load_sym6(sums, i)) if tree.marks[i] & HAS_CHILDREN else X
 
 
-@primitive
+@inline_kernel
 def hand_inertia_to_parent(tree, i, X, sums):
     p = tree.parent[i]
     if p > 0:
@@ -196,14 +207,14 @@ def hand_inertia_to_parent(tree, i, X, sums):
 
 # Passive joint forces: damping, smoothed Coulomb friction, springs; and the energy of the springs -----------------------
 
-@primitive
+@inline_kernel
 def resistance(tree, k, v):
     """Damping and friction of one coordinate: -d v - f v / sqrt(v^2 + v_s^2)."""
     x = load(v, k)
     return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
 
 
-@primitive
+@inline_kernel
 def passive_force(tree, q, v, out):
     """Writes out (nv,): what springs, damping and friction add to tau."""
     for i in range(1, tree.parent.size):
@@ -215,7 +226,7 @@ def passive_force(tree, q, v, out):
             store(out, k, force)
 
 
-@primitive
+@inline_kernel
 def resistance_slope(tree, k, v):
     """Minus the derivative of `resistance` by the velocity."""
     x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
@@ -223,7 +234,7 @@ def resistance_slope(tree, k, v):
     return load(tree.damping, k) + load(tree.friction, k) * w * r * sqrt(r)
 
 
-@primitive
+@inline_kernel
 def resistance_curvature(tree, k, v):
     """The derivative of `resistance_slope` by the velocity."""
     x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
@@ -231,7 +242,7 @@ def resistance_curvature(tree, k, v):
     return -3.0 * load(tree.friction, k) * w * x * r * r * sqrt(r)
 
 
-@primitive
+@inline_kernel
 def spring_energy(tree, q):
     """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
     energy = number_like(q, 0.0)
@@ -256,28 +267,28 @@ def spring_energy(tree, q):
 #
 # with dV short of the columns eliminated before and of S_c a_c itself. What is left of AI is Pi. U and Psi depend on q only.
 
-@primitive
+@inline_kernel
 def eliminate(tree, i, AI, prescribed, work):
     """Stores U and Psi. Returns Pi, and how far the lowest D lies below its floor: positive means a vanishing inertia."""
     Pi, zero = AI, AI[0][0] - AI[0][0]
     deficit = zero - 1.0
     for c in range(NV[tree.kind[i]]):
         k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
-        U = sym6(Pi, S)
+        U = symv6(Pi, S)
         D = dot(U, S) + load(tree.armature, k)
         Psi = D
         if not prescribed[k]:
             Psi = 1.0 / D
-            Pi = less_square(Pi, U, Psi)
+            Pi = rank_one_downdate(Pi, U, Psi)
             if tree.marks[i] & BARE:
-                Pi = without_z(Pi)                       # zeros that fold: 7% of a line's operations
+                Pi = remove_z_inertia(Pi)                       # zeros that fold: 7% of a line's operations
             deficit = maximum(deficit, load(tree.floor, k) - D)
         store_twist(work.U, k, U)
         store(work.Psi, k, Psi)
     return Pi, deficit
 
 
-@primitive
+@inline_kernel
 def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work):
     """Stores u. Returns AB as the columns' elimination leaves it."""
     zero = AB[0][0] - AB[0][0]
@@ -296,7 +307,7 @@ def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work):
     return AB
 
 
-@primitive
+@inline_kernel
 def solve(tree, i, dV, prescribed, passive, a, tau, work):
     """dV of the body from Ad_{T^-1} dV_p + eta. Writes a where not prescribed and tau where prescribed."""
     zero = dV[0][0] - dV[0][0]

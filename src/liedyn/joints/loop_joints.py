@@ -15,10 +15,10 @@ import numpy as np
 from liedyn.lie.se3 import unit6
 from liedyn.lie.simd import maximum, sqrt, where_less
 from liedyn.lie.so3 import log3
-from liedyn.lie.vectors import add3, cross, dot3, plus_cross, rotate_back, scale3, sub3
+from liedyn.lie.vectors import add3, add_cross, cross, dot3, rotate_back, scale3, sub3
 from liedyn.model.description import BALL_CLOSURE, DISTANCE, PRISMATIC, ROLLING, UNIVERSAL, WELD
-from liedyn.numba_tools.decorators import primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import inline_kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 8
 FIELDS = 11                    # numbers of a constraint in `index`
@@ -50,23 +50,23 @@ class Loops(NamedTuple):
 KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENGTH = range(FIELDS)
 
 
-@primitive
+@inline_kernel
 def loops_of(index, constants):
     n, terms, chained = index[0], index[2], index[4]
-    views = carve(index, (HEADER, FIELDS * n, terms, terms, chained, n * (n + 1) // 2 + 1))
-    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + carve(constants, (24 * n, 2 * n, n, terms))[:-1]))
+    views = split_workspace(index, (HEADER, FIELDS * n, terms, terms, chained, n * (n + 1) // 2 + 1))
+    return Loops(views[1].reshape(n, FIELDS), *(views[2:] + split_workspace(constants, (24 * n, 2 * n, n, terms))[:-1]))
 
 
-@primitive
+@inline_kernel
 def loop_parts(machine):
     """index and constants of the loops, from what follows those of the tree (`model.constraint_arrays.loop_machine`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    return index[:i], carve(machine, (i, 27 * index[0] + index[2]))[1]
+    return index[:i], split_workspace(machine, (i, 27 * index[0] + index[2]))[1]
 
 
 # what turns -------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def guide(kind, T, extent, sphere):
     """g of the kinds that have one; else zero."""
     R, p = T
@@ -82,7 +82,7 @@ def guide(kind, T, extent, sphere):
     return zero, zero, zero
 
 
-@primitive
+@inline_kernel
 def contact_direction(R, sphere):
     """Unit vector away from the plane's point of contact, in B, and the length that it was scaled by."""
     n = R[6], R[7], R[8]
@@ -93,7 +93,7 @@ def contact_direction(R, sphere):
     return (n[0] / size, n[1] / size, n[2] * 0.0), size
 
 
-@primitive
+@inline_kernel
 def guide_rate(kind, T, V, g, extent, sphere):
     """dg/dt while B moves at V relative to A."""
     R, p = T
@@ -103,7 +103,7 @@ def guide_rate(kind, T, V, g, extent, sphere):
         return x[2], zero, -x[0]
     if kind == DISTANCE:
         y = rotate_back(R, p)
-        dy = plus_cross(V[1], y, w)
+        dy = add_cross(V[1], y, w)
         return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), sub3(dy, scale3(dot3(g, dy), g)))
     if kind == ROLLING:
         n = cross((R[6], R[7], R[8]), w)
@@ -115,7 +115,7 @@ def guide_rate(kind, T, V, g, extent, sphere):
     return zero, zero, zero
 
 
-@primitive
+@inline_kernel
 def guide_curvature(kind, T, V, S, extent, sphere):
     """How `guide_rate` of V changes while B moves along S and V keeps its components."""
     R, p = T
@@ -125,8 +125,8 @@ def guide_curvature(kind, T, V, S, extent, sphere):
         return x[2], zero, -x[0]
     if kind == DISTANCE:
         y = rotate_back(R, p)
-        dy = plus_cross(S[1], y, S[0])
-        return unit_curvature(y, plus_cross(V[1], y, V[0]), dy, cross(dy, V[0]))
+        dy = add_cross(S[1], y, S[0])
+        return unit_curvature(y, add_cross(V[1], y, V[0]), dy, cross(dy, V[0]))
     if kind == ROLLING:
         n = R[6], R[7], R[8]
         x, z = cross(n, V[0]), cross(n, S[0])
@@ -137,7 +137,7 @@ def guide_curvature(kind, T, V, S, extent, sphere):
     return zero, zero, zero
 
 
-@primitive
+@inline_kernel
 def unit_curvature(y, x, z, xz):
     """Second derivative of y/|y| along x, then z; xz: of y."""
     size = 1.0 / sqrt(maximum(dot3(y, y), y[0] * 0.0 + _TINY))
@@ -149,11 +149,11 @@ def unit_curvature(y, x, z, xz):
 
 
 # rows -------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
 
 
-@primitive
+@inline_kernel
 def closure_row(kind, r, g):
     """Row r, a wrench in B."""
     zero = g[0] - g[0]
@@ -168,14 +168,14 @@ def closure_row(kind, r, g):
     return cross(g, e[1]), e[1]                                    # (w x g) . e = w . (g x e)
 
 
-@primitive
+@inline_kernel
 def normal_row(r, g, n):
     """Of what rolls, row r of the derivative of its height along the plane's normal n, in B."""
     x = n[0] if r == 0 else (n[1] if r == 1 else n[2])
     return scale3(x, cross(g, n)), scale3(x, n)
 
 
-@primitive
+@inline_kernel
 def row_rate(kind, r, dg):
     """How row r changes with its guide."""
     zero = dg[0] - dg[0]
@@ -190,7 +190,7 @@ def row_rate(kind, r, dg):
 
 
 # how far it stands open -------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def misalignment(R):
     """Turn of B that brings its z to A's, as (x, y, 0) of length 2 sin(angle/2); 2 where they are opposite."""
     h = 1.0 + R[8]
@@ -199,7 +199,7 @@ def misalignment(R):
     return where_less(h, 1e-15, zero + 2.0, R[7] * f), where_less(h, 1e-15, zero, -R[6] * f), zero
 
 
-@primitive
+@inline_kernel
 def closure_openness(kind, T):
     """Two vectors, angular and linear, whose derivative where they vanish is V: what the lower pairs' rows choose from."""
     R, p = T
@@ -211,7 +211,7 @@ def closure_openness(kind, T):
     return turn, sub3(y, cross(y, turn))
 
 
-@primitive
+@inline_kernel
 def row_residual(kind, r, T, g, open_, extent):
     """Residual of row r; its derivative is the row where the residual vanishes."""
     R, p = T
@@ -230,7 +230,7 @@ def row_residual(kind, r, T, g, open_, extent):
     return x[0] if k == 0 else (x[1] if k == 1 else x[2])
 
 
-@primitive
+@inline_kernel
 def lifted(T, zero):
     """A pose as numbers of zero's kind."""
     R, p = T

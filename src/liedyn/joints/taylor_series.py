@@ -16,17 +16,17 @@ from liedyn.lie.so3 import quaternion_rotation
 from liedyn.lie.vectors import (
     add3,
     add9,
+    add_cross,
+    add_rotate,
+    add_rotate_back,
     clear,
     from_columns,
     load3,
+    load3_strided,
     load9,
-    load_apart,
     load_twist,
+    matmul3,
     neg3,
-    plus_cross,
-    plus_rotate,
-    plus_rotate_back,
-    product,
     rotate_back,
     scale3,
     store3,
@@ -35,23 +35,23 @@ from liedyn.lie.vectors import (
     transpose,
 )
 from liedyn.model.description import BALL, FRICTION_SPEED, NV, SCREW, SLIDES, TURNS
-from liedyn.numba_tools.decorators import primitive
+from liedyn.numba_tools.decorators import inline_kernel
 
 MOTION = 18          # numbers of E a coefficient
 
 
-@primitive
+@inline_kernel
 def joint_series(tree, i, K, k, v):
     """Coefficient k of S v of a ball or free joint."""
     o = tree.iv[i]
-    w = load_apart(v, o * K + k, K)
+    w = load3_strided(v, o * K + k, K)
     if tree.kind[i] == BALL:
         zero = w[0] - w[0]
         return w, (zero, zero, zero)
-    return w, load_apart(v, (o + 3) * K + k, K)
+    return w, load3_strided(v, (o + 3) * K + k, K)
 
 
-@primitive
+@inline_kernel
 def joint_add_series(tree, i, K, k, V, v):
     """V + coefficient k of S v."""
     if tree.kind[i] == SCREW:
@@ -60,7 +60,7 @@ def joint_add_series(tree, i, K, k, V, v):
 
 
 # E ----------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def begin_motion(tree, i, K, E):
     """Coefficient 0 of E: the identity."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
@@ -73,7 +73,7 @@ def begin_motion(tree, i, K, E):
         clear(E[e + 9:e + 18])
 
 
-@primitive
+@inline_kernel
 def advance_motion(tree, i, K, k, v, E):
     """Coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
     e, per = MOTION * K * i, 1.0 / k
@@ -94,7 +94,7 @@ def advance_motion(tree, i, K, k, v, E):
         advance_matrix(tree, i, K, k, v, E, e, per)
 
 
-@primitive
+@inline_kernel
 def advance_turn(E, e, K, k, v, o):
     """Sums of v cos and v sin: cos' = -a v sin, sin' = a v cos."""
     c = load(v, o + k - 1) * load(E, e)
@@ -106,7 +106,7 @@ def advance_turn(E, e, K, k, v, o):
     return c, s
 
 
-@primitive
+@inline_kernel
 def advance_slide(E, e, K, k, v, o):
     """The advance times cosine and sine: its coefficient j is v_{j-1} b / j."""
     c = load(v, o) * load(E, e + k - 1)
@@ -118,7 +118,7 @@ def advance_slide(E, e, K, k, v, o):
     return c, s
 
 
-@primitive
+@inline_kernel
 def advance_matrix(tree, i, K, k, v, E, e, per):
     """R' = R [w], B' = B [w] + R [u]: row by row, x^T [w] = (x x w)^T."""
     for row in range(3):
@@ -127,23 +127,23 @@ def advance_matrix(tree, i, K, k, v, E, e, per):
         for j in range(k):
             w, u = joint_series(tree, i, K, k - 1 - j, v)
             x, y = load_twist_row(E, o + MOTION * j)
-            r = plus_cross(r, x, w)
-            b = plus_cross(plus_cross(b, y, w), x, u)
+            r = add_cross(r, x, w)
+            b = add_cross(add_cross(b, y, w), x, u)
         store_twist_row(E, o + MOTION * k, scale3(per, r), scale3(per, b))
 
 
-@primitive
+@inline_kernel
 def load_twist_row(E, o): return load3(E, o), load3(E, o + 9)
 
 
-@primitive
+@inline_kernel
 def store_twist_row(E, o, r, b):
     store3(E, o, r)
     store3(E, o + 9, b)
 
 
 # what it carries --------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def carried_twist(tree, i, K, k, E, U, first):
     """Terms j = 1 … k of Ad_{D^-1} U, the coefficients of U from twist `first` of the array on."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
@@ -165,12 +165,12 @@ def carried_twist(tree, i, K, k, E, U, first):
     w, v = (wx, wy, wz), (vx, vy, vz)
     for j in range(1, k + 1):
         R, B, V = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(U, first + k - j)
-        w = plus_rotate_back(w, R, V[0])
-        v = plus_rotate_back(plus_rotate_back(v, R, V[1]), B, V[0])
+        w = add_rotate_back(w, R, V[0])
+        v = add_rotate_back(add_rotate_back(v, R, V[1]), B, V[0])
     return w, v
 
 
-@primitive
+@inline_kernel
 def carried_wrench(tree, i, K, k, E, F, first):
     """Terms j = 1 … k of Ad*_{D^-1} F, the coefficients of F from wrench `first` of the array on."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
@@ -192,13 +192,13 @@ def carried_wrench(tree, i, K, k, E, F, first):
     m, f = (mx, my, mz), (fx, fy, fz)
     for j in range(1, k + 1):
         R, B, W = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(F, first + k - j)
-        m = plus_rotate(plus_rotate(m, R, W[0]), B, W[1])
-        f = plus_rotate(f, R, W[1])
+        m = add_rotate(add_rotate(m, R, W[0]), B, W[1])
+        f = add_rotate(f, R, W[1])
     return m, f
 
 
 # passive forces ---------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def passive_series(tree, K, k, q, v, rubs, rub, out):
     """Coefficient k of what springs, damping and friction add to tau, of all coordinates, in out (nv,).
 
@@ -218,7 +218,7 @@ def passive_series(tree, K, k, q, v, rubs, rub, out):
             store(out, c, force)
 
 
-@primitive
+@inline_kernel
 def advance_friction(K, k, v, rub, c, nv):
     """Coefficient k of v / sqrt(v^2 + v_s^2), by r = u^p: u r' = p u' r with p = -1/2."""
     o, h = c * K, (nv + c) * K
@@ -247,7 +247,7 @@ def advance_friction(K, k, v, rub, c, nv):
 # velocity's series v holds nv numbers a coefficient, component by component, so dq/dt = v for screws, dR/dt = R [w] and
 # dp/dt = R v for ball and free joints.
 
-@primitive
+@inline_kernel
 def move_by_joint(tree, i, q, v, m, way, T, M):
     """T in place to T M(q(t)), M being the motion of joint i (way 1.0), or to T M^-1 (way -1.0). So the frame that joint i stands
     on, T_parent T0, becomes that of body i, or the other way round. M (12 (m + 1)): scratch."""
@@ -260,15 +260,15 @@ def move_by_joint(tree, i, q, v, m, way, T, M):
             invert(m, M)
         for k in range(m, -1, -1):                                # downwards: coefficient k needs those up to k
             Q = load9(T, 0)
-            R, p = product(Q, load9(M, 12 * k)), plus_rotate(load3(T, 12 * k + 9), Q, load3(M, 12 * k + 9))
+            R, p = matmul3(Q, load9(M, 12 * k)), add_rotate(load3(T, 12 * k + 9), Q, load3(M, 12 * k + 9))
             for j in range(1, k + 1):
                 Q = load9(T, 12 * j)
-                R = add9(R, product(Q, load9(M, 12 * (k - j))))
-                p = plus_rotate(p, Q, load3(M, 12 * (k - j) + 9))
+                R = add9(R, matmul3(Q, load9(M, 12 * (k - j))))
+                p = add_rotate(p, Q, load3(M, 12 * (k - j) + 9))
             store_pose(T, k, (R, p))
 
 
-@primitive
+@inline_kernel
 def angle_series(tree, i, q, v, m, M):
     """Cosine and sine of a screw's angle x into M[0 … m] and M[m + 1 … 2 m + 1]: c' = -x' s, s' = x' c."""
     a, o, nv = screw(tree, i)[0], tree.iv[i], tree.armature.shape[0]
@@ -286,26 +286,26 @@ def angle_series(tree, i, q, v, m, M):
         store(M, m + 2 + k, f * ds)
 
 
-@primitive
+@inline_kernel
 def turn(tree, i, q, v, m, way, T, M):
     """T exp(S q(t)): the columns x, y turn about z, and the origin moves along z."""
     b, o, nv = way * screw(tree, i)[1], tree.iv[i], tree.armature.shape[0]
     for k in range(m, -1, -1):
-        c, s, z = load(M, 0), way * load(M, m + 1), load_apart(T, 12 * k + 2, 3)
-        x, y = load_apart(T, 12 * k, 3), load_apart(T, 12 * k + 1, 3)
+        c, s, z = load(M, 0), way * load(M, m + 1), load3_strided(T, 12 * k + 2, 3)
+        x, y = load3_strided(T, 12 * k, 3), load3_strided(T, 12 * k + 1, 3)
         p = add3(load3(T, 12 * k + 9), scale3(b * load(q, tree.iq[i]), z))
         x, y = add3(scale3(c, x), scale3(s, y)), add3(scale3(c, y), scale3(-s, x))
         for j in range(1, k + 1):
             c, s, h = load(M, j), way * load(M, m + 1 + j), b * (1.0 / j) * load(v, (j - 1) * nv + o)
-            e, f = load_apart(T, 12 * (k - j), 3), load_apart(T, 12 * (k - j) + 1, 3)
+            e, f = load3_strided(T, 12 * (k - j), 3), load3_strided(T, 12 * (k - j) + 1, 3)
             x = add3(x, add3(scale3(c, e), scale3(s, f)))
             y = add3(y, add3(scale3(c, f), scale3(-s, e)))
-            p = add3(p, scale3(h, load_apart(T, 12 * (k - j) + 2, 3)))
+            p = add3(p, scale3(h, load3_strided(T, 12 * (k - j) + 2, 3)))
         store9(T, 12 * k, from_columns(x, y, z))
         store3(T, 12 * k + 9, p)
 
 
-@primitive
+@inline_kernel
 def own_series(tree, i, q, v, m, M):
     """M: the motion of a ball or free joint."""
     o, nv = tree.iq[i], tree.armature.shape[0]
@@ -318,22 +318,22 @@ def own_series(tree, i, q, v, m, M):
         x, y, z, p = (zero, zero, zero), (zero, zero, zero), (zero, zero, zero), (zero, zero, zero)
         for j in range(k + 1):
             R, (w, u) = load9(M, 12 * (k - j)), joint_motion(tree, i, v[j * nv:])
-            x = plus_cross(x, (R[0], R[1], R[2]), w)            # rows of R [w]
-            y = plus_cross(y, (R[3], R[4], R[5]), w)
-            z = plus_cross(z, (R[6], R[7], R[8]), w)
-            p = plus_rotate(p, R, u)
+            x = add_cross(x, (R[0], R[1], R[2]), w)            # rows of R [w]
+            y = add_cross(y, (R[3], R[4], R[5]), w)
+            z = add_cross(z, (R[6], R[7], R[8]), w)
+            p = add_rotate(p, R, u)
         f = 1.0 / (k + 1)
         x, y, z = scale3(f, x), scale3(f, y), scale3(f, z)
         store_pose(M, k + 1, ((x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), scale3(f, p)))
 
 
-@primitive
+@inline_kernel
 def invert(m, M):
     """M in place to M^-1 = (R^T, -R^T p)."""
     for k in range(m, -1, -1):
         p = rotate_back(load9(M, 0), load3(M, 12 * k + 9))
         for j in range(1, k + 1):
-            p = plus_rotate_back(p, load9(M, 12 * j), load3(M, 12 * (k - j) + 9))
+            p = add_rotate_back(p, load9(M, 12 * j), load3(M, 12 * (k - j) + 9))
         store3(M, 12 * k + 9, neg3(p))
     for k in range(m + 1):
         store9(M, 12 * k, transpose(load9(M, 12 * k)))

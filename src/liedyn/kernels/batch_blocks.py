@@ -4,13 +4,13 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from liedyn.lie.simd import WIDTH, absolute, all_less, lanes, load, number_like
+from liedyn.lie.simd import SIMD_WIDTH, absolute, all_less, lanes, load, number_like
 from liedyn.model.description import BALL, SCREW
-from liedyn.numba_tools.decorators import callee, primitive
+from liedyn.numba_tools.decorators import inline_kernel, internal_kernel
 
-_VEC = ir.VectorType(ir.DoubleType(), WIDTH)
+_VEC = ir.VectorType(ir.DoubleType(), SIMD_WIDTH)
 _I32 = ir.IntType(32)
-_EIGHT = types.UniTuple(lanes, WIDTH)
+_EIGHT = types.UniTuple(lanes, SIMD_WIDTH)
 
 
 # eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for results of many numbers ------------
@@ -21,7 +21,7 @@ def set_rows(typing_context, array, row, column, x):
         for k, at in enumerate(_eight_rows(context, builder, sig.args[0], *args[:3])):
             builder.store(builder.extract_value(args[3], k), at, align=8)
         return context.get_dummy_value()
-    return types.void(array, types.intp, types.intp, types.UniTuple(lanes, WIDTH)), codegen
+    return types.void(array, types.intp, types.intp, types.UniTuple(lanes, SIMD_WIDTH)), codegen
 
 
 def _eight_rows(context, builder, array_type, array, row, column):
@@ -30,7 +30,7 @@ def _eight_rows(context, builder, array_type, array, row, column):
     array = context.make_array(array_type)(context, builder, array)
     n = builder.extract_value(array.shape, 1)
     first = builder.gep(array.data, [builder.add(builder.mul(row, n), column)])
-    places = [builder.gep(first, [builder.mul(n, ir.Constant(n.type, k))]) for k in range(WIDTH)]
+    places = [builder.gep(first, [builder.mul(n, ir.Constant(n.type, k))]) for k in range(SIMD_WIDTH)]
     return [builder.bitcast(at, _VEC.as_pointer()) for at in places]
 
 
@@ -39,7 +39,7 @@ def _transposed_lanes(typing_context, X, row):
     """Lanes `row` … `row` + 7 of a block (n, 8) as the columns of the matrix that they are the rows of."""
     def codegen(context, builder, sig, args):
         first = builder.bitcast(context.make_array(sig.args[0])(context, builder, args[0]).data, _VEC.as_pointer())
-        places = [builder.gep(first, [builder.add(args[1], ir.Constant(args[1].type, k))]) for k in range(WIDTH)]
+        places = [builder.gep(first, [builder.add(args[1], ir.Constant(args[1].type, k))]) for k in range(SIMD_WIDTH)]
         return context.make_tuple(builder, sig.return_type, _transposed(builder, places))
     if X.ndim == 2 and X.layout == "C":
         return _EIGHT(X, types.intp), codegen
@@ -48,16 +48,16 @@ def _transposed_lanes(typing_context, X, row):
 def _transposed(builder, places):
     """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less; then
     blocks of 1 and of 2 numbers between Lanes k and k + step."""
-    half, both = ir.VectorType(ir.DoubleType(), WIDTH // 2), _indices(list(range(WIDTH)))
+    half, both = ir.VectorType(ir.DoubleType(), SIMD_WIDTH // 2), _indices(list(range(SIMD_WIDTH)))
 
     def part(k, side):
         pointer = builder.gep(builder.bitcast(places[k], half.as_pointer()), [ir.Constant(_I32, side)])
         return builder.load(pointer, align=8)
-    x = [builder.shuffle_vector(part(k % 4, k // 4), part(k % 4 + 4, k // 4), both) for k in range(WIDTH)]
+    x = [builder.shuffle_vector(part(k % 4, k // 4), part(k % 4 + 4, k // 4), both) for k in range(SIMD_WIDTH)]
     for step in (1, 2):
-        low = [(j & ~step) + (WIDTH if j & step else 0) for j in range(WIDTH)]
+        low = [(j & ~step) + (SIMD_WIDTH if j & step else 0) for j in range(SIMD_WIDTH)]
         y = list(x)
-        for k in range(WIDTH):
+        for k in range(SIMD_WIDTH):
             if not k & step:
                 y[k] = builder.shuffle_vector(x[k], x[k + step], _indices(low))
                 y[k + step] = builder.shuffle_vector(x[k], x[k + step], _indices([j + step for j in low]))
@@ -66,10 +66,10 @@ def _transposed(builder, places):
 
 
 def _indices(values):
-    return ir.Constant(ir.VectorType(_I32, WIDTH), values)
+    return ir.Constant(ir.VectorType(_I32, SIMD_WIDTH), values)
 
 
-@callee
+@internal_kernel
 def pack(batch, first, block):
     """Rows of a batch (N, n) from `first` on into a block; those beyond the end repeat the last one."""
     last = batch.shape[0] - 1
@@ -77,11 +77,11 @@ def pack(batch, first, block):
         if block.ndim == 1:
             block[j] = batch[first, j]
         else:
-            for k in range(WIDTH):
+            for k in range(SIMD_WIDTH):
                 block[j, k] = batch[min(first + k, last), j]
 
 
-@callee
+@internal_kernel
 def unpack(block, batch, first):
     """A block into rows of a batch (N, n) from `first` on; states beyond the end are dropped."""
     n = batch.shape[1]
@@ -89,22 +89,22 @@ def unpack(block, batch, first):
         for j in range(n):
             batch[first, j] = block[j]
     else:
-        rows = min(WIDTH, batch.shape[0] - first)
-        whole = n - n % WIDTH if rows == WIDTH else 0
-        for j in range(0, whole, WIDTH):
+        rows = min(SIMD_WIDTH, batch.shape[0] - first)
+        whole = n - n % SIMD_WIDTH if rows == SIMD_WIDTH else 0
+        for j in range(0, whole, SIMD_WIDTH):
             set_rows(batch, first, j, _transposed_lanes(block, j))
         for j in range(whole, n):
             for k in range(rows):
                 batch[first + k, j] = block[j, k]
 
 
-@primitive
+@inline_kernel
 def states_in(block):
     """How many states a block holds."""
-    return 1 if block.ndim == 1 else WIDTH
+    return 1 if block.ndim == 1 else SIMD_WIDTH
 
 
-@primitive
+@inline_kernel
 def integers(block):
     """(block as int64,): as many as it has numbers, or more. A tuple, since compiled functions without reference counts cannot
     return a view alone."""
@@ -119,11 +119,11 @@ SMALLEST = 2.2250738585072014e-308      # x < SMALLEST: x is 0 or less
 
 
 # A line cannot branch on a number: where it is recorded, `within` and the checks of finite numbers become bounds of the line.
-@primitive
+@inline_kernel
 def within(x, bound): return all_less(x, bound)
 
 
-@primitive
+@inline_kernel
 def finite(x):
     """Whether no number is NaN or infinite."""
     n, total = x.shape[0], number_like(x, 0.0)
@@ -136,7 +136,7 @@ def finite(x):
     return all_less(absolute(total + ((a + b) + (c + d))), 1.0)            # 0, or NaN
 
 
-@primitive
+@inline_kernel
 def finite_where(x, mask, wanted):
     """The same for the entries whose mask is `wanted`."""
     total = number_like(x, 0.0)
@@ -146,13 +146,13 @@ def finite_where(x, mask, wanted):
     return all_less(absolute(total), 1.0)            # 0, or NaN
 
 
-@primitive
+@inline_kernel
 def bad_configuration(tree, q):
     """BAD_Q, BAD_QUATERNION or OK."""
     return bad_quaternions(tree, q) if finite(q) else BAD_Q
 
 
-@primitive
+@inline_kernel
 def bad_quaternions(tree, q):
     for i in range(1, tree.parent.size):
         if tree.kind[i] != SCREW:
@@ -163,33 +163,33 @@ def bad_quaternions(tree, q):
     return OK
 
 
-@primitive
+@inline_kernel
 def bad_state(tree, q, v):
     code = bad_configuration(tree, q)
     return BAD_V if code == OK and not finite(v) else code
 
 
-@primitive
+@inline_kernel
 def bad_motion(tree, q, v, a):
     code = bad_state(tree, q, v)
     return BAD_A if code == OK and not finite(a) else code
 
 
 # States of a batch from k on, as many as blocks Q, V, A hold.
-@primitive
+@inline_kernel
 def take_configuration(tree, q, k, Q):
     pack(q, k, Q)
     return bad_configuration(tree, Q)
 
 
-@primitive
+@inline_kernel
 def take_state(tree, q, v, k, Q, V):
     pack(q, k, Q)
     pack(v, k, V)
     return bad_state(tree, Q, V)
 
 
-@primitive
+@inline_kernel
 def take_motion(tree, q, v, a, k, Q, V, A):
     pack(q, k, Q)
     pack(v, k, V)
@@ -197,7 +197,7 @@ def take_motion(tree, q, v, a, k, Q, V, A):
     return bad_motion(tree, Q, V, A)
 
 
-@primitive
+@inline_kernel
 def give(block, out, k):
     """Results to the rows of a batch from k on; whether all are finite."""
     unpack(block, out, k)

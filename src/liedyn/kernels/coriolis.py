@@ -29,40 +29,40 @@ from liedyn.kernels.inverse_dynamics_derivatives import (
 from liedyn.kernels.mass_matrix import CompositeWorkspace, begin, composite_work, hand_composite_to_parent
 from liedyn.lie.inertia import coriolis_transposed, coriolis_wrench, momentum
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, scale
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import (
     add9,
+    add_cross,
     clear,
-    cross_rows,
     dot3,
-    full,
     load3,
     load_pose,
     load_rigid,
     load_twist,
-    plus_cross,
     rotate,
     scale3,
+    skew_product,
     store3,
     store_twist,
+    symmetric_to_full,
     transpose,
 )
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
-@primitive
+@inline_kernel
 def skew(x):
     zero = x[0] - x[0]
     return (zero, -x[2], x[1], x[2], zero, -x[0], -x[1], x[0], zero)
 
 
-@primitive
+@inline_kernel
 def trace(A): return A[0] + A[3] + A[5]
 
 
-@primitive
+@inline_kernel
 def coriolis(tree, q, v, rest, ploen, C, work):
     """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
     zero = number_like(q, 0.0)
@@ -75,7 +75,7 @@ def coriolis(tree, q, v, rest, ploen, C, work):
         hand_derivatives_to_parent(tree, i, q, work)
 
 
-@primitive
+@inline_kernel
 def coordinate(tree, i, c, zero, C, work):
     """Row and column k of C, the c-th coordinate of body i, where they meet what i hangs on."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
@@ -99,15 +99,15 @@ def coordinate(tree, i, c, zero, C, work):
 def coriolis_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 2 * nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
     """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, v1, rest, block, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv * nv))
+    tree, (Q, v1, rest, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv * nv))
     work = derivatives_work(m, n, nv)
     clear(rest)
     clear(block)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
@@ -140,13 +140,13 @@ class ChristoffelWorkspace(NamedTuple):
     y: np.ndarray     # (3nv,)
 
 
-@primitive
+@inline_kernel
 def christoffel_work(memory, n, nv):
-    bodies, S, y, _ = carve(memory, (22 * n, 6 * nv, 3 * nv))
+    bodies, S, y, _ = split_workspace(memory, (22 * n, 6 * nv, 3 * nv))
     return ChristoffelWorkspace(composite_work(bodies, n), S, y)
 
 
-@primitive
+@inline_kernel
 def minus_crosses(x, y):
     """-[y][x] = (x.y) 1 - x y^T."""
     d = dot3(x, y)
@@ -154,7 +154,7 @@ def minus_crosses(x, y):
             -(x[2] * y[0]), -(x[2] * y[1]), d - x[2] * y[2])
 
 
-@primitive
+@inline_kernel
 def see_columns(tree, d, work):
     """Writes the columns of joint d, and of those above it, into work.S: seen from body d."""
     zero = number_like(work.S, 0.0)
@@ -167,16 +167,16 @@ def see_columns(tree, d, work):
         T, j = compose(load_pose(work.bodies.T, j), T), tree.parent[j]
 
 
-@primitive
+@inline_kernel
 def pair(tree, d, D, work):
     """Writes y_Dk into work.y for the coordinates k of joint d, of which D is one, and of those above."""
     I, (w, v) = load_rigid(work.bodies.I, d), load_twist(work.S, D)
     g, (_, h, A) = momentum(I, (w, v))[1], I
-    K = add9(add9(transpose(cross_rows(w, full(A))), skew(scale3(0.5 * trace(A), w))), minus_crosses(h, v))
+    K = add9(add9(transpose(skew_product(w, symmetric_to_full(A))), skew(scale3(0.5 * trace(A), w))), minus_crosses(h, v))
     k = tree.iv[d] + NV[tree.kind[d]] - 1
     while k >= 0:
         up = load_twist(work.S, k)
-        store3(work.y, 3 * k, plus_cross(rotate(K, up[0]), g, up[1]))
+        store3(work.y, 3 * k, add_cross(rotate(K, up[0]), g, up[1]))
         k = tree.above[k]
 
 
@@ -222,13 +222,13 @@ def derivatives(symbols, nv, out):
 def christoffel_memory(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def christoffels(index, constants, memory, what, q, out, first, last):
     """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, size = tree_of(index, constants), nv * nv * nv
-    Q, found, rates, m = carve(memory, (nq, size, size))
+    Q, found, rates, m = split_workspace(memory, (nq, size, size))
     work = christoffel_work(m, n, nv)
     clear(found)
     for k in range(first, last, states_in(memory)):

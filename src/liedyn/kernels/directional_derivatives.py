@@ -23,12 +23,12 @@ from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_matrix import sweep, sweep_work
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
 from liedyn.lie.inertia import momentum
-from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, less_dad, minus_dad, scale, screw_add, sub, zero6
-from liedyn.lie.simd import WIDTH, load, number_like, sqrt, store
+from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, neg_dad, scale, screw_add, sub, sub_dad, zero6
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_twist
 from liedyn.model.description import FRICTION_SPEED, NV, SCREW
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 # How a joint's motion, force and passive force change along a direction: of its coordinates, its placement, its screw ---
 
@@ -54,7 +54,7 @@ class ModelTangent(NamedTuple):
     rest: np.ndarray
 
 
-@primitive
+@inline_kernel
 def changes_of(x, n, nv):
     """Views into a flat array of `changes_size` numbers, or of none."""
     s = 6 + 22 * n
@@ -66,7 +66,7 @@ def changes_size(n, nv): return 6 + 22 * n + 5 * nv
 
 
 # coordinates ------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def joint_less(tree, i, V, v):
     """V - S v: what the parent gives to V (or to dV, with a for v)."""
     if tree.kind[i] == SCREW:
@@ -74,7 +74,7 @@ def joint_less(tree, i, V, v):
     return sub(V, joint_motion(tree, i, v))
 
 
-@primitive
+@inline_kernel
 def joint_eta_along(tree, i, pV, v, zero):
     """ad_pV S v, where pV runs along directions and v does not; `zero` gives the kind of number."""
     if tree.kind[i] == SCREW:
@@ -83,7 +83,7 @@ def joint_eta_along(tree, i, pV, v, zero):
     return ad(pV, joint_motion(tree, i, v))
 
 
-@primitive
+@inline_kernel
 def joint_minus_dad(tree, i, dq, F):
     """-ad*_{S dq} F (K1 (60))."""
     if tree.kind[i] == SCREW:
@@ -91,11 +91,11 @@ def joint_minus_dad(tree, i, dq, F):
         (m, f), a, b = F, S[0] * x, S[1] * x
         zero = a - a
         return (-(a * m[1] + b * f[1]), a * m[0] + b * f[0], zero), (-(a * f[1]), a * f[0], zero)
-    return minus_dad(joint_motion(tree, i, dq), F)
+    return neg_dad(joint_motion(tree, i, dq), F)
 
 
 # parameters of the model ---------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def placement_change(tree, i, T, q, changes):
     """dh of the joint's placement and screw: Ad_{M^-1} of T0^-1 dT0, and of M = exp(S q) the right Jacobian on dS q."""
     dh = Ad_inv(T, Ad(load_pose(tree.T0, i), load_twist(changes.T0, i)))
@@ -107,7 +107,7 @@ def placement_change(tree, i, T, q, changes):
     return dh
 
 
-@primitive
+@inline_kernel
 def screw_change(tree, i, changes, x, zero):
     """dS x of a screw joint; ball and free joints keep their S."""
     if tree.kind[i] == SCREW:
@@ -115,7 +115,7 @@ def screw_change(tree, i, changes, x, zero):
     return zero6(zero)
 
 
-@primitive
+@inline_kernel
 def add_screw_change_force(tree, i, changes, F, tau):
     """tau += dS^T F."""
     if tree.kind[i] == SCREW:
@@ -124,7 +124,7 @@ def add_screw_change_force(tree, i, changes, F, tau):
 
 
 # passive forces ---------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def less_passive_change(tree, q, v, dq, dv, changes, tau):
     """tau -= what springs, damping and friction give more along the direction (see `joints.joint_model`)."""
     for i in range(1, tree.parent.size):
@@ -152,9 +152,9 @@ class DirectionWorkspace(NamedTuple):
     dh: np.ndarray     # (6n,) what changed figures do to T^-1 dT/dp, coordinates apart
 
 
-@primitive
+@inline_kernel
 def direction_work(memory, n):
-    return DirectionWorkspace(*carve(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+    return DirectionWorkspace(*split_workspace(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
 def direction_memory(n, nv, nl):
@@ -177,7 +177,7 @@ def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, fla
         less_passive_change(tree, q, v, dq, dv, changes, dtau)
 
 
-@primitive
+@inline_kernel
 def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work):
     """Forward, parents first. -ad_{dh} of what the parent gives is, for dh = S dq, ad_Vp S dq and ad_dVp S dq."""
     zero = number_like(dq, 0.0)
@@ -201,7 +201,7 @@ def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work):
         store_twist(work.pdV, i, add(pdV, joint_eta_along(tree, i, pV, v, zero)))
 
 
-@primitive
+@inline_kernel
 def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
     """Backward, children first: pF, and S^T pF + pS^T F into dtau."""
     for i in range(tree.parent.size - 1, 0, -1):
@@ -211,7 +211,7 @@ def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
         if changed:
             dI = load_rigid(changes.I, i)
             pP, pF = add(pP, momentum(dI, V)), add(pF, momentum(dI, load_twist(base.dV, i)))
-        pF = less_dad(less_dad(pF, pV, P), V, pP)
+        pF = sub_dad(sub_dad(pF, pV, P), V, pP)
         if dF_ext.size:
             pF = sub(pF, load_twist(dF_ext, i))
         pF = with_children(tree, i, pF, work.pF)
@@ -219,7 +219,7 @@ def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
         store_joint_force(tree, i, pF, dtau)
         if changed:
             add_screw_change_force(tree, i, changes, F, dtau)
-            pF = less_dad(pF, load_twist(work.dh, i), F)
+            pF = sub_dad(pF, load_twist(work.dh, i), F)
         hand_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F))), work.pF)
 
 
@@ -234,13 +234,13 @@ class Direction(NamedTuple):
     work: np.ndarray
 
 
-@primitive
+@inline_kernel
 def direction_of(memory, motion, links, changes, n, nv):
     """Views into `direction_memory` numbers; motion, links, changes: how many numbers of each there are."""
-    return Direction(*carve(memory, (motion, links, 6 * n, changes, nv)))
+    return Direction(*split_workspace(memory, (motion, links, 6 * n, changes, nv)))
 
 
-@primitive
+@inline_kernel
 def pack_direction(tree, motion, df_ext, changes, j, row, D):
     """Direction j of state `row` and those after it; an array of one direction or one row serves all. Returns a code, and
     wrenches on bodies or nothing."""
@@ -255,7 +255,8 @@ def inverse_directions_memory(n, nq, nv, nl):
     return newton_euler_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_memory(n, nv, nl)
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], f8[:,:,::1],"
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], "
+             "f8[:,:,::1],"
        " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
 def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, changes, tau, dtau, first, last):
     """States first … last - 1 of N, eight at a time, K directions of each; or N directions of one state: then q, v, a, f_ext and
@@ -263,11 +264,11 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
     (…, changes_size) may have no columns."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_memory(n, nv)))
+    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_memory(n, nv)))
     Q, V, A, Tau, links, bodies, room, m = parts
     base, D = newton_euler_work(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
-    (dq, dv, da, _), work = carve(D.motion, (nv, nv, nv)), direction_work(D.work, n)
-    for k in range(first, last, WIDTH):
+    (dq, dv, da, _), work = split_workspace(D.motion, (nv, nv, nv)), direction_work(D.work, n)
+    for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
             bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
             code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
@@ -297,17 +298,17 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
 #
 # Forward dynamics is the case of none prescribed. The tests keep Tables 6 and 7 to the letter and find both equal to rounding.
 
-@primitive
+@inline_kernel
 def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, nv):
     """Completes da and dtau of D.motion: the one given is read and the other written. base: NewtonEulerWork at the solution;
     factors: HybridWork."""
-    dq, dv, da, dtau = carve(D.motion, (nv, nv, nv))
+    dq, dv, da, dtau = split_workspace(D.motion, (nv, nv, nv))
     n, zero = tree.parent.size, number_like(dq, 0.0)
     for k in range(nv):
         if not prescribed[k]:
             store(da, k, zero)
     newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, direction_work(D.work, n))
-    x, force, room = carve(D.work, (nv, nv))                   # Table 5 is done with it
+    x, force, room = split_workspace(D.work, (nv, nv))                   # Table 5 is done with it
     work = sweep_work(factors, room, n, nv)
     for k in range(nv):
         if prescribed[k]:
@@ -333,7 +334,7 @@ def hybrid_directions_memory(n, nq, nv, nl):
     return own + hybrid_direction_memory(n, nv, nl)
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
        " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
 def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, changes, out, first,
                       last):
@@ -341,12 +342,12 @@ def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext,
     dtau."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    tree, parts = tree_of(index, constants), carve(
+    tree, parts = tree_of(index, constants), split_workspace(
         memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_memory(n, nv), newton_euler_memory(n, nv)))
     Q, V, A, Tau, again, links, bodies, room, other, m = parts
     factors, base = hybrid_work(room, n, nv), newton_euler_work(other, n, nv)
     D = direction_of(m, 4 * nv, df_ext.shape[2], changes.shape[2], n, nv)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
             bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
             code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext

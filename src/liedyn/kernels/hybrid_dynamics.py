@@ -38,12 +38,12 @@ from liedyn.kernels.batch_blocks import (
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_matrix import composite, composite_memory, composite_work
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work, store_ground
-from liedyn.lie.inertia import momentum, rigid, sym6
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
-from liedyn.lie.simd import WIDTH, load, maximum, number_like, store
+from liedyn.lie.inertia import momentum, rigid_to_sym6, symv6
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg_dad, sub
+from liedyn.lie.simd import SIMD_WIDTH, load, maximum, number_like, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.numba_tools.decorators import entry, everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class HybridWorkspace(NamedTuple):
@@ -58,19 +58,19 @@ class HybridWorkspace(NamedTuple):
     passive: np.ndarray  # (nv,)
 
 
-@everywhere
+@jitable
 def hybrid_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv, nv, nv
 
 
-@primitive
-def hybrid_work(memory, n, nv): return HybridWorkspace(*carve(memory, hybrid_sizes(n, nv))[:-1])
+@inline_kernel
+def hybrid_work(memory, n, nv): return HybridWorkspace(*split_workspace(memory, hybrid_sizes(n, nv))[:-1])
 
 
-@everywhere
+@jitable
 def hybrid_memory(n, nv): return sum(hybrid_sizes(n, nv))
 
 
-@primitive
+@inline_kernel
 def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 
@@ -80,13 +80,13 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     return deficit
 
 
-@primitive
+@inline_kernel
 def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `by_mass_matrix` in its place."""
     return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
 
 
-@primitive
+@inline_kernel
 def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """The first two passes of `hybrid`: work, but for dV of bodies."""
     store_ground(tree, q, work.V, work.dV)
@@ -100,20 +100,20 @@ def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     deficit = number_like(v, -1.0)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
         J, T, V = load_rigid(tree.J, i), load_pose(work.T, i), load_twist(work.V, i)
-        AI = inertia_with_children(tree, i, rigid(J, V[0][0] - V[0][0]), work.AI)          # AI = J + sum of Ad* Pi Ad
-        AB = with_children(tree, i, minus_dad(V, momentum(J, V)), work.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
+        AI = inertia_with_children(tree, i, rigid_to_sym6(J, V[0][0] - V[0][0]), work.AI)          # AI = J + sum of Ad* Pi Ad
+        AB = with_children(tree, i, neg_dad(V, momentum(J, V)), work.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
         if f_ext.size:
             AB = sub(AB, load_twist(f_ext, i))
         Pi, worse = eliminate(tree, i, AI, prescribed, work)                   # Pi = AI - AI S Psi S^T AI
         beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work)         # beta = AB + AI S Psi u + Pi eta
-        beta = add(beta, sym6(Pi, joint_eta(tree, i, V, v)))
+        beta = add(beta, symv6(Pi, joint_eta(tree, i, V, v)))
         hand_inertia_to_parent(tree, i, inertia_to_parent(tree, i, q, T, Pi), work.AI)
         hand_to_parent(tree, i, dAd_inv(T, beta), work.AB)
         deficit = maximum(deficit, worse)
     return deficit
 
 
-@primitive
+@inline_kernel
 def substitute(tree, prescribed, v, passive, a, tau, work):
     """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies."""
     for i in range(1, tree.parent.size):
@@ -123,7 +123,7 @@ def substitute(tree, prescribed, v, passive, a, tau, work):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
     """As `batch_blocks.take_motion`; a may be empty."""
     code = take_state(tree, q, v, k, Q, V)
@@ -137,7 +137,7 @@ def take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
     return code
 
 
-@primitive
+@inline_kernel
 def solved(deficit, a, tau):
     if not within(deficit, SMALLEST):
         return SINGULAR
@@ -147,16 +147,16 @@ def solved(deficit, a, tau):
 def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
        nogil=True)
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
     """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
     work = hybrid_work(m, n, nv)
     passive = passive and index[4] != 0
     given, asked = prescribed.any(), not prescribed.all()
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
         code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code == OK:
@@ -176,7 +176,7 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
 # so nothing fills in (Featherstone 2008, 6.5). D holds the pivots, which are the articulated inertias S^T AI S + armature of K1
 # Table 3.
 
-@primitive
+@inline_kernel
 def free_above(tree, prescribed, k):
     """The nearest coordinate above k that is not prescribed, or -1."""
     j = tree.above[k]
@@ -185,7 +185,7 @@ def free_above(tree, prescribed, k):
     return j
 
 
-@primitive
+@inline_kernel
 def factor(tree, prescribed, M, L, Psi):
     """Writes L below the diagonal of a copy of M (nv nv), by rows, and Psi = D^-1 (nv). Returns by how much the worst pivot lies
     below where it is rounding: the inertia vanishes if that is positive."""
@@ -208,7 +208,7 @@ def factor(tree, prescribed, M, L, Psi):
     return deficit
 
 
-@primitive
+@inline_kernel
 def solve_factored(tree, prescribed, L, Psi, x):
     """x_v = M_vv^-1 x_v of a vector."""
     nv = prescribed.size
@@ -226,7 +226,7 @@ def solve_factored(tree, prescribed, L, Psi, x):
             store(x, r, y)
 
 
-@primitive
+@inline_kernel
 def solve_matrix(tree, prescribed, L, Psi, X, upper):
     """X_v = -M_vv^-1 X_v of a matrix (nv nv) by rows, whose rows are zero but for coordinates that hang on the row's, or that it
     hangs on. upper: X is diagonal, and what stands left of the diagonal of the result is not asked for."""
@@ -268,14 +268,14 @@ class MassMatrixWorkspace(NamedTuple):
     memory: np.ndarray       # of inverse dynamics and of composite bodies, one after the other
 
 
-@primitive
-def mass_matrix_work(memory, nv): return MassMatrixWorkspace(*carve(memory, (nv * nv, nv * nv, nv, nv, nv)))
+@inline_kernel
+def mass_matrix_work(memory, nv): return MassMatrixWorkspace(*split_workspace(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
 def mass_matrix_memory(n, nv): return 2 * nv * nv + 3 * nv + max(newton_euler_memory(n, nv), composite_memory(n))
 
 
-@primitive
+@inline_kernel
 def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """As `hybrid`, but for its work."""
     nv = prescribed.size
@@ -292,7 +292,7 @@ def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     return deficit
 
 
-@primitive
+@inline_kernel
 def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """All accelerations, and b, into work, with M and the factors of M_vv. Returns a positive number if a pivot vanishes."""
     n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
@@ -308,7 +308,7 @@ def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     return deficit
 
 
-@primitive
+@inline_kernel
 def related(tree, prescribed, u, j):
     """Whether j is not prescribed, and hangs on u or u on it; j: from the top of u to the last that hangs on u."""
     return not prescribed[j] and u <= tree.last[j]

@@ -12,14 +12,14 @@ from liedyn.kernels.kinematics import gather
 from liedyn.lie.simd import absolute, all_less, load, number_like, store
 from liedyn.lie.vectors import cross, load3, load_pose, load_twist, rotate_back
 from liedyn.model.description import FREE, NV
-from liedyn.numba_tools.decorators import entry, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 3 * nv + derivatives_memory(n, nv)
 
 
-@primitive
+@inline_kernel
 def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, work):
     """Writes the derivatives of tau where prescribed and of a elsewhere, by q, by v and by a where prescribed and tau elsewhere
     (nv nv each, by rows). Returns a positive number if a joint's articulated inertia vanishes."""
@@ -37,7 +37,7 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
     return deficit
 
 
-@primitive
+@inline_kernel
 def inverse(tree, prescribed, L, Psi, U):
     """U_vv = M_vv^-1, symmetric; zero elsewhere."""
     nv, zero = prescribed.size, number_like(Psi, 0.0)
@@ -50,7 +50,7 @@ def inverse(tree, prescribed, L, Psi, U):
             store(U, r * nv + c, load(U, c * nv + r))
 
 
-@primitive
+@inline_kernel
 def exchange(tree, prescribed, M, U):
     """U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
     nv = prescribed.size
@@ -69,7 +69,7 @@ def exchange(tree, prescribed, M, U):
                 store(U, u * nv + c, x)
 
 
-@primitive
+@inline_kernel
 def add_products(tree, prescribed, M, X):
     """X_u += M_uv X_v."""
     nv = prescribed.size
@@ -81,7 +81,7 @@ def add_products(tree, prescribed, M, X):
                     store(X, u * nv + c, load(X, u * nv + c) + m * load(X, j * nv + c))
 
 
-@primitive
+@inline_kernel
 def floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
     """Columns of what carries a floating robot as a whole, which are known: a tenth of a quadruped's operations less.
 
@@ -97,7 +97,7 @@ def floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
                 base_moves(tree, prescribed, k, k + 3 + c, cross(e, w), Dv, Du)
 
 
-@primitive
+@inline_kernel
 def floats(tree, i, passive):
     """Whether body i is free on the ground, and its joint resists no motion."""
     x = number_like(tree.armature, 0.0)
@@ -108,7 +108,7 @@ def floats(tree, i, passive):
     return tree.parent[i] == 0 and tree.kind[i] == FREE and all_less(x, 5e-324)
 
 
-@primitive
+@inline_kernel
 def base_moves(tree, prescribed, k, c, x, X, Du):
     """Column c of X, where the linear acceleration of a base (from coordinate k + 3 on) changes by x, or, where that is
     prescribed, as if less by so much were."""
@@ -129,7 +129,8 @@ def hybrid_derivatives_batch_memory(n, nq, nv, nl):
     return hybrid_derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1],"
+@entry_point("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], "
+             "f8[:,::1],"
        " f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1],"
        " f8[:,::1], i8, i8)", nogil=True)
@@ -138,7 +139,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
-    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
+    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, Tau, links, bodies, x, y, z, m = parts
     work = mass_matrix_work(m, nv)
     passive = passive and index[4] != 0

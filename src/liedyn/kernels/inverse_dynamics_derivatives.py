@@ -45,7 +45,7 @@ from liedyn.lie.inertia import (
     momentum,
     rigid_like,
 )
-from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, less_dad, plus_ad, sub
+from liedyn.lie.se3 import Ad_inv, ad, add, add_ad, dAd_inv, dot, sub, sub_dad
 from liedyn.lie.simd import load, number_like, store
 from liedyn.lie.vectors import (
     dot3,
@@ -62,8 +62,8 @@ from liedyn.lie.vectors import (
     store_twist,
 )
 from liedyn.model.description import NV, SCREW
-from liedyn.numba_tools.decorators import entry, everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class DerivativesWorkspace(NamedTuple):
@@ -78,19 +78,19 @@ class DerivativesWorkspace(NamedTuple):
     phi: np.ndarray   # (6nv,)
 
 
-@everywhere
+@jitable
 def derivatives_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n, 6 * nv, 6 * nv, 6 * nv
 
 
-@primitive
-def derivatives_work(memory, n, nv): return DerivativesWorkspace(*carve(memory, derivatives_sizes(n, nv))[:-1])
+@inline_kernel
+def derivatives_work(memory, n, nv): return DerivativesWorkspace(*split_workspace(memory, derivatives_sizes(n, nv))[:-1])
 
 
-@everywhere
+@jitable
 def derivatives_memory(n, nv): return sum(derivatives_sizes(n, nv))
 
 
-@primitive
+@inline_kernel
 def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
     """Writes dtau/dq, dtau/dv and M (nv nv each, by rows), and work."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
@@ -109,7 +109,7 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
         add_passive_slopes(tree, v, Dq, Dv)
 
 
-@primitive
+@inline_kernel
 def outward(tree, inertias, q, v, a, f_ext, work):
     """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B. inertias: tree.I or
     tree.J."""
@@ -127,11 +127,11 @@ def outward(tree, inertias, q, v, a, f_ext, work):
             k, s = tree.iv[i] + c, joint_column(tree, i, c, zero)
             psi = ad(Vp, s)
             store_twist(work.psi, k, psi)
-            store_twist(work.zeta, k, plus_ad(ad(dVp, s), Vp, psi))
-            store_twist(work.phi, k, plus_ad(psi, V, s))
+            store_twist(work.zeta, k, add_ad(ad(dVp, s), Vp, psi))
+            store_twist(work.phi, k, add_ad(psi, V, s))
         I = rigid_like(load_rigid(inertias, i), zero)
         P = momentum(I, V)
-        F = less_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
+        F = sub_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
         store_rigid(work.I, i, I)
@@ -139,14 +139,14 @@ def outward(tree, inertias, q, v, a, f_ext, work):
         store_coriolis(work.B, i, coriolis(I, V, P[1]))
 
 
-@primitive
+@inline_kernel
 def coordinate(tree, i, c, zero, Dq, Dv, M, work):
     """Row and column k of Dq, Dv and M, the c-th coordinate of body i, where they meet what i hangs on."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
     s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(work.psi, k), load_twist(work.zeta, k), load_twist(work.phi, k)
     I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
     P, g = momentum(I, s), coriolis_transposed(B, s)
-    Q = less_dad(add(momentum(I, zeta), coriolis_wrench(B, psi[0])), s, F)
+    Q = sub_dad(add(momentum(I, zeta), coriolis_wrench(B, psi[0])), s, F)
     G = add(momentum(I, phi), coriolis_wrench(B, s[0]))
     while True:
         first = tree.iv[j]
@@ -166,7 +166,7 @@ def coordinate(tree, i, c, zero, Dq, Dv, M, work):
         j = tree.parent[j]
 
 
-@primitive
+@inline_kernel
 def hand_derivatives_to_parent(tree, i, q, work):
     """I, F and B of all that hangs on body i, to its parent."""
     p = tree.parent[i]
@@ -177,17 +177,17 @@ def hand_derivatives_to_parent(tree, i, q, work):
         store_coriolis(work.B, p, add_coriolis(load_coriolis(work.B, p), coriolis_to_parent(T, load_coriolis(work.B, i))))
 
 
-@primitive
+@inline_kernel
 def load_coriolis(x, i): return load9(x, 12 * i), load3(x, 12 * i + 9)
 
 
-@primitive
+@inline_kernel
 def store_coriolis(x, i, B):
     store9(x, 12 * i, B[0])
     store3(x, 12 * i + 9, B[1])
 
 
-@primitive
+@inline_kernel
 def add_passive_slopes(tree, v, Dq, Dv):
     """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
     nv = tree.armature.shape[0]
@@ -203,14 +203,15 @@ def inverse_derivatives_batch_memory(n, nq, nv, nl):
     return derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, "
+             "i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
     """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     size = nv * nv
-    tree, parts = tree_of(index, constants), carve(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
+    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, links, bodies, of_q, of_v, mass, m = parts
     work = derivatives_work(m, n, nv)
     for k in range(first, last, states_in(memory)):

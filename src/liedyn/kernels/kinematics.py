@@ -17,26 +17,26 @@ from liedyn.kernels.batch_blocks import (
     unpack,
 )
 from liedyn.lie.inertia import momentum
-from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd_inv, dot, identity, neg, plus_ad, zero6
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.se3 import Ad, Ad_inv, ad, add, add_ad, compose, dAd_inv, dot, identity, neg, zero6
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import (
     add3,
     cross,
     dot3,
     load3,
-    load_apart,
+    load3_strided,
     load_pose,
     load_rigid,
     load_twist,
     rotate,
     scale3,
-    store_apart,
+    store3_strided,
     store_pose,
     store_twist,
 )
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 POSES, TWISTS, ACCELERATIONS = 0, 1, 2
 
@@ -47,8 +47,8 @@ class KinematicsWorkspace(NamedTuple):
     dV: np.ndarray    # (6n,) its component-wise rate, without gravity
 
 
-@primitive
-def kinematics_work(memory, n): return KinematicsWorkspace(*carve(memory, (12 * n, 6 * n, 6 * n))[:-1])
+@inline_kernel
+def kinematics_work(memory, n): return KinematicsWorkspace(*split_workspace(memory, (12 * n, 6 * n, 6 * n))[:-1])
 
 
 def kinematics_memory(n): return 24 * n
@@ -74,14 +74,14 @@ def kinematics(tree, q, v, a, level, work):
                 store_twist(work.dV, i, joint_add(tree, i, dV, a))
 
 
-@primitive
+@inline_kernel
 def joint_poses(tree, q, T):
     """T (12n): poses of bodies in their parents."""
     for i in range(1, tree.parent.size):
         store_pose(T, i, joint_pose(tree, i, q))
 
 
-@primitive
+@inline_kernel
 def body_twists(tree, T, v, V):
     """V (6n): twists of bodies, from poses in their parents."""
     zero = number_like(v, 0.0)
@@ -113,7 +113,7 @@ def wrenches_on_bodies(tree, f_links, F):
         store_twist(F, i, add(load_twist(F, i), dAd_inv(load_pose(tree.link_pose, k), load_twist(f_links, k))))
 
 
-@primitive
+@inline_kernel
 def gather(tree, f_ext, k, links, bodies):
     """External wrenches on bodies of state k, or of those from k on, from a batch of those on links (N, 6 n_links), or none: a
     code of `checks`, and `bodies` or nothing. links (6 n_links): scratch."""
@@ -130,14 +130,14 @@ def gather(tree, f_ext, k, links, bodies):
 def kinematics_entry_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + 2 * nv + 24 * nl + 11
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last):
     """Of all links: T (N, 12 n_links), up to `level` V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, v1, a1, T1, V1, dV1, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
+    tree, (Q, v1, a1, T1, V1, dV1, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
     work = kinematics_work(m, n)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q, k, Q)
         if level >= TWISTS and code == OK:
             pack(v, k, v1)
@@ -210,13 +210,13 @@ def centre_of_mass(tree, work, out):
 def energy_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + nv + 11
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def totals(index, constants, memory, q, v, passive, out, first, last):
     """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, v1, sums, m) = tree_of(index, constants), carve(memory, (nq, nv, 11))
+    tree, (Q, v1, sums, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, 11))
     work = kinematics_work(m, n)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
@@ -237,14 +237,14 @@ LOCAL, LOCAL_WORLD_ALIGNED, WORLD = 0, 1, 2
 
 # Jacobian of a link and its time derivative: column k is Ad_{T_link,i} S_k for the joints i between link and ground -----
 
-@primitive
-def load_column(J, k, nv): return load_apart(J, k, nv), load_apart(J, 3 * nv + k, nv)
+@inline_kernel
+def load_column(J, k, nv): return load3_strided(J, k, nv), load3_strided(J, 3 * nv + k, nv)
 
 
-@primitive
+@inline_kernel
 def store_column(J, k, nv, V):
-    store_apart(J, k, nv, V[0])
-    store_apart(J, 3 * nv + k, nv, V[1])
+    store3_strided(J, k, nv, V[0])
+    store3_strided(J, 3 * nv + k, nv, V[1])
 
 
 @kernel
@@ -274,7 +274,7 @@ def jacobian(tree, link, frame, q, v, J, dJ):
         change_frame(tree, link, frame, T, V, J, dJ)
 
 
-@primitive
+@inline_kernel
 def change_frame(tree, link, frame, T, V, J, dJ):
     """From the link frame to world axes. T is the link's pose in the world, V its twist (link frame)."""
     nv = tree.armature.shape[0]
@@ -285,7 +285,7 @@ def change_frame(tree, link, frame, T, V, J, dJ):
             if frame == WORLD:
                 store_column(J, k, nv, Ad(T, S))                 # d(Ad_T S) = Ad_T (ad_V S + dS)
                 if dJ.size:
-                    store_column(dJ, k, nv, Ad(T, plus_ad(load_column(dJ, k, nv), V, S)))
+                    store_column(dJ, k, nv, Ad(T, add_ad(load_column(dJ, k, nv), V, S)))
             else:
                 store_column(J, k, nv, (rotate(T[0], S[0]), rotate(T[0], S[1])))
                 if dJ.size:
@@ -299,12 +299,12 @@ def change_frame(tree, link, frame, T, V, J, dJ):
 def jacobian_memory(n, nq, nv, nl): return nq + 13 * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
     """J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
     nq, nv = index[1], index[2]
-    tree, (Q, v1, J1, dJ1, _) = tree_of(index, constants), carve(memory, (nq, nv, 6 * nv, dJ.shape[1]))
-    for k in range(first, last, WIDTH):
+    tree, (Q, v1, J1, dJ1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, 6 * nv, dJ.shape[1]))
+    for k in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q, k, Q)
         if dJ1.size and code == OK:
             pack(v, k, v1)

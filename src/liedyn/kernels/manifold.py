@@ -5,7 +5,7 @@ Units and frames: x (nv) like v times a second; ball and free joints in the body
 from liedyn.joints.joint_model import joint_column, joint_motion, load_quaternion, tree_of
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_configuration, take_state
 from liedyn.lie.se3 import Ad_inv, dexp, dexp_inv, exp, neg
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.so3 import (
     dexp3,
     dexp_inv3,
@@ -16,17 +16,17 @@ from liedyn.lie.so3 import (
     quaternion_rotation,
     quaternion_unit,
 )
-from liedyn.lie.vectors import load3, neg3, plus_rotate, rotate_back, store3, store_apart, sub3
+from liedyn.lie.vectors import add_rotate, load3, neg3, rotate_back, store3, store3_strided, sub3
 from liedyn.model.description import BALL, NV, SCREW
-from liedyn.numba_tools.decorators import entry, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
-@primitive
+@inline_kernel
 def store_quaternion(q, o, u): store3(q, o, (u[0], u[1], u[2])); store(q, o + 3, u[3])
 
 
-@primitive
+@inline_kernel
 def retract(tree, q, x, out):
     """out = q (+) x. `out` may be q. Quaternions are brought back to unit norm, against rounding only."""
     for i in range(1, tree.parent.size):
@@ -38,12 +38,12 @@ def retract(tree, q, x, out):
             store_quaternion(out, o, quaternion_unit(u))
         else:
             u, w = load_quaternion(q, o + 3), load3(x, k)
-            p = plus_rotate(load3(q, o), quaternion_rotation(u), dexp3(w, load3(x, k + 3)))
+            p = add_rotate(load3(q, o), quaternion_rotation(u), dexp3(w, load3(x, k + 3)))
             store3(out, o, p)
             store_quaternion(out, o + 3, quaternion_unit(quaternion_product(u, quaternion_exp(w))))
 
 
-@primitive
+@inline_kernel
 def difference(tree, q0, q1, out):
     """out (nv): the x with q0 (+) x = q1, rotations by the shorter way."""
     for i in range(1, tree.parent.size):
@@ -61,7 +61,7 @@ def difference(tree, q0, q1, out):
             store3(out, k + 3, dexp_inv3(w, p))
 
 
-@primitive
+@inline_kernel
 def chart_rate(tree, x, v, out):
     """out (nv): dx/dt of the chart q = q0 (+) x when the velocity is v: the inverse right Jacobian of exp."""
     for i in range(1, tree.parent.size):
@@ -80,7 +80,7 @@ def chart_rate(tree, x, v, out):
 
 # From exp(d) exp(x) = exp(x) exp(Ad_{exp(-x)} d) and the Jacobians of exp; in body frames, right-multiplied.
 
-@primitive
+@inline_kernel
 def retract_derivatives(tree, x, by_q, by_x):
     """Of q (+) x: by_q = Ad_{exp(-x)}, by_x = the right Jacobian of exp at x. Neither depends on q."""
     zero = number_like(x, 0.0)
@@ -97,7 +97,7 @@ def retract_derivatives(tree, x, by_q, by_x):
                 store_column(tree, i, c, dexp(neg(X), E), by_x)
 
 
-@primitive
+@inline_kernel
 def difference_derivatives(tree, x, by_q0, by_q1):
     """Of x = difference(q0, q1): minus the inverse of the left Jacobian of exp at x, and the inverse of the right one."""
     zero = number_like(x, 0.0)
@@ -113,7 +113,7 @@ def difference_derivatives(tree, x, by_q0, by_q1):
                 store_column(tree, i, c, dexp_inv(neg(X), E), by_q1)
 
 
-@primitive
+@inline_kernel
 def clear_both(tree, zero, A, B):
     nv = tree.armature.shape[0]
     for k in range(nv * nv):
@@ -121,7 +121,7 @@ def clear_both(tree, zero, A, B):
         store(B, k, zero)
 
 
-@primitive
+@inline_kernel
 def store_ones(tree, i, a, b, A, B):
     """A screw's entries."""
     at = tree.iv[i] * (tree.armature.shape[0] + 1)
@@ -129,13 +129,13 @@ def store_ones(tree, i, a, b, A, B):
     store(B, at, b)
 
 
-@primitive
+@inline_kernel
 def store_column(tree, i, c, V, D):
     """Column c of the block of a ball or free joint."""
     nv, k = tree.armature.shape[0], tree.iv[i]
-    store_apart(D, k * nv + k + c, nv, V[0])
+    store3_strided(D, k * nv + k + c, nv, V[0])
     if NV[tree.kind[i]] == 6:
-        store_apart(D, (k + 3) * nv + k + c, nv, V[1])
+        store3_strided(D, (k + 3) * nv + k + c, nv, V[1])
 
 
 # Batches on the configuration manifold: q (+) x and its inverse ---------------------------------------------------------
@@ -143,12 +143,12 @@ def store_column(tree, i, c, V, D):
 def manifold_memory(n, nq, nv, nl): return 2 * nq + nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def retractions(index, constants, memory, q, x, out, first, last):
     """out (N, nq) = q (+) x."""
     nq, nv = index[1], index[2]
-    tree, (Q, X, Q1, _) = tree_of(index, constants), carve(memory, (nq, nv, nq))
-    for k in range(first, last, WIDTH):
+    tree, (Q, X, Q1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nq))
+    for k in range(first, last, SIMD_WIDTH):
         code = take_state(tree, q, x, k, Q, X)
         if code != OK:
             return code
@@ -158,12 +158,12 @@ def retractions(index, constants, memory, q, x, out, first, last):
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def differences(index, constants, memory, q0, q1, out, first, last):
     """out (N, nv) with q0 (+) out = q1."""
     nq, nv = index[1], index[2]
-    tree, (Q, X, Q1, _) = tree_of(index, constants), carve(memory, (nq, nv, nq))
-    for k in range(first, last, WIDTH):
+    tree, (Q, X, Q1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nq))
+    for k in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q0, k, Q) or take_configuration(tree, q1, k, Q1)
         if code != OK:
             return code
@@ -178,12 +178,12 @@ def differences(index, constants, memory, q0, q1, out, first, last):
 def manifold_derivatives_memory(n, nq, nv, nl): return 2 * nq + nv + 2 * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def retractions_derivatives(index, constants, memory, q, x, by_q, by_x, first, last):
     """by_q, by_x (N, nv nv) of q (+) x."""
     nq, nv = index[1], index[2]
-    tree, (Q, X, A, B, _) = tree_of(index, constants), carve(memory, (nq, nv, nv * nv, nv * nv))
-    for k in range(first, last, WIDTH):
+    tree, (Q, X, A, B, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv * nv, nv * nv))
+    for k in range(first, last, SIMD_WIDTH):
         code = take_state(tree, q, x, k, Q, X)
         if code != OK:
             return code
@@ -193,12 +193,12 @@ def retractions_derivatives(index, constants, memory, q, x, by_q, by_x, first, l
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def differences_derivatives(index, constants, memory, q0, q1, by_q0, by_q1, first, last):
     """by_q0, by_q1 (N, nv nv) of the x with q0 (+) x = q1."""
     nq, nv = index[1], index[2]
-    tree, (Q, Q1, X, A, B, _) = tree_of(index, constants), carve(memory, (nq, nq, nv, nv * nv, nv * nv))
-    for k in range(first, last, WIDTH):
+    tree, (Q, Q1, X, A, B, _) = tree_of(index, constants), split_workspace(memory, (nq, nq, nv, nv * nv, nv * nv))
+    for k in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q0, k, Q) or take_configuration(tree, q1, k, Q1)
         if code != OK:
             return code

@@ -19,13 +19,13 @@ from liedyn.joints.joint_model import (
 )
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, take_configuration, within
 from liedyn.kernels.kinematics import joint_poses
-from liedyn.lie.inertia import add_rigid, momentum, rigid, rigid_like, to_parent
+from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_sym6, sym6_to_parent
 from liedyn.lie.se3 import Ad_inv, dAd_inv, zero6
-from liedyn.lie.simd import WIDTH, load, maximum, number_like, store
+from liedyn.lie.simd import SIMD_WIDTH, load, maximum, number_like, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_pose, store_rigid, store_twist
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class CompositeWorkspace(NamedTuple):
@@ -33,14 +33,14 @@ class CompositeWorkspace(NamedTuple):
     I: np.ndarray     # (10n,) composite inertia: the body and all that hangs on it
 
 
-@primitive
-def composite_work(memory, n): return CompositeWorkspace(*carve(memory, (12 * n, 10 * n))[:-1])
+@inline_kernel
+def composite_work(memory, n): return CompositeWorkspace(*split_workspace(memory, (12 * n, 10 * n))[:-1])
 
 
 def composite_memory(n): return 22 * n
 
 
-@primitive
+@inline_kernel
 def begin(tree, q, work):
     """Writes work: poses, and inertias of the bodies alone."""
     zero = number_like(q, 0.0)
@@ -49,7 +49,7 @@ def begin(tree, q, work):
         store_rigid(work.I, i, rigid_like(load_rigid(tree.J, i), zero))
 
 
-@primitive
+@inline_kernel
 def hand_composite_to_parent(tree, i, q, work):
     p = tree.parent[i]
     if p > 0:
@@ -87,13 +87,13 @@ def composite(tree, q, M, work):
 def mass_memory(n, nq, nv, nl): return composite_memory(n) + nq + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def mass_matrices(index, constants, memory, q, M, first, last):
     """M (N, nv nv) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, block, m) = tree_of(index, constants), carve(memory, (nq, nv * nv))
+    tree, (Q, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv))
     work = composite_work(m, n)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q, k, Q)
         if code != OK:
             return code
@@ -126,21 +126,21 @@ class SweepWorkspace(NamedTuple):
     passive: np.ndarray  # (0,) none
 
 
-@everywhere
+@jitable
 def factor_sizes(n, nv): return 12 * n, 21 * n, 6 * nv, nv
 
 
-@primitive
-def factor_work(memory, n, nv): return FactorWorkspace(*carve(memory, factor_sizes(n, nv))[:-1])
+@inline_kernel
+def factor_work(memory, n, nv): return FactorWorkspace(*split_workspace(memory, factor_sizes(n, nv))[:-1])
 
 
-@everywhere
+@jitable
 def factor_memory(n, nv): return sum(factor_sizes(n, nv))
 
 
-@primitive
+@inline_kernel
 def sweep_work(factors, memory, n, nv):
-    return SweepWorkspace(factors.U, factors.Psi, *carve(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
+    return SweepWorkspace(factors.U, factors.Psi, *split_workspace(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
 
 
 def sweep_memory(n, nv): return 12 * n + nv
@@ -153,9 +153,9 @@ def factor(tree, prescribed, q, work):
     deficit = zero - 1.0
     joint_poses(tree, q, work.T)
     for i in range(n - 1, 0, -1):
-        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.J, i), zero), work.AI)
+        AI = inertia_with_children(tree, i, rigid_to_sym6(load_rigid(tree.J, i), zero), work.AI)
         Pi, worse = eliminate(tree, i, AI, prescribed, work)
-        hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
+        hand_inertia_to_parent(tree, i, sym6_to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)
     return deficit
 
@@ -171,7 +171,7 @@ def sweep(tree, prescribed, T, a, tau, work):
     accelerate(tree, prescribed, T, a, tau, work)
 
 
-@primitive
+@inline_kernel
 def accelerate(tree, prescribed, T, a, tau, work):
     """The second half of `sweep`, from work.u."""
     store_twist(work.dV, 0, zero6(number_like(work.u, 0.0)))
@@ -184,13 +184,13 @@ def accelerate(tree, prescribed, T, a, tau, work):
 def inverse_mass_memory(n, nq, nv, nl): return factor_memory(n, nv) + sweep_memory(n, nv) + nq + 2 * nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def inverse_masses(index, constants, memory, none, q, out, first, last):
     """M^-1 (N, nv nv) of states first … last - 1."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, block, room, m) = tree_of(index, constants), carve(memory, (nq, nv * nv, factor_memory(n, nv)))
+    tree, (Q, block, room, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv, factor_memory(n, nv)))
     factors = factor_work(room, n, nv)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q, k, Q)
         if code != OK:
             return code
@@ -204,7 +204,7 @@ def inverse_masses(index, constants, memory, none, q, out, first, last):
 
 @kernel
 def column_by_column(tree, none, factors, memory, block, n, nv):
-    tau, a, m = carve(memory, (nv, nv))
+    tau, a, m = split_workspace(memory, (nv, nv))
     work = sweep_work(factors, m, n, nv)
     for c in range(nv):
         for k in range(nv):

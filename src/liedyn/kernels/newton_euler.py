@@ -19,11 +19,11 @@ from liedyn.joints.joint_model import (
 from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_motion, unpack
 from liedyn.kernels.kinematics import gather
 from liedyn.lie.inertia import momentum
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, sub, zero6
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, sub, sub_dad, zero6
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.numba_tools.decorators import entry, everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class BodyMotion(NamedTuple):
@@ -40,19 +40,19 @@ class NewtonEulerWorkspace(NamedTuple):
     passive: np.ndarray  # (nv,)
 
 
-@everywhere
+@jitable
 def newton_euler_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 6 * n, nv
 
 
-@primitive
-def newton_euler_work(memory, n, nv): return NewtonEulerWorkspace(*carve(memory, newton_euler_sizes(n, nv))[:-1])
+@inline_kernel
+def newton_euler_work(memory, n, nv): return NewtonEulerWorkspace(*split_workspace(memory, newton_euler_sizes(n, nv))[:-1])
 
 
-@everywhere
+@jitable
 def newton_euler_memory(n, nv): return sum(newton_euler_sizes(n, nv))
 
 
-@primitive
+@inline_kernel
 def store_ground(tree, x, V, dV):
     """The ground: at rest, accelerated against gravity. `x` tells the kind of number."""
     rest = zero6(number_like(x, 0.0))
@@ -60,7 +60,7 @@ def store_ground(tree, x, V, dV):
     store_twist(dV, 0, add(rest, load_twist(tree.dV0, 0)))
 
 
-@primitive
+@inline_kernel
 def newton_euler(tree, I, q, v, a, f_ext, passive, tau, work):
     """Writes tau (nv) and work. I: tree.I, or tree.J where work.F is not asked for. f_ext (6n) wrenches on bodies, or empty.
     passive: less what springs and damping give."""
@@ -68,7 +68,7 @@ def newton_euler(tree, I, q, v, a, f_ext, passive, tau, work):
     motions(tree, q, v, a, work)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
         body, V = load_rigid(I, i), load_twist(work.V, i)
-        F = less_dad(momentum(body, load_twist(work.dV, i)), V, momentum(body, V))      # F = I dV - ad*_V I V - F_ext
+        F = sub_dad(momentum(body, load_twist(work.dV, i)), V, momentum(body, V))      # F = I dV - ad*_V I V - F_ext
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
         F = with_children(tree, i, F, work.F)                               # + sum of Ad* F_child
@@ -78,7 +78,7 @@ def newton_euler(tree, I, q, v, a, f_ext, passive, tau, work):
     add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
 
 
-@primitive
+@inline_kernel
 def motions(tree, q, v, a, work):
     """Forward, parents first: T, V and dV of bodies, from those of the ground."""
     for i in range(1, tree.parent.size):
@@ -90,7 +90,7 @@ def motions(tree, q, v, a, work):
         store_twist(work.dV, i, joint_add(tree, i, dV, a))                  # dV = Ad dV_p + ad_V S dq + S ddq
 
 
-@primitive
+@inline_kernel
 def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
     """tau += armature a, and what springs, damping and friction give is not asked of the motors."""
     for k in range(tree.armature.shape[0]):
@@ -105,17 +105,17 @@ def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
 def inverse_batch_memory(n, nq, nv, nl): return newton_euler_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrenches, first, last):
     """States first … last - 1 of a batch, eight at a time. `memory` and `first` … `last` are the caller's care.
 
     wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
+    tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
     work = newton_euler_work(m, n, nv)
     passive = passive and index[4] != 0
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
         code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:

@@ -10,37 +10,37 @@ from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_motion, take_
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_work
 from liedyn.kernels.newton_euler import BodyMotion, motions, store_ground
 from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
-from liedyn.lie.simd import WIDTH, load, number_like, sqrt, store
-from liedyn.lie.vectors import clear, cross, dot3, load3, load_pose, load_twist, plus_cross, rotate_back
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
+from liedyn.lie.vectors import add_cross, clear, cross, dot3, load3, load_pose, load_twist, rotate_back
 from liedyn.model.description import FRICTION_SPEED, NV
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 # A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
 # coordinate the column of its armature, damping, friction, stiffness, spring load and offset (nv each), or -1.
 ARMATURE, DAMPING, FRICTION, STIFFNESS, LOAD, OFFSET = range(6)
 
 
-@primitive
+@inline_kernel
 def inertia_row(S, V):
     """The row y with S^T I V = y (m, h, A): ten numbers."""
     (a, b), (w, v) = S, V
-    h = plus_cross(cross(v, a), b, w)
+    h = add_cross(cross(v, a), b, w)
     return (dot3(b, v), h[0], h[1], h[2], a[0] * w[0], a[0] * w[1] + a[1] * w[0], a[0] * w[2] + a[2] * w[0],
             a[1] * w[1], a[1] * w[2] + a[2] * w[1], a[2] * w[2])
 
 
-@primitive
+@inline_kernel
 def wrench_row(S, w, dw, alpha):
     """The row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
     a, b = S
-    c, h = cross(a, w), plus_cross(plus_cross(cross(alpha, a), b, dw), cross(b, w), w)
+    c, h = cross(a, w), add_cross(add_cross(cross(alpha, a), b, dw), cross(b, w), w)
     return (dot3(b, alpha), h[0], h[1], h[2], a[0] * dw[0] + c[0] * w[0],
             a[0] * dw[1] + a[1] * dw[0] + (c[0] * w[1] + c[1] * w[0]), a[0] * dw[2] + a[2] * dw[0] + (c[0] * w[2] + c[2] * w[0]),
             a[1] * dw[1] + c[1] * w[1], a[1] * dw[2] + a[2] * dw[1] + (c[1] * w[2] + c[2] * w[1]), a[2] * dw[2] + c[2] * w[2])
 
 
-@primitive
+@inline_kernel
 def store_parameter(plan, what, k, nv, Y, row, x):
     """x in the column of a joint parameter of coordinate k, where it has one; `row` begins a row of Y."""
     column = plan[2 + plan[1] + what * nv + k]
@@ -60,7 +60,7 @@ def regressor(tree, plan, q, v, a, Y, work):
         i = tree.link_body[link]
         T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
         (w, v_link), (dw, dv) = Ad_inv(T, load_twist(work.V, i)), Ad_inv(T, load_twist(work.dV, i))
-        alpha = plus_cross(dv, w, v_link)
+        alpha = add_cross(dv, w, v_link)
         while i > 0:
             for c in range(NV[tree.kind[i]]):
                 row = wrench_row(Ad_inv(T, joint_column(tree, i, c, zero)), w, dw, alpha)
@@ -72,7 +72,7 @@ def regressor(tree, plan, q, v, a, Y, work):
     joint_columns(tree, plan, q, v, a, Y)
 
 
-@primitive
+@inline_kernel
 def joint_columns(tree, plan, q, v, a, Y):
     """Columns of armature, damping, smoothed friction, springs (`joints.joint_model`) and offsets, as motor forces."""
     nv, one = tree.armature.shape[0], number_like(q, 1.0)
@@ -122,15 +122,15 @@ def sum_regressors(tree, plan, q, v, y, work):
 def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
     """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, views = tree_of(index, constants), carve(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
+    tree, views = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
     Q, v1, a1, block, T, V, dV, _ = views
     work = BodyMotion(T, V, dV)
     clear(block)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_motion(tree, q, v, a, k, Q, v1, a1)
         if code != OK:
             return code
@@ -140,13 +140,13 @@ def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def sums(index, constants, memory, plan, q, v, y, first, last):
     """y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, v1, block, m) = tree_of(index, constants), carve(memory, (nq, nv, y.shape[1]))
+    tree, (Q, v1, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, y.shape[1]))
     work = kinematics_work(m, n)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code

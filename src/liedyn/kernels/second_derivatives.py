@@ -24,12 +24,12 @@ from liedyn.kernels.inverse_dynamics_derivatives import (
     outward,
 )
 from liedyn.lie.inertia import coriolis, coriolis_transposed, coriolis_wrench, momentum
-from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, identity, less_dad, minus_dad, plus_ad, scale
+from liedyn.lie.se3 import Ad_inv, ad, add, add_ad, compose, dot, identity, neg_dad, scale, sub_dad
 from liedyn.lie.simd import load, number_like, store
-from liedyn.lie.vectors import clear, cross, dot3, load_pose, load_rigid, load_twist, plus_cross, store_twist
+from liedyn.lie.vectors import add_cross, clear, cross, dot3, load_pose, load_rigid, load_twist, store_twist
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class PathWorkspace(NamedTuple):
@@ -43,13 +43,13 @@ class PathWorkspace(NamedTuple):
     first: np.ndarray   # (nv,) int64: where on the path those of the same joint begin
 
 
-@primitive
+@inline_kernel
 def path_work(memory, nv):
-    s, psi, zeta, phi, k, first, _ = carve(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
+    s, psi, zeta, phi, k, first, _ = split_workspace(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
     return PathWorkspace(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
 
 
-@primitive
+@inline_kernel
 def walk(tree, i, work, path):
     """Writes the path of body i. Returns where its own columns begin, and their end."""
     end, j, zero = 0, i, number_like(work.psi, 0.0)
@@ -95,7 +95,7 @@ def tensors(tree, q, v, passive, work, path, T):
         for c in range(own, end):
             s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
             P = momentum(I, s)
-            X = less_dad(add(momentum(I, load_twist(path.zeta, c)), coriolis_wrench(B, psi[0])), s, F)
+            X = sub_dad(add(momentum(I, load_twist(path.zeta, c)), coriolis_wrench(B, psi[0])), s, F)
             G = add(momentum(I, load_twist(path.phi, c)), coriolis_wrench(B, s[0]))
             deepest = Deepest(I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
             for m in range(own):
@@ -107,16 +107,16 @@ def tensors(tree, q, v, passive, work, path, T):
                 store(T, o, load(T, o) + resistance_curvature(tree, k, v))
 
 
-@primitive
+@inline_kernel
 def with_joint_above(path, T, nv, deepest, k, m, own):
     """All that is differentiated by, or is the force of, coordinate k of the deepest body and m of the path."""
     I, B, s, psi, _, _, C, X, G = deepest
     l, first, (sm, pm, _, fm) = path.k[m], path.first[m], columns(path, m)
     turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
-    v = add(momentum(I, plus_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(Bs, psi[0]), coriolis_wrench(B, turn[0])))
-    vv, a = add(momentum(I, scale(2.0, turn)), coriolis_wrench(Bs, s[0])), less_dad(momentum(I, turn), s, momentum(I, sm))
-    v, u = less_dad(v, s, by_v), coriolis_wrench(C, pm[0])
-    moved_q, moved_u = less_dad(q, sm, X), less_dad(u, sm, G)
+    v = add(momentum(I, add_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(Bs, psi[0]), coriolis_wrench(B, turn[0])))
+    vv, a = add(momentum(I, scale(2.0, turn)), coriolis_wrench(Bs, s[0])), sub_dad(momentum(I, turn), s, momentum(I, sm))
+    v, u = sub_dad(v, s, by_v), coriolis_wrench(C, pm[0])
+    moved_q, moved_u = sub_dad(q, sm, X), sub_dad(u, sm, G)
     for b in range(first):
         force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
         force_of_others(path, T, nv, k, l, b, moved_q, v, vv, moved_u, a)
@@ -126,13 +126,13 @@ def with_joint_above(path, T, nv, deepest, k, m, own):
         force_of_others(path, T, nv, k, l, b, q, v, vv, u, a)
 
 
-@primitive
+@inline_kernel
 def with_own_joint(path, T, nv, deepest, k, m, own, end):
     """The same with a coordinate m of the deepest body's own joint."""
     I, _, s, psi, _, _, _, X, _ = deepest
     l = path.k[m]
     turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
-    q, v = less_dad(q, load_twist(path.s, m), X), less_dad(coriolis_wrench(Bs, psi[0]), s, by_v)
+    q, v = sub_dad(q, load_twist(path.s, m), X), sub_dad(coriolis_wrench(Bs, psi[0]), s, by_v)
     vv = add(momentum(I, turn), coriolis_wrench(Bs, s[0]))
     for b in range(own):
         force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
@@ -144,7 +144,7 @@ def with_own_joint(path, T, nv, deepest, k, m, own, end):
         force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
 
 
-@primitive
+@inline_kernel
 def along(path, deepest, m):
     """How q_m and v_m change what the deepest body's coordinate gives: ad_s_m s; B(s_m); dF/dq of it by q_m, short of what is
     carried along; dF/dv_m; and I s and B^T s by q_m (y, y_psi), B^T s by v_m (y_s): of B^T s the angular part, which is all."""
@@ -152,13 +152,13 @@ def along(path, deepest, m):
     sm, pm, zm, fm = columns(path, m)
     Bs, Bp = coriolis(I, sm, momentum(I, sm)[1]), coriolis(I, pm, momentum(I, pm)[1])
     by_q, by_v = add(momentum(I, zm), coriolis_wrench(B, pm[0])), add(momentum(I, fm), coriolis_wrench(B, sm[0]))
-    q = add(momentum(I, plus_ad(scale(2.0, ad(pm, psi)), zm, s)),
+    q = add(momentum(I, add_ad(scale(2.0, ad(pm, psi)), zm, s)),
             add(coriolis_wrench(Bp, psi[0]), coriolis_wrench(B, cross(pm[0], s[0]))))
-    return (ad(sm, s), Bs, less_dad(q, s, by_q), by_v, minus_dad(sm, P),
-            plus_cross(coriolis_transposed(Bp, s), sm[0], g), coriolis_transposed(Bs, s))
+    return (ad(sm, s), Bs, sub_dad(q, s, by_q), by_v, neg_dad(sm, P),
+            add_cross(coriolis_transposed(Bp, s), sm[0], g), coriolis_transposed(Bs, s))
 
 
-@primitive
+@inline_kernel
 def force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s):
     """tau_k by coordinate l and one above it."""
     r, (sb, pb, zb, fb) = path.k[b], columns(path, b)
@@ -173,7 +173,7 @@ def force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s):
     store(T, place_of(nv, 3, r, l, k), a)
 
 
-@primitive
+@inline_kernel
 def force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s):
     """tau_k by two coordinates of one joint."""
     r, (sb, pb, zb, _) = path.k[b], columns(path, b)
@@ -182,7 +182,7 @@ def force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s):
     store(T, place_of(nv, 2, k, l, r), dot3(y_s, sb[0]) - dot(y, sb))
 
 
-@primitive
+@inline_kernel
 def force_of_others(path, T, nv, k, l, b, q, v, vv, u, a):
     """The force of a coordinate above k by k and by l, another joint's."""
     r, sb = path.k[b], load_twist(path.s, b)
@@ -196,12 +196,12 @@ def force_of_others(path, T, nv, k, l, b, q, v, vv, u, a):
     store(T, place_of(nv, 3, r, k, l), dot(a, sb))
 
 
-@primitive
+@inline_kernel
 def columns(path, m):
     return load_twist(path.s, m), load_twist(path.psi, m), load_twist(path.zeta, m), load_twist(path.phi, m)
 
 
-@primitive
+@inline_kernel
 def place_of(nv, which, i, j, k):
     """Of the force of i, by j and k, in one of the four tensors."""
     return ((which * nv + i) * nv + j) * nv + k
@@ -211,12 +211,12 @@ def place_of(nv, which, i, j, k):
 def second_derivatives_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
     """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, V, A, room, block, m) = tree_of(index, constants), carve(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
+    tree, (Q, V, A, room, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
     path, work = path_work(room, nv), derivatives_work(m, n, nv)
     passive = passive and index[4] != 0
     clear(block)

@@ -59,24 +59,24 @@ from liedyn.kernels.taylor_inverse import (
     wrench_series_memory,
     wrench_series_work,
 )
-from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
+from liedyn.lie.inertia import momentum, rigid_to_sym6, sym6_to_parent, symv6
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub, zero6
 from liedyn.lie.simd import load, maximum, number_like, store
 from liedyn.lie.vectors import (
+    add_rotate_back,
     load3,
     load9,
     load_pose,
     load_rigid,
     load_sym6,
     load_twist,
-    plus_rotate_back,
     store3,
     store_pose,
     store_sym6,
     store_twist,
 )
-from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class HybridSeriesWorkspace(NamedTuple):
@@ -106,17 +106,17 @@ class FactorSeriesWorkspace(NamedTuple):
     passive: np.ndarray  # (nv,)
 
 
-@everywhere
+@jitable
 def hybrid_series_sizes(n, nv, K):
     k = 6 * K * n
     return 12 * n, k, k, k, k, 3 * k, 21 * n, 6 * n, 21 * n, 6 * n, 6 * n, 6 * n, 6 * K, nv * K, 2 * nv * K
 
 
-@primitive
+@inline_kernel
 def hybrid_series_work(memory, n, nv, K):
     """The work, that of the factors, and the rest of the memory."""
-    views = carve(memory, hybrid_series_sizes(n, nv, K))
-    factors = carve(views[-1], (6 * nv, nv, nv, nv))
+    views = split_workspace(memory, hybrid_series_sizes(n, nv, K))
+    factors = split_workspace(views[-1], (6 * nv, nv, nv, nv))
     return HybridSeriesWorkspace(*views[:-1]), FactorSeriesWorkspace(*factors[:-1]), factors[-1]
 
 
@@ -149,7 +149,7 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passi
     return deficit
 
 
-@primitive
+@inline_kernel
 def store_coefficient(K, k, x, v):
     """Coefficient k of v, whose rate has coefficient k - 1 x."""
     per = 1.0 / k if k > 0 else 1.0
@@ -183,7 +183,7 @@ def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
             b = sub(b, load_twist(loads.F, n * k + i))
         beta = eliminate_bias(tree, i, b, prescribed, passive, a, tau, factors)
         store_twist(work.beta, i, beta)
-        handed = add(add(beta, sym6(load_sym6(work.Pi, i), eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
+        handed = add(add(beta, symv6(load_sym6(work.Pi, i), eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
         hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), handed), work.AB)
 
 
@@ -196,7 +196,7 @@ def wrench_in_body(tree, K, k, i, tau, work):
     for j in range(1, k + 1):
         e, F = MOTION * (K * i + j), load_twist(work.base, k - j)
         R, B = load9(work.E, e), load9(work.E, e + 9)
-        m, f = plus_rotate_back(plus_rotate_back(m, R, F[0]), B, F[1]), plus_rotate_back(f, R, F[1])
+        m, f = add_rotate_back(add_rotate_back(m, R, F[0]), B, F[1]), add_rotate_back(f, R, F[1])
     store3(tau, o, m)
     store3(tau, o + 3, f)
 
@@ -207,15 +207,15 @@ def factor(tree, prescribed, work, factors):
     zero = number_like(work.T, 0.0)
     deficit = zero - 1.0
     for i in range(tree.parent.size - 1, 0, -1):
-        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.I, i), zero), work.AI)
+        AI = inertia_with_children(tree, i, rigid_to_sym6(load_rigid(tree.I, i), zero), work.AI)
         Pi, worse = eliminate(tree, i, AI, prescribed, factors)
         store_sym6(work.Pi, i, Pi)
-        hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
+        hand_inertia_to_parent(tree, i, sym6_to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)
     return deficit
 
 
-@primitive
+@inline_kernel
 def store_ground_rate(k, work):
     """The ground's dV is constant: coefficient 1 of its twist."""
     zero = number_like(work.dV, 0.0)
@@ -236,11 +236,11 @@ def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
             per = 1.0 / (k + 1)
             store_twist(work.V, i * K + k + 1, scale(per, dV))
             store_twist(work.U, i * K + k + 1, scale(per, parents))
-            store_twist(work.F, i * K + k, add(sym6(load_sym6(work.Pi, i), moved), load_twist(work.beta, i)))
+            store_twist(work.F, i * K + k, add(symv6(load_sym6(work.Pi, i), moved), load_twist(work.beta, i)))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
     """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
     code = series_of(tree, K, prescribed, q, v, a, tau)
@@ -254,7 +254,7 @@ def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rub
     return derivatives_of(K, a, tau)
 
 
-@primitive
+@inline_kernel
 def series_of(tree, K, prescribed, q, v, a, tau):
     """Checks what is given, and turns derivatives a and tau into coefficients in place."""
     nv = tree.armature.shape[0]
@@ -271,7 +271,7 @@ def series_of(tree, K, prescribed, q, v, a, tau):
     return OK
 
 
-@primitive
+@inline_kernel
 def derivatives_of(K, a, tau):
     """And back."""
     rows = a.shape[0]
@@ -284,7 +284,8 @@ def higher_order_hybrid_memory(n, nq, nv, nl, K):
     return hybrid_series_memory(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_memory(n, nl, K)
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, "
+             "i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
        nogil=True)
 def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial, passive, first, last):
@@ -292,7 +293,7 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     empty; spatial: see `higher_order_hybrid`."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, rows = tree_of(index, constants), nv * (K - 1)
-    Q, V, A, Tau, kept, m = carve(memory, (nq, nv, rows, rows, rows))
+    Q, V, A, Tau, kept, m = split_workspace(memory, (nq, nv, rows, rows, rows))
     work, factors, m = hybrid_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
     given, asked = prescribed.any(), not prescribed.all()
@@ -324,7 +325,7 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     return OK
 
 
-@primitive
+@inline_kernel
 def restore(kept, x, prescribed, where):
     nv = prescribed.shape[0]
     for c in range(nv):

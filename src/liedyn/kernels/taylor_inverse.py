@@ -24,17 +24,17 @@ from liedyn.joints.taylor_series import (
 from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, states_in, take_state
 from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, wrenches_on_bodies
 from liedyn.lie.inertia import momentum
-from liedyn.lie.se3 import Ad_inv, add, compose, dAd, dAd_inv, less_dad, minus_dad, scale, sub, zero6
+from liedyn.lie.se3 import Ad_inv, add, compose, dAd, dAd_inv, neg_dad, scale, sub, sub_dad, zero6
 from liedyn.lie.simd import absolute, all_less, load, number_like, store
 from liedyn.lie.vectors import (
+    add_cross,
+    add_rotate_back,
     add_to_twist,
     load3,
     load9,
     load_pose,
     load_rigid,
     load_twist,
-    plus_cross,
-    plus_rotate_back,
     rotate_back,
     scale3,
     store3,
@@ -43,12 +43,12 @@ from liedyn.lie.vectors import (
     store_twist,
     sub3,
 )
-from liedyn.numba_tools.decorators import entry, everywhere, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 # Between time derivatives, as users have them, and Taylor coefficients, as kernels have them: x_k = x^(k) / k! ----------
 
-@primitive
+@inline_kernel
 def to_series(x, K, n, out):
     """Derivatives x (K rows of n) to coefficients out (n series of K)."""
     scale = 1.0
@@ -59,7 +59,7 @@ def to_series(x, K, n, out):
             store(out, c * K + k, load(x, k * n + c) * scale)
 
 
-@primitive
+@inline_kernel
 def scale_rows(x, K, n, up):
     """x (K rows of n) times k! in place, or by 1 / k! where not `up`."""
     scale = 1.0
@@ -90,12 +90,12 @@ class WrenchSeries(NamedTuple):
     weight: np.ndarray     # (n,) zero where a body bears none
 
 
-@primitive
+@inline_kernel
 def wrench_series_work(m, n, nl, K, frame, given):
     rows = K - 1 if given else 0
     moving = 1 if given and frame != LOCAL else 0
     sizes = 6 * nl * rows, 6 * n * rows, 12 * n * moving, 18 * n * K * moving, 3 * n * K * moving, 6 * nl * K * moving, n * moving
-    return WrenchSeries(given, frame, *carve(m, sizes)[:-1])
+    return WrenchSeries(given, frame, *split_workspace(m, sizes)[:-1])
 
 
 def wrench_series_memory(n, nl, K): return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
@@ -149,15 +149,15 @@ def advance_wrenches(tree, K, k, V, loads):
             for j in range(k + 1):
                 e, W = MOTION * (K * b + j), load_twist(loads.still, link * K + k - j)
                 R = load9(loads.E, e)
-                m, f = plus_rotate_back(m, R, W[0]), plus_rotate_back(f, R, W[1])
+                m, f = add_rotate_back(m, R, W[0]), add_rotate_back(f, R, W[1])
                 if loads.frame == WORLD:
-                    m = plus_rotate_back(m, load9(loads.E, e + 9), W[1])
+                    m = add_rotate_back(m, load9(loads.E, e + 9), W[1])
             if loads.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin stands still in the body
-                m = plus_cross(m, load3(tree.link_pose, 12 * link + 9), f)
+                m = add_cross(m, load3(tree.link_pose, 12 * link + 9), f)
             add_to_twist(loads.F, n * k + b, (m, f))
 
 
-@primitive
+@inline_kernel
 def advance_world_motion(i, K, k, V, loads):
     """Coefficient k of E' = E ad_V, row by row, and of the fall."""
     zero, e = number_like(V, 0.0), MOTION * K * i
@@ -168,7 +168,7 @@ def advance_world_motion(i, K, k, V, loads):
             if j < k - 1:
                 u = sub3(u, load3(loads.fall, 3 * (K * i + k - 2 - j)))
             x, y = load_twist_row(loads.E, e + MOTION * j + 3 * row)
-            r, b = plus_cross(r, x, w), plus_cross(plus_cross(b, y, w), x, u)
+            r, b = add_cross(r, x, w), add_cross(add_cross(b, y, w), x, u)
         store_twist_row(loads.E, e + MOTION * k + 3 * row, scale3(1.0 / k, r), scale3(1.0 / k, b))
     fall = load3(loads.fall, 3 * K * i)
     store3(loads.fall, 3 * (K * i + k), rotate_back(load9(loads.E, e + MOTION * k), fall))
@@ -188,21 +188,21 @@ class InverseSeriesWorkspace(NamedTuple):
     rub: np.ndarray      # (2 nv K,)
 
 
-@everywhere
+@jitable
 def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K * n, 6 * K, 6 * K, 6 * K, nv, 2 * nv * K
 
 
-@primitive
+@inline_kernel
 def inverse_series_work(memory, n, nv, K):
     """The work, and the rest of the memory."""
-    views = carve(memory, inverse_series_sizes(n, nv, K))
+    views = split_workspace(memory, inverse_series_sizes(n, nv, K))
     return InverseSeriesWorkspace(*views[:-1]), views[-1]
 
 
 def inverse_series_memory(n, nv, K): return sum(inverse_series_sizes(n, nv, K))
 
 
-@primitive
+@inline_kernel
 def store_ground_series(tree, K, V):
     """Twist of the ground: (0, -g t)."""
     rest = zero6(number_like(V, 0.0))
@@ -211,12 +211,12 @@ def store_ground_series(tree, K, V):
     store_twist(V, 1, add(rest, load_twist(tree.dV0, 0)))
 
 
-@primitive
+@inline_kernel
 def force_sum(K, i, k, V, P, first):
     """sum over j = 0 … k of -ad*_{V_j} P_{k-j}; the coefficients of P from `first` on."""
-    F = minus_dad(load_twist(V, i * K), load_twist(P, first + k))
+    F = neg_dad(load_twist(V, i * K), load_twist(P, first + k))
     for j in range(1, k + 1):
-        F = less_dad(F, load_twist(V, i * K + j), load_twist(P, first + k - j))
+        F = sub_dad(F, load_twist(V, i * K + j), load_twist(P, first + k - j))
     return F
 
 
@@ -232,7 +232,7 @@ def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
     add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work)
 
 
-@primitive
+@inline_kernel
 def twist_series(tree, K, q, v, work):
     """Forward, parents first: poses, and coefficients of twists and joints' motions."""
     V, E, U = work.V, work.E, work.U
@@ -249,7 +249,7 @@ def twist_series(tree, K, q, v, work):
             store_twist(V, i * K + k, joint_add_series(tree, i, K, k, W, v))
 
 
-@primitive
+@inline_kernel
 def force_series(tree, K, loads, tau, work):
     """Backward, children first: what the joints transmit."""
     n, nv = tree.parent.size, tree.armature.shape[0]
@@ -269,7 +269,7 @@ def force_series(tree, K, loads, tau, work):
             hand_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
 
 
-@primitive
+@inline_kernel
 def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work):
     nv = tree.armature.shape[0]
     for k in range(K - 1):
@@ -287,13 +287,13 @@ def higher_order_inverse_memory(n, nq, nv, nl, K):
     return inverse_series_memory(n, nv, K) + nq + 3 * nv * K + wrench_series_memory(n, nl, K)
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)",
+@entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)", nogil=True)
 def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passive, tau, first, last):
     """States first … last - 1. v (N, K nv): derivatives 0 … K - 1; f_ext (N, (K - 1) 6 n_links) in `frame`, or empty;
     tau (N, (K - 1) nv)."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, (Q, x, series, Tau, m) = tree_of(index, constants), carve(memory, (nq, nv * K, nv * K, nv * (K - 1)))
+    tree, (Q, x, series, Tau, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * K, nv * K, nv * (K - 1)))
     work, m = inverse_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
     passive, rubs = passive and index[4] != 0, index[5] != 0

@@ -13,16 +13,16 @@ from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, load_co
 from liedyn.kernels.taylor_inverse import scale_rows
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, compose, inverse, zero6
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import (
     add3,
+    add_cross,
+    add_rotate,
     load3,
     load9,
     load_pose,
     load_rigid,
     load_twist,
-    plus_cross,
-    plus_rotate,
     rotate,
     rotate_back,
     scale3,
@@ -32,19 +32,19 @@ from liedyn.lie.vectors import (
     sub3,
 )
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 EVERY = -1          # for a link: all of them
 
 
-@primitive
+@inline_kernel
 def carries(tree, i, body):
     """Whether joint i moves the body; bodies stand depth first, so what a joint moves stands together."""
     return body > 0 and tree.iv[i] <= tree.iv[body] and tree.iv[body] <= tree.last[tree.iv[i]]
 
 
-@primitive
+@inline_kernel
 def hold(T, m, pose):
     """T: the series of a pose that stands still."""
     store_pose(T, 0, pose)
@@ -67,7 +67,7 @@ def body_series(tree, q, v, m, end, T, M):
         move_by_joint(tree, i, q, v, m, 1.0, Ti, M)
 
 
-@primitive
+@inline_kernel
 def link_series(tree, link, m, T, X):
     """X (12 (m + 1)): of a link, from those of the bodies."""
     body, offset = T[12 * (m + 1) * tree.link_body[link]:], load_pose(tree.link_pose, link)
@@ -92,7 +92,7 @@ def body_twists(tree, q, v, m, end, V, L, M):
         for k in range(m):                                        # the velocity of the parent where body i is
             y = load3(P, 6 * k + 3)
             for j in range(k + 1):
-                y = plus_cross(y, load3(P, 6 * j), load3(L, 12 * (k - j) + 9))
+                y = add_cross(y, load3(P, 6 * j), load3(L, 12 * (k - j) + 9))
             store3(Vi, 6 * k + 3, y)
         for k in range(m - 1, -1, -1):
             W = rest
@@ -117,16 +117,16 @@ def world_twists(tree, v, m, end, T, V):
             w, u = rest
             for j in range(k + 1):
                 R, S = load9(Ti, 12 * (k - j)), joint_add(tree, i, rest, v[j * nv:])
-                w, u = plus_rotate(w, R, S[0]), plus_rotate(u, R, S[1])
+                w, u = add_rotate(w, R, S[0]), add_rotate(u, R, S[1])
             store_twist(Vi, k, (w, u))                            # along world axes, about the body's origin
         for k in range(m - 1, -1, -1):                            # downwards, since w_j is the joint's own until its turn comes
             W = add(load_twist(P, k), load_twist(Vi, k))
             for j in range(k + 1):
-                W = W[0], plus_cross(W[1], load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j))
+                W = W[0], add_cross(W[1], load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j))
             store_twist(Vi, k, W)
 
 
-@primitive
+@inline_kernel
 def link_twist(tree, link, k, frame, m, X, V):
     """Coefficient k of a link's twist; X: its pose. V: twists of the bodies, in the world unless the frame is LOCAL."""
     W = load_twist(V[6 * m * tree.link_body[link]:], k)
@@ -138,7 +138,7 @@ def link_twist(tree, link, k, frame, m, X, V):
 
 
 # Jacobians ------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def no_columns(tree, m, J):
     for k in range(6 * tree.armature.shape[0] * (m + 1)):
         store(J, k, 0.0)
@@ -173,7 +173,7 @@ def world_jacobian(tree, link, frame, m, T, X, J):
                 move_column(joint_column(tree, i, c, zero), frame, m, T[12 * (m + 1) * i:], X, J, tree.iv[i] + c, nv)
 
 
-@primitive
+@inline_kernel
 def move_column(S, frame, m, T, X, J, column, nv):
     """The screw S of the body at T, along the axes in which T is given: about their origin (WORLD), or about the link's, X."""
     for k in range(m + 1):
@@ -183,9 +183,9 @@ def move_column(S, frame, m, T, X, J, column, nv):
         for j in range(k + 1):
             e, d = load_column(J[6 * nv * j:], column, nv)[0], load3(T, 12 * (k - j) + 9)
             if frame == WORLD:
-                v = plus_cross(v, d, e)
+                v = add_cross(v, d, e)
             else:
-                v = plus_cross(v, e, sub3(load3(X, 12 * (k - j) + 9), d))
+                v = add_cross(v, e, sub3(load3(X, 12 * (k - j) + 9), d))
         store_column(J[6 * nv * k:], column, nv, (w, v))
 
 
@@ -212,12 +212,12 @@ def total_series(tree, m, T, V, c, h):
             n, f = zero6(zero)
             for j in range(k + 1):
                 R = load9(Ti, 12 * j)
-                n, f = plus_rotate(n, R, load3(Vi, 6 * (k - j))), plus_rotate(f, R, load3(Vi, 6 * (k - j) + 3))
+                n, f = add_rotate(n, R, load3(Vi, 6 * (k - j))), add_rotate(f, R, load3(Vi, 6 * (k - j) + 3))
             store_twist(Vi, k, (n, f))
         for k in range(m):
             n = load3(Vi, 6 * k)
             for j in range(k + 1):
-                n = plus_cross(n, load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j + 3))
+                n = add_cross(n, load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j + 3))
             store_twist(h, k, add(load_twist(h, k), (n, load3(Vi, 6 * k + 3))))
     for k in range(3 * (m + 1)):
         store(c, k, load(c, k) / mass)
@@ -229,14 +229,14 @@ def series_memory(n, nq, nv, m, results):
     return nq + m * nv + 12 * (m + 1) * (n + 3) + 6 * m * n + results
 
 
-@primitive
+@inline_kernel
 def series_work(x, n, nq, nv, m):
     """q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three poses of scratch, the rest."""
     size = 12 * (m + 1)
-    return carve(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
+    return split_workspace(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
 
 
-@primitive
+@inline_kernel
 def take_series(tree, q, v, s, m, Q, v1):
     """As `batch_blocks.take_state`: Q, and coefficients v1 of the velocity."""
     code = take_state(tree, q, v, s, Q, v1)
@@ -245,7 +245,7 @@ def take_series(tree, q, v, s, m, Q, v1):
     return code
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first, last):
     """Of a link or EVERY one, k slowest: poses T (N, 12 (m + 1) links) and, unless V has no columns, twists V (N, 6 m links).
     v (N, m nv): the velocity and its derivatives."""
@@ -254,7 +254,7 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
     low, high = (0, nl) if link == EVERY else (link, link + 1)
     Q, v1, B, W, X, L, M, x = series_work(memory, n, nq, nv, m)
     T1, V1 = x[:T.shape[1]], x[T.shape[1]:T.shape[1] + V.shape[1]]
-    for s in range(first, last, WIDTH):
+    for s in range(first, last, SIMD_WIDTH):
         code = take_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
@@ -282,14 +282,14 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, first, last):
     """J (N, 6 nv (m + 1)) of a link; v (N, m nv): the velocity and its derivatives."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_of(index, constants)
     Q, v1, B, _W, X, _L, M, x = series_work(memory, n, nq, nv, m)
     J1 = x[:J.shape[1]]
-    for s in range(first, last, WIDTH):
+    for s in range(first, last, SIMD_WIDTH):
         code = take_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
@@ -305,14 +305,14 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
     return OK
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
     """Centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_of(index, constants)
     Q, v1, B, W, _X, L, M, x = series_work(memory, n, nq, nv, m)
     c1, h1 = x[:3 * (m + 1)], x[3 * (m + 1):9 * m + 3]
-    for s in range(first, last, WIDTH):
+    for s in range(first, last, SIMD_WIDTH):
         code = take_series(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code

@@ -3,42 +3,42 @@ from liedyn.lie.vectors import (
     add3,
     add6,
     add9,
+    add_cross,
+    add_rotate,
+    add_rotate_back,
     congruence,
     cross,
-    cross_rows,
     dot3,
-    full,
-    outer_less,
-    plus_cross,
-    plus_rotate,
-    plus_rotate_back,
-    product,
+    matmul3,
     rotate,
     rotate_back,
     scale3,
-    sym3,
+    skew_product,
+    sub_twice_skew_product,
+    symmetric_to_full,
+    symv3,
     transpose,
-    upper,
+    upper_triangle,
 )
-from liedyn.numba_tools.decorators import primitive
+from liedyn.numba_tools.decorators import inline_kernel
 
 
 # rigid bodies -----------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def momentum(I, V):
     """I V (K1 (23))."""
     m, h, A = I
-    return plus_cross(sym3(A, V[0]), h, V[1]), plus_cross(scale3(m, V[1]), V[0], h)
+    return add_cross(symv3(A, V[0]), h, V[1]), add_cross(scale3(m, V[1]), V[0], h)
 
 
-@primitive
+@inline_kernel
 def rigid_like(I, zero):
     """I as numbers of the kind of `zero`."""
     return I[0] + zero, add3(I[1], (zero, zero, zero)), add6(I[2], (zero, zero, zero, zero, zero, zero))
 
 
-@primitive
-def rigid(I, zero):
+@inline_kernel
+def rigid_to_sym6(I, zero):
     """The rigid body I as a symmetric 6x6 (K1 (20)); `zero` gives the kind of number."""
     m, h, A = I
     return ((zero + A[0], zero + A[1], zero + A[2], zero + A[3], zero + A[4], zero + A[5]),
@@ -46,11 +46,11 @@ def rigid(I, zero):
             (zero + m, zero, zero, zero + m, zero, zero + m))
 
 
-@primitive
+@inline_kernel
 def add_rigid(I, J): return I[0] + J[0], add3(I[1], J[1]), add6(I[2], J[2])
 
 
-@primitive
+@inline_kernel
 def rigid_to_parent(T, I):
     """Ad*_{T^-1} I Ad_{T^-1} of a rigid body (K1 (21), (22)): I given in b, seen from a, T = T_ab."""
     R, p = T
@@ -66,19 +66,19 @@ def rigid_to_parent(T, I):
 
 
 # symmetric 6x6 ----------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def add_sym6(X, Y): return add6(X[0], Y[0]), add9(X[1], Y[1]), add6(X[2], Y[2])
 
 
-@primitive
-def sym6(X, V):
+@inline_kernel
+def symv6(X, V):
     """X V."""
     A, H, M = X
-    return plus_rotate(sym3(A, V[0]), H, V[1]), plus_rotate_back(sym3(M, V[1]), H, V[0])
+    return add_rotate(symv3(A, V[0]), H, V[1]), add_rotate_back(symv3(M, V[1]), H, V[0])
 
 
-@primitive
-def less_square(X, U, s):
+@inline_kernel
+def rank_one_downdate(X, U, s):
     """X - U s U^T."""
     (A, H, M), (m, f) = X, U
     n, g = scale3(s, m), scale3(s, f)
@@ -91,22 +91,22 @@ def less_square(X, U, s):
              M[3] - g[1] * f[1], M[4] - g[1] * f[2], M[5] - g[2] * f[2]))
 
 
-@primitive
-def without_z(X):
-    """X less its inertia about z: exact zeros where `less_square` leaves rounding."""
+@inline_kernel
+def remove_z_inertia(X):
+    """X less its inertia about z: exact zeros where `rank_one_downdate` leaves rounding."""
     (A, H, M), zero = X, X[0][0] - X[0][0]
     return (A[0], A[1], zero, A[3], zero, zero), (H[0], H[1], H[2], H[3], H[4], H[5], zero, zero, zero), M
 
 
-@primitive
-def to_parent(T, X):
+@inline_kernel
+def sym6_to_parent(T, X):
     """Ad*_{T^-1} X Ad_{T^-1} (K1 (21)): X given in b, seen from a, T = T_ab."""
     (R, p), (A, H, M) = T, X
     M = congruence(R, M)
-    H = product(R, product(H, transpose(R)))
-    G = add9(H, cross_rows(p, full(M)))                    # H + [p] M
-    L = upper(cross_rows(p, transpose(H)))                 # A + [p] H^T + ([p] G^T)^T
-    K = upper(transpose(cross_rows(p, transpose(G))))
+    H = matmul3(R, matmul3(H, transpose(R)))
+    G = add9(H, skew_product(p, symmetric_to_full(M)))                    # H + [p] M
+    L = upper_triangle(skew_product(p, transpose(H)))                 # A + [p] H^T + ([p] G^T)^T
+    K = upper_triangle(transpose(skew_product(p, transpose(G))))
     return add6(add6(congruence(R, A), L), K), G, M
 
 
@@ -120,7 +120,7 @@ def to_parent(T, X):
 # with V = (w, u) and I = (m, h, A). So a symbol of 6x6 is twelve numbers B = (E, f), that add up over bodies in one frame.
 # It is twice the Coriolis matrix B(I, V) of the literature on derivatives of Newton-Euler.
 
-@primitive
+@inline_kernel
 def coriolis(I, V, f):
     """B = (E, f) of a rigid body; f is its linear momentum, the second half of I V."""
     (_, h, A), (w, u) = I, V
@@ -136,25 +136,25 @@ def coriolis(I, V, f):
              -2.0 * (w[0] * c - w[1] * b + u[2] * h[2] - d)), f)
 
 
-@primitive
+@inline_kernel
 def add_coriolis(B, C): return add9(B[0], C[0]), add3(B[1], C[1])
 
 
-@primitive
+@inline_kernel
 def coriolis_wrench(B, w):
     """B X: of the twist X only its angular part w counts."""
     return rotate(B[0], w), scale3(2.0, cross(w, B[1]))
 
 
-@primitive
+@inline_kernel
 def coriolis_transposed(B, X):
     """The angular part of B^T X; its linear part is zero."""
-    return plus_cross(rotate_back(B[0], X[0]), scale3(2.0, B[1]), X[1])
+    return add_cross(rotate_back(B[0], X[0]), scale3(2.0, B[1]), X[1])
 
 
-@primitive
+@inline_kernel
 def coriolis_to_parent(T, B):
     """Ad*_{T^-1} B Ad_{T^-1}: B given in b, seen from a, T = T_ab."""
     R, p = T
     f = rotate(R, B[1])
-    return outer_less(product(product(R, B[0]), transpose(R)), p, f), f
+    return sub_twice_skew_product(matmul3(matmul3(R, B[0]), transpose(R)), p, f), f

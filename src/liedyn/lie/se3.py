@@ -6,47 +6,47 @@ from liedyn.lie.simd import maximum, sincos, sqrt, where_less
 from liedyn.lie.so3 import dexp3, dexp_inv3, exp3, half_cot, horner, log3
 from liedyn.lie.vectors import (
     add3,
+    add_cross,
+    add_rotate,
     cross,
     dot3,
+    matmul3,
     neg3,
-    plus_cross,
-    plus_rotate,
-    product,
     rotate,
     rotate_back,
     scale3,
     sub3,
     transpose,
 )
-from liedyn.numba_tools.decorators import primitive
+from liedyn.numba_tools.decorators import inline_kernel
 
 
 # twists and wrenches as vectors -----------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def add(V, W): return add3(V[0], W[0]), add3(V[1], W[1])
 
 
-@primitive
+@inline_kernel
 def sub(V, W): return sub3(V[0], W[0]), sub3(V[1], W[1])
 
 
-@primitive
+@inline_kernel
 def neg(V): return neg3(V[0]), neg3(V[1])
 
 
-@primitive
+@inline_kernel
 def scale(s, V): return scale3(s, V[0]), scale3(s, V[1])
 
 
-@primitive
+@inline_kernel
 def dot(F, V): return dot3(F[0], V[0]) + dot3(F[1], V[1])
 
 
-@primitive
+@inline_kernel
 def zero6(zero): return (zero, zero, zero), (zero, zero, zero)
 
 
-@primitive
+@inline_kernel
 def unit6(c, zero):
     """Unit twist or wrench c; `zero` gives the kind of number."""
     one = zero + 1.0
@@ -55,78 +55,78 @@ def unit6(c, zero):
 
 
 # poses ------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def identity(zero):
     one = zero + 1.0
     return (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
 
 
-@primitive
-def compose(T, U): return product(T[0], U[0]), plus_rotate(T[1], T[0], U[1])
+@inline_kernel
+def compose(T, U): return matmul3(T[0], U[0]), add_rotate(T[1], T[0], U[1])
 
 
-@primitive
+@inline_kernel
 def inverse(T): return transpose(T[0]), neg3(rotate_back(T[0], T[1]))
 
 
-@primitive
+@inline_kernel
 def Ad(T, V):
     """Ad_T V (K1 (6), (7), (11); PBP (2), (3))."""
     w = rotate(T[0], V[0])
-    return w, plus_cross(rotate(T[0], V[1]), T[1], w)
+    return w, add_cross(rotate(T[0], V[1]), T[1], w)
 
 
-@primitive
+@inline_kernel
 def Ad_inv(T, V):
     """Ad_{T^-1} V."""
-    return rotate_back(T[0], V[0]), rotate_back(T[0], plus_cross(V[1], V[0], T[1]))
+    return rotate_back(T[0], V[0]), rotate_back(T[0], add_cross(V[1], V[0], T[1]))
 
 
-@primitive
+@inline_kernel
 def dAd(T, F):
     """Ad*_T F = Ad_T^T F (K1 (8), (13); PBP (4), (11)): the wrench F, given in a, seen from b, where T = T_ab."""
-    return rotate_back(T[0], plus_cross(F[0], F[1], T[1])), rotate_back(T[0], F[1])
+    return rotate_back(T[0], add_cross(F[0], F[1], T[1])), rotate_back(T[0], F[1])
 
 
-@primitive
+@inline_kernel
 def dAd_inv(T, F):
     """Ad*_{T^-1} F: the wrench F, given in b, seen from a, where T = T_ab."""
     f = rotate(T[0], F[1])
-    return plus_cross(rotate(T[0], F[0]), T[1], f), f
+    return add_cross(rotate(T[0], F[0]), T[1], f), f
 
 
-@primitive
+@inline_kernel
 def ad(V, W):
     """ad_V W (K1 (25)-(27), Lemma 1; PBP (1), (5), (6)): Lie bracket of twists."""
-    return cross(V[0], W[0]), plus_cross(cross(V[1], W[0]), V[0], W[1])
+    return cross(V[0], W[0]), add_cross(cross(V[1], W[0]), V[0], W[1])
 
 
-@primitive
-def minus_dad(V, P):
+@inline_kernel
+def neg_dad(V, P):
     """-ad*_V P (K1 (28), (29), Lemma 2; PBP (7)): rate of change of the momentum P in a frame that moves at V."""
-    return plus_cross(cross(V[0], P[0]), V[1], P[1]), cross(V[0], P[1])
+    return add_cross(cross(V[0], P[0]), V[1], P[1]), cross(V[0], P[1])
 
 
-@primitive
-def plus_ad(X, V, W):
+@inline_kernel
+def add_ad(X, V, W):
     """X + ad_V W."""
-    return plus_cross(X[0], V[0], W[0]), plus_cross(plus_cross(X[1], V[1], W[0]), V[0], W[1])
+    return add_cross(X[0], V[0], W[0]), add_cross(add_cross(X[1], V[1], W[0]), V[0], W[1])
 
 
-@primitive
-def less_dad(F, V, P):
+@inline_kernel
+def sub_dad(F, V, P):
     """F - ad*_V P."""
-    return plus_cross(plus_cross(F[0], V[0], P[0]), V[1], P[1]), plus_cross(F[1], V[0], P[1])
+    return add_cross(add_cross(F[0], V[0], P[0]), V[1], P[1]), add_cross(F[1], V[0], P[1])
 
 
 # exponential and its Jacobian -------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def exp(x):
     """exp of the twist x = (w, v): R = exp w, p = dexp(w) v (PBP (15), (17); AGF (9))."""
     return exp3(x[0]), dexp3(x[0], x[1])
 
 
-@primitive
+@inline_kernel
 def log(T):
     """The twist x with exp x = T and |w| <= pi."""
     w = log3(T[0])
@@ -149,7 +149,7 @@ _A4 = tuple((k + 1) / f for k, f in enumerate(
      51090942171709440000, 25852016738884976640000)))
 
 
-@primitive
+@inline_kernel
 def dexp(x, V):
     """Left Jacobian of exp at x applied to V: (e^ad - 1)/ad. Right: dexp(-x, V)."""
     tt = dot3(x[0], x[0])
@@ -176,7 +176,7 @@ _B4 = tuple((k + 1) * b for k, b in enumerate(
      77683 / 14101100039391805440000)))
 
 
-@primitive
+@inline_kernel
 def dexp_inv(x, V):
     """Inverse of the left Jacobian applied to V: ad/(e^ad - 1). Right: dexp_inv(-x, V). Singular at |w| = 2 pi."""
     tt = dot3(x[0], x[0])
@@ -195,19 +195,19 @@ def dexp_inv(x, V):
 # Joint screws about the body's own z axis: S = (a, b) is the twist (0 0 a, 0 0 b). Revolute, prismatic and helical
 # joints are one code path without a branch.
 
-@primitive
+@inline_kernel
 def screw_add(V, S, x):
     """V + S x."""
     return (V[0][0], V[0][1], V[0][2] + S[0] * x), (V[1][0], V[1][1], V[1][2] + S[1] * x)
 
 
-@primitive
+@inline_kernel
 def screw_dot(S, F):
     """S^T F."""
     return S[0] * F[0][2] + S[1] * F[1][2]
 
 
-@primitive
+@inline_kernel
 def ad_screw(V, S, x):
     """ad_V S x."""
     (w, v), a, b = V, S[0] * x, S[1] * x
@@ -215,7 +215,7 @@ def ad_screw(V, S, x):
     return (w[1] * a, -(w[0] * a), zero), (v[1] * a + w[1] * b, -(v[0] * a + w[0] * b), zero)
 
 
-@primitive
+@inline_kernel
 def screw_pose(T, S, s, c, x):
     """T exp(S x), given sine and cosine of the angle."""
     R, p = T

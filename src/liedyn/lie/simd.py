@@ -15,7 +15,7 @@ from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
-from liedyn.numba_tools.decorators import callee, primitive
+from liedyn.numba_tools.decorators import inline_kernel, internal_kernel
 
 # Sine and cosine by polynomials, for every number: plain Python, which `lanes` compiles and `recorded` runs -------------
 
@@ -23,11 +23,11 @@ from liedyn.numba_tools.decorators import callee, primitive
 # SINCOS_RANGE, beyond which the reduction loses digits.
 
 SINCOS_RANGE = 1e5
-QUARTER_TURNS = 0.6366197723675814         # 2 / pi
+TWO_OVER_PI = 0.6366197723675814         # 2 / pi
 
 
-def sincos_less_turns(x, k):
-    """Sine and cosine of x - k pi/2, where k is the whole number nearest to x QUARTER_TURNS."""
+def reduced_sincos(x, k):
+    """Sine and cosine of x - k pi/2, where k is the whole number nearest to x TWO_OVER_PI."""
     r = x - k * 1.5707963267341256
     r = r - k * 6.077100506303966e-11
     r = r - k * 2.0222662487959506e-21
@@ -43,9 +43,9 @@ def sincos_less_turns(x, k):
 
 # lanes ------------------------------------------------------------------------------------------------------------------
 
-WIDTH = 8
+SIMD_WIDTH = 8
 _F64 = ir.DoubleType()
-_VEC = ir.VectorType(_F64, WIDTH)
+_VEC = ir.VectorType(_F64, SIMD_WIDTH)
 _I32 = ir.IntType(32)
 _FLAGS = ("contract", "nsz", "arcp")
 
@@ -68,7 +68,7 @@ class _LanesModel(models.PrimitiveModel):
 def _broadcast(builder, x):
     undef = ir.Constant(_VEC, ir.Undefined)
     first = builder.insert_element(undef, x, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, undef, ir.Constant(ir.VectorType(_I32, WIDTH), [0] * WIDTH))
+    return builder.shuffle_vector(first, undef, ir.Constant(ir.VectorType(_I32, SIMD_WIDTH), [0] * SIMD_WIDTH))
 
 
 def _spread(builder, kinds, values):
@@ -154,7 +154,8 @@ def all_less(typing_context, x, bound):
         if not isinstance(sig.args[0], Lanes):
             return builder.fcmp_ordered("<", *args)
         less = builder.fcmp_ordered("<", args[0], _broadcast(builder, args[1]))
-        return builder.icmp_unsigned("==", builder.bitcast(less, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 2**WIDTH - 1))
+        return builder.icmp_unsigned("==", builder.bitcast(less, ir.IntType(SIMD_WIDTH)), ir.Constant(ir.IntType(SIMD_WIDTH),
+                                                                                                      2**SIMD_WIDTH - 1))
     return types.boolean(_kind(x), types.float64), codegen
 
 
@@ -189,34 +190,34 @@ def _sqrt_overload(x):
         return lambda x: _sqrt(x)
 
 
-@primitive
+@inline_kernel
 def maximum(x, y): return where_less(x, y, y, x)
 
 
-def width(x): ...
+def simd_width(x): ...
 
 
-@overload(width, inline="always")
+@overload(simd_width, inline="always")
 def _width(x):
     """How many states a number holds."""
-    n = WIDTH if isinstance(x, Lanes) else 1
+    n = SIMD_WIDTH if isinstance(x, Lanes) else 1
     return lambda x: n
 
 
-@callee
+@internal_kernel
 def atan2(y, x):
     """Lane by lane, by the C library: used where a joint's difference is taken, not in hot loops."""
     result = y + x
-    for k in range(width(result)):
+    for k in range(simd_width(result)):
         result = with_lane(result, k, math.atan2(lane(y, k), lane(x, k)))
     return result
 
 
 # sine and cosine --------------------------------------------------------------------------------------------------
-_sincos_less_turns = primitive(sincos_less_turns)
+_reduced_sincos = inline_kernel(reduced_sincos)
 
 
-@primitive
+@inline_kernel
 def _quadrant(k, s, c):
     """(sin, cos) of r + k pi/2 from s = sin r, c = cos r and a whole number k."""
     j = k - 4.0 * nearest(0.25 * k - 0.375)                          # k modulo 4
@@ -224,11 +225,11 @@ def _quadrant(k, s, c):
             where_less(j, 1.5, where_less(j, 0.5, c, -s), where_less(j, 2.5, -c, s)))
 
 
-@callee
-def _sincos_far(x):
+@internal_kernel
+def _sincos_libm(x):
     """By the C library, for angles that the fast reduction cannot hold."""
     s, c = x, x
-    for k in range(width(x)):
+    for k in range(simd_width(x)):
         s = with_lane(s, k, math.sin(lane(x, k)))
         c = with_lane(c, k, math.cos(lane(x, k)))
     return s, c
@@ -243,13 +244,13 @@ def _sincos_overload(x):
         return lambda x: sincos_of_number(x)
 
 
-@primitive
+@inline_kernel
 def sincos_of_number(x):
     """Sine and cosine: of angles beyond SINCOS_RANGE (and of NaN and infinity) the C library's."""
     if not all_less(absolute(x), SINCOS_RANGE):
-        return _sincos_far(x)
-    k = nearest(x * QUARTER_TURNS)
-    s, c = _sincos_less_turns(x, k)
+        return _sincos_libm(x)
+    k = nearest(x * TWO_OVER_PI)
+    s, c = _reduced_sincos(x, k)
     return _quadrant(k, s, c)
 
 
@@ -260,7 +261,7 @@ def _pointer(context, builder, array_type, array, row):
     data = context.make_array(array_type)(context, builder, array).data
     if array_type.ndim == 1:
         return builder.gep(data, [row])
-    return builder.bitcast(builder.gep(data, [builder.mul(row, ir.Constant(row.type, WIDTH))]), _VEC.as_pointer())
+    return builder.bitcast(builder.gep(data, [builder.mul(row, ir.Constant(row.type, SIMD_WIDTH))]), _VEC.as_pointer())
 
 
 @intrinsic

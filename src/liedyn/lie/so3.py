@@ -3,13 +3,13 @@
 Series replace the closed forms where these lose digits (theta < 1); each is cut where the next term is below 1e-17.
 """
 from liedyn.lie.simd import atan2, maximum, sincos, sqrt, where_less
-from liedyn.lie.vectors import add3, cross, dot3, plus_cross, plus_rotate_back, product, rotate_back, scale3
-from liedyn.numba_tools.decorators import primitive
+from liedyn.lie.vectors import add3, add_cross, add_rotate_back, cross, dot3, matmul3, rotate_back, scale3
+from liedyn.numba_tools.decorators import inline_kernel
 
 TINY = 1e-300
 
 
-@primitive
+@inline_kernel
 def horner(x, c):
     """c[0] + c[1] x + … for a tuple of ten coefficients."""
     return c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * (c[4] + x * (c[5] + x * (c[6] + x * (c[7] + x * (c[8] + x * c[9]))))))))
@@ -27,7 +27,7 @@ _COTC = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368
          3617 / 10670622842880000, 43867 / 5109094217170944000, 174611 / 802857662698291200000)
 
 
-@primitive
+@inline_kernel
 def angle_functions(tt):
     """sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3 from tt = t^2. Error below 2e-16 at any t; relative to the function, which
     has zeros beyond t = 3, below 1e-15 up to there."""
@@ -39,7 +39,7 @@ def angle_functions(tt):
             where_less(tt, 1.0, horner(-tt, _SINC3), (t - s) / (t * t2)))
 
 
-@primitive
+@inline_kernel
 def half_cot(tt):
     """(t/2) cot(t/2) from tt = t^2 < (2 pi)^2, and (1 - that)/t^2. Error below 5e-16 up to half a turn, then growing towards
     the pole at a full turn as the square of the function."""
@@ -52,7 +52,7 @@ def half_cot(tt):
 
 
 # quaternions ------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def quaternion_rotation(u):
     """Rotation of a unit quaternion."""
     x, y, z, w = u
@@ -62,7 +62,7 @@ def quaternion_rotation(u):
     return (1.0 - (yy + zz), xy - wz, xz + wy, xy + wz, 1.0 - (xx + zz), yz - wx, xz - wy, yz + wx, 1.0 - (xx + yy))
 
 
-@primitive
+@inline_kernel
 def quaternion_product(u, r):
     x, y, z, w = u
     a, b, c, d = r
@@ -70,18 +70,18 @@ def quaternion_product(u, r):
             w * d - x * a - y * b - z * c)
 
 
-@primitive
+@inline_kernel
 def quaternion_conjugate(u): return (-u[0], -u[1], -u[2], u[3])
 
 
-@primitive
+@inline_kernel
 def quaternion_unit(u):
     """u / |u|: only against rounding, after a product of unit quaternions."""
     s = 1.0 / sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + u[3] * u[3])
     return (s * u[0], s * u[1], s * u[2], s * u[3])
 
 
-@primitive
+@inline_kernel
 def quaternion_exp(w):
     """Unit quaternion of the rotation vector w."""
     tt = 0.25 * dot3(w, w)
@@ -90,7 +90,7 @@ def quaternion_exp(w):
     return (h * w[0], h * w[1], h * w[2], 1.0 - tt * c)
 
 
-@primitive
+@inline_kernel
 def quaternion_log(u):
     """Rotation vector, |.| <= pi, of a unit quaternion (u and -u are the same rotation)."""
     sign = where_less(u[3], 0.0, -1.0, 1.0)
@@ -103,7 +103,7 @@ def quaternion_log(u):
 
 
 # exponential, logarithm, Jacobians --------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def exp3(w):
     """Rotation of the rotation vector w (Rodrigues; PBP (16))."""
     s, c, _ = angle_functions(dot3(w, w))
@@ -114,7 +114,7 @@ def exp3(w):
             cx * z - sy, cy * z + sx, 1.0 - (cx * x + cy * y))
 
 
-@primitive
+@inline_kernel
 def rotation_quaternion(R):
     """Unit quaternion, w >= 0 up to rounding, of a rotation: the largest component is taken from the diagonal."""
     xx, yy, zz = R[0], R[4], R[8]
@@ -131,20 +131,20 @@ def rotation_quaternion(R):
     return quaternion_unit(u)
 
 
-@primitive
+@inline_kernel
 def _choose(x, y, u, r):
     """r where x < y, else u."""
     return (where_less(x, y, r[0], u[0]), where_less(x, y, r[1], u[1]), where_less(x, y, r[2], u[2]),
             where_less(x, y, r[3], u[3]))
 
 
-@primitive
+@inline_kernel
 def log3(R):
     """Rotation vector, |.| <= pi, of a rotation."""
     return quaternion_log(rotation_quaternion(R))
 
 
-@primitive
+@inline_kernel
 def dexp3(w, x):
     """Left Jacobian of exp applied to x: x + (1 - cos t)/t^2 w x x + (t - sin t)/t^3 w x (w x x). Right: dexp3(-w, x)."""
     _, b, c = angle_functions(dot3(w, w))
@@ -152,7 +152,7 @@ def dexp3(w, x):
     return add3(x, add3(scale3(b, y), scale3(c, cross(w, y))))
 
 
-@primitive
+@inline_kernel
 def dexp_inv3(w, x):
     """Inverse of the left Jacobian applied to x. Right: dexp_inv3(-w, x). Singular at |w| = 2 pi."""
     _, c = half_cot(dot3(w, w))
@@ -163,29 +163,29 @@ def dexp_inv3(w, x):
 # Motions of a rotation given by coordinates: its angular velocity w in the body frame, dR/dt = R [w], and dw/dt ---------
 
 # d/d(t^2) of (1 - cos t)/t^2 and (t - sin t)/t^3 as series in -t^2: -(k+1)/(2k+4)!, -(k+1)/(2k+5)!
-_COSC_SLOPE = (-1 / 24, -2 / 720, -3 / 40320, -4 / 3628800, -5 / 479001600, -6 / 87178291200, -7 / 20922789888000,
+_COSC_DERIVATIVE = (-1 / 24, -2 / 720, -3 / 40320, -4 / 3628800, -5 / 479001600, -6 / 87178291200, -7 / 20922789888000,
                -8 / 6402373705728000, -9 / 2432902008176640000, 0.0)
-_SINC3_SLOPE = (-1 / 120, -2 / 5040, -3 / 362880, -4 / 39916800, -5 / 6227020800, -6 / 1307674368000, -7 / 355687428096000,
+_SINC3_DERIVATIVE = (-1 / 120, -2 / 5040, -3 / 362880, -4 / 39916800, -5 / 6227020800, -6 / 1307674368000, -7 / 355687428096000,
                 -8 / 121645100408832000, -9 / 51090942171709440000, 0.0)
 
 
 # roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll) ------------------------------------------------------------------
-@primitive
-def angles_motion(angle, rate, rate2):
+@inline_kernel
+def rpy_motion(angle, rate, rate2):
     """R, w, dw from the three angles and their first two derivatives."""
     R, w, dw = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(2, -1, -1):                                # yaw, pitch, roll
         e = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
-        turn = turn_about(k, angle[k])
+        turn = axis_rotation(k, angle[k])
         de = scale3(rate[k], e)
-        w = plus_rotate_back(de, turn, w)
-        dw = plus_cross(add3(rotate_back(turn, dw), scale3(rate2[k], e)), w, de)
-        R = product(R, turn)
+        w = add_rotate_back(de, turn, w)
+        dw = add_cross(add3(rotate_back(turn, dw), scale3(rate2[k], e)), w, de)
+        R = matmul3(R, turn)
     return R, w, dw
 
 
-@primitive
-def turn_about(k, x):
+@inline_kernel
+def axis_rotation(k, x):
     """Rotation about axis k."""
     s, c = sincos(x)
     if k == 0:
@@ -195,15 +195,15 @@ def turn_about(k, x):
     return c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0
 
 
-@primitive
-def angles_quaternion(angle):
+@inline_kernel
+def rpy_quaternion(angle):
     """Unit quaternion, continuous in the angles."""
     (s0, c0), (s1, c1), (s2, c2) = sincos(0.5 * angle[0]), sincos(0.5 * angle[1]), sincos(0.5 * angle[2])
     return quaternion_product((0.0, 0.0, s2, c2), quaternion_product((0.0, s1, 0.0, c1), (s0, 0.0, 0.0, c0)))
 
 
 # rotation vector: R = exp x -----------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def rotation_vector_motion(x, dx, ddx):
     """w and dw of exp x(t). With t = |x|, b = (1 - cos t)/t^2, c = (t - sin t)/t^3:
 
@@ -211,19 +211,19 @@ def rotation_vector_motion(x, dx, ddx):
     """
     tt = dot3(x, x)
     _, b, c = angle_functions(tt)
-    slope_b, slope_c = angle_slopes(tt)
+    derivative_b, derivative_c = angle_function_derivatives(tt)
     dtt = 2.0 * dot3(x, dx)
     y, dy = cross(x, dx), cross(x, ddx)                       # d/dt of x × dx is x × ddx
     z, dz = cross(x, y), add3(cross(dx, y), cross(x, dy))
     w = add3(dx, add3(scale3(-b, y), scale3(c, z)))
-    dw = add3(ddx, add3(add3(scale3(-b, dy), scale3(c, dz)), add3(scale3(-slope_b * dtt, y), scale3(slope_c * dtt, z))))
+    dw = add3(ddx, add3(add3(scale3(-b, dy), scale3(c, dz)), add3(scale3(-derivative_b * dtt, y), scale3(derivative_c * dtt, z))))
     return w, dw
 
 
-@primitive
-def angle_slopes(tt):
+@inline_kernel
+def angle_function_derivatives(tt):
     """Derivatives of (1 - cos t)/t^2 and (t - sin t)/t^3 with respect to tt = t^2."""
     far = maximum(tt, tt * 0.0 + 1.0)
     a, b, c = angle_functions(far)
-    return (where_less(tt, 1.0, horner(-tt, _COSC_SLOPE), (a - 2.0 * b) / (2.0 * far)),
-            where_less(tt, 1.0, horner(-tt, _SINC3_SLOPE), (b - 3.0 * c) / (2.0 * far)))
+    return (where_less(tt, 1.0, horner(-tt, _COSC_DERIVATIVE), (a - 2.0 * b) / (2.0 * far)),
+            where_less(tt, 1.0, horner(-tt, _SINC3_DERIVATIVE), (b - 3.0 * c) / (2.0 * far)))

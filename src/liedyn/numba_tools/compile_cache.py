@@ -47,7 +47,7 @@ except ImportError:                                         # Windows: no proces
 _PACKAGE = Path(__file__).parents[1]
 _NOT_COMPILED = {"numba_tools.compile_cache", "errors"}            # sources that do not change what is compiled
 _GENERATION = re.compile(r".*-[0-9a-f]{16}")
-_KEPT_GENERATIONS = 60                                # folders, a module each
+_MAX_GENERATIONS = 60                                # folders, a module each
 _FORMAT = "1"
 _log = logging.getLogger("liedyn.cache")
 
@@ -71,19 +71,19 @@ class CodeCache(NullCache):
         if self._folder is None:
             return None
         path = self._path(signature, target_context)
-        found = _load(path, signature, target_context)
+        found = _load_overload(path, signature, target_context)
         if found is None:
             _notice.start()
-            _take(path)                                     # another process may be writing it: then there is something to load
-            found = _load(path, signature, target_context)
+            _lock(path)                                     # another process may be writing it: then there is something to load
+            found = _load_overload(path, signature, target_context)
         return found
 
     def save_overload(self, signature, result):
         if self._folder is None or result.library.has_dynamic_globals or any(not each.can_cache for each in result.lifted):
             return
         path = self._path(signature, result.target_context)
-        _keep(path, lambda: dumps((signature, result._reduce())))
-        _release(path)
+        _save_value(path, lambda: dumps((signature, result._reduce())))
+        _unlock(path)
 
     def _path(self, signature, target_context) -> Path:
         key = f"{signature} {target_context.codegen().magic_tuple()}"
@@ -91,25 +91,25 @@ class CodeCache(NullCache):
         return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
 
 
-def _load(path, signature, target_context):
+def _load_overload(path, signature, target_context):
     def rebuilt(found):
         asked, parts = found
         return CompileResult._rebuild(target_context, *parts) if asked == signature else None
-    return _used(path, rebuilt)
+    return _load_value(path, rebuilt)
 
 
-class _Refused(Exception):
+class _UnusableFileError(Exception):
     """Why a file or folder is not used."""
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return str(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, _UnusableFileError) else f"{type(error).__name__}: {error}"
 
 
 @cache
-def _tell(text: str) -> None:
+def _warn_once(text: str) -> None:
     """A warning, once in a process."""
     _log.warning("liedyn: %s", text)
 
@@ -118,7 +118,7 @@ class _Notice:
     """Says once in a process, after two seconds of compilation, what takes so long."""
 
     def __init__(self):
-        self._said, self._depth, self._timer = False, 0, None
+        self._warned, self._depth, self._timer = False, 0, None
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -138,21 +138,22 @@ class _Notice:
 
     def start(self) -> None:
         """It is not in the cache."""
-        if self._depth and not self._said and self._timer is None:
-            self._timer = threading.Timer(DELAY, self._say)
+        if self._depth and not self._warned and self._timer is None:
+            self._timer = threading.Timer(DELAY, self._warn)
             self._timer.daemon = True
             self._timer.start()
 
-    def _say(self) -> None:
-        self._said = True
+    def _warn(self) -> None:
+        self._warned = True
         logging.getLogger("liedyn.compile").warning(
-            "liedyn: %s: %s; later runs load the code from %s (`liedyn warmup` compiles in advance)", FIRST_RUN, TAKES, root())
+            "liedyn: %s: %s; later runs load the code from %s (`liedyn warmup` compiles in advance)", FIRST_RUN_MESSAGE,
+            FIRST_RUN_TIME, root())
 
 
-FIRST_RUN = "the first run compiles code for this processor"
-TAKES = "5 to 25 s, with some methods 1 to 3 minutes"      # measured: docs/running.md#cache-of-compiled-code
+FIRST_RUN_MESSAGE = "the first run compiles code for this processor"
+FIRST_RUN_TIME = "5 to 25 s, with some methods 1 to 3 minutes"      # measured: docs/running.md#cache-of-compiled-code
 DELAY = 2.0                             # s of compilation before anything is said
-PATIENCE = 120.0                        # s to wait for another process that compiles the same
+LOCK_TIMEOUT = 120.0                        # s to wait for another process that compiles the same
 _notice = _Notice()
 
 
@@ -165,7 +166,7 @@ def compiling() -> Iterator[None]:
             yield
         finally:
             if _notice.outermost:                           # left by a compilation that failed
-                _release(*_held)
+                _unlock(*_locks)
 
 
 if hasattr(os, "register_at_fork"):
@@ -177,11 +178,11 @@ if hasattr(os, "register_at_fork"):
 
 def _read(path: Path):
     """The signature and parts of a compiled function."""
-    with open(path, "rb", opener=_opened) as file:
+    with open(path, "rb", opener=_open_no_follow) as file:
         _check_owner(os.fstat(file.fileno()))
         digest, content = file.read(32), file.read()
     if hashlib.sha256(content).digest() != digest:
-        raise _Refused("it is damaged")
+        raise _UnusableFileError("it is damaged")
     with contextlib.suppress(OSError):
         os.utime(path.parent)                               # in use: see `_prune`
     return pickle.loads(content)
@@ -189,10 +190,10 @@ def _read(path: Path):
 
 def _write(path: Path, content: bytes) -> None:
     """Whole or not at all, also where two processes write the same file."""
-    _make(path.parent)
+    _create_folder(path.parent)
     part = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        with open(part, "xb", opener=_opened) as file:
+        with open(part, "xb", opener=_open_no_follow) as file:
             file.write(hashlib.sha256(content).digest() + content)
         os.replace(part, path)
     finally:
@@ -200,33 +201,33 @@ def _write(path: Path, content: bytes) -> None:
             part.unlink(missing_ok=True)
 
 
-def _make(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     if not folder.exists():
         _prune(folder.parent)
         folder.mkdir(mode=0o755, exist_ok=True)
 
 
-_held: dict[Path, tuple[Path, int]] = {}           # files that this process is going to write: their locks
+_locks: dict[Path, tuple[Path, int]] = {}           # files that this process is going to write: their locks
 
 
-def _take(path: Path) -> None:
+def _lock(path: Path) -> None:
     """Wait for another process that compiles the same: two first runs at once would do all of it twice. No cycle of processes
     waits, since a function is taken before those that it calls. A lock that cannot be had stops nobody."""
     if fcntl is None:
         return
     try:
-        _make(path.parent)
+        _create_folder(path.parent)
         lock = path.with_name(f".{path.name}.lock")
-        descriptor = _opened(lock, os.O_WRONLY | os.O_CREAT)
+        descriptor = _open_no_follow(lock, os.O_WRONLY | os.O_CREAT)
     except OSError:
         return
-    _held[path] = lock, descriptor
-    end = time.monotonic() + PATIENCE
-    while not _locked(descriptor) and time.monotonic() < end:
+    _locks[path] = lock, descriptor
+    end = time.monotonic() + LOCK_TIMEOUT
+    while not _try_lock(descriptor) and time.monotonic() < end:
         time.sleep(0.02)
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -236,16 +237,16 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _release(*paths: Path) -> None:
+def _unlock(*paths: Path) -> None:
     for path in paths:
-        if path in _held:
-            lock, descriptor = _held.pop(path)
+        if path in _locks:
+            lock, descriptor = _locks.pop(path)
             with contextlib.suppress(OSError):
                 lock.unlink()
             os.close(descriptor)
 
 
-def _opened(path, flags: int) -> int:
+def _open_no_follow(path, flags: int) -> int:
     """No link is followed, and what is made is closed to others."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
@@ -253,36 +254,36 @@ def _opened(path, flags: int) -> int:
 def _prune(folder: Path) -> None:
     """Remove what was made of sources that have changed since, and was not used for a week."""
     found = sorted((p for p in folder.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir()), key=lambda p: p.stat().st_mtime)
-    for each in found[:-_KEPT_GENERATIONS]:
+    for each in found[:-_MAX_GENERATIONS]:
         if time.time() - each.stat().st_mtime > 7 * 86400:
             shutil.rmtree(each, ignore_errors=True)
 
 
-def _used(path: Path, make):
+def _load_value(path: Path, make):
     """What is made of the content of a file; None where there is none that can be used."""
     try:
         return make(_read(path))
     except FileNotFoundError:
         return None
     except Exception as error:                              # whatever a damaged file makes of it
-        _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
+        _warn_once(f"some of the compiled code in {root()} is not used, and is compiled again: {_error_text(error)}")
         return None
 
 
-def _keep(path: Path, content) -> None:
+def _save_value(path: Path, content) -> None:
     try:
         _write(path, content())
     except Exception as error:
-        _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
+        _warn_once(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_error_text(error)}")
 
 
-def kept_or_made(folder: str, name: str, make):
+def load_or_build(folder: str, name: str, make):
     """What is kept there, else what make() returns, which is kept from now on."""
     path = root() / folder / name
-    value = _used(path, lambda value: value)
+    value = _load_value(path, lambda value: value)
     if value is None:
         value = make()
-        _keep(path, lambda: pickle.dumps(value))
+        _save_value(path, lambda: pickle.dumps(value))
     return value
 
 
@@ -298,28 +299,28 @@ def root() -> Path:
             with contextlib.suppress(FileExistsError):
                 place.mkdir(mode=0o755, parents=True)
             if not place.is_dir():
-                raise _Refused("it is not a folder")
+                raise _UnusableFileError("it is not a folder")
             _check_owner(place.lstat())
             return place
-        except (OSError, _Refused) as error:
-            _tell(f"the cache of compiled code is not kept in {place}: {_reason(error)}")
-    _tell("compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it")
-    return _of_this_process()
+        except (OSError, _UnusableFileError) as error:
+            _warn_once(f"the cache of compiled code is not kept in {place}: {_error_text(error)}")
+    _warn_once("compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it")
+    return _temporary_folder()
 
 
 def _check_owner(found: os.stat_result) -> None:
     """_Refused unless a file or folder is this user's, or root's, and closed to all others."""
     if stat.S_ISLNK(found.st_mode):
-        raise _Refused("it is a symbolic link; name the folder itself")
+        raise _UnusableFileError("it is a symbolic link; name the folder itself")
     if not hasattr(os, "geteuid"):                          # Windows: the user's folders are closed to others
         return
     if found.st_uid not in (os.geteuid(), 0):
-        raise _Refused("it belongs to another user")
+        raise _UnusableFileError("it belongs to another user")
     if found.st_mode & 0o022:
-        raise _Refused("others can write to it; close it by `chmod -R go-w`")
+        raise _UnusableFileError("others can write to it; close it by `chmod -R go-w`")
 
 
-def _of_this_process() -> Path:
+def _temporary_folder() -> Path:
     folder, owner = tempfile.mkdtemp(prefix="liedyn-"), os.getpid()
 
     @atexit.register
@@ -352,11 +353,11 @@ def _folder_name(path: Path) -> str:
     name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
                 getattr(sys, "abiflags", ""), config.BOUNDSCHECK, getattr(config, "USING_SVML", None))
-    content = [_source(each) for each in sorted(sources(path), key=lambda p: (p != path, p))]
+    content = [_source_bytes(each) for each in sorted(source_files(path), key=lambda p: (p != path, p))]
     return f"{name}-{digest(repr(versions).encode(), *content)}"
 
 
-def sources(path: Path) -> set[Path]:
+def source_files(path: Path) -> set[Path]:
     """A file and every liedyn source that it imports, directly or not."""
     found, waiting = set(), [path]
     while waiting:
@@ -364,7 +365,7 @@ def sources(path: Path) -> set[Path]:
         if path in found:
             continue
         found.add(path)
-        waiting += [file for name in _imports(path) if name not in _NOT_COMPILED and (file := source_of(name))]
+        waiting += [file for name in _imports(path) if name not in _NOT_COMPILED and (file := source_path(name))]
     return found
 
 
@@ -372,11 +373,11 @@ def sources(path: Path) -> set[Path]:
 def _imports(path: Path) -> list[str]:
     """The modules of liedyn that a source imports anywhere, by any form of import; `_NOT_COMPILED` are left out by the caller."""
     names = []
-    for node in _statements(ast.parse(_source(path))):
+    for node in _statements(ast.parse(_source_bytes(path))):
         if isinstance(node, ast.Import):
             names += [name.name.removeprefix("liedyn.") for name in node.names if name.name.startswith("liedyn.")]
-        elif isinstance(node, ast.ImportFrom) and (module := _absolute(node, path)) is not None:
-            names += [inner if source_of(inner := f"{module}.{name.name}".lstrip(".")) else module for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and (module := _absolute_module(node, path)) is not None:
+            names += [inner if source_path(inner := f"{module}.{name.name}".lstrip(".")) else module for name in node.names]
     return names
 
 
@@ -390,7 +391,7 @@ def _statements(tree) -> Iterator[ast.stmt]:
                 yield child
 
 
-def _absolute(node: ast.ImportFrom, path: Path) -> str | None:
+def _absolute_module(node: ast.ImportFrom, path: Path) -> str | None:
     """The module that is imported from, named from the root of liedyn; None where it is not of liedyn."""
     if node.level:
         folder = path.parents[node.level - 1]
@@ -403,13 +404,13 @@ def _absolute(node: ast.ImportFrom, path: Path) -> str | None:
 
 
 @cache
-def source_of(name: str) -> Path | None:
+def source_path(name: str) -> Path | None:
     base = _PACKAGE.joinpath(*name.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists()), None)
 
 
 @cache
-def _source(path: Path) -> bytes:
+def _source_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 

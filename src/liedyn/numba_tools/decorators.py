@@ -9,7 +9,7 @@ from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.numba_tools.compile_cache import CodeCache, compiling
-from liedyn.numba_tools.numba_internals import ON_CACHE_LINES, without_wrappers
+from liedyn.numba_tools.numba_internals import ALIGNED_STACK, njit_without_wrappers
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
 # No nnan/ninf: a NaN must stay visible to the checks.
@@ -20,66 +20,67 @@ _FAST = {"contract", "nsz", "arcp"}
 OPTIONS = {"_nrt": False, "fastmath": _FAST, "error_model": "numpy"}
 
 
-def _inner(**options):
+def _internal_decorator(**options):
     """A decorator of functions for compiled code only."""
-    return lambda function: without_wrappers(function, **{**OPTIONS, **options})
+    return lambda function: njit_without_wrappers(function, **{**OPTIONS, **options})
 
 
 # Inlining by LLVM: the speed of inline="always" at half the compile time.
-primitive = _inner(forceinline=True)
+inline_kernel = _internal_decorator(forceinline=True)
 
 # For quotients that are rounded as IEEE 754 says: x / x is 1. With arcp, divisions by one number share its reciprocal.
-rounded = _inner(forceinline=True, fastmath=_FAST - {"arcp"})
+ieee_inline_kernel = _internal_decorator(forceinline=True, fastmath=_FAST - {"arcp"})
 
 # For steps of a long loop that call kernels: a primitive would be compiled on its own, with all that it calls, for nothing.
-pasted = _inner(inline="always")
+ir_inline_kernel = _internal_decorator(inline="always")
 
 # Where an entry or a kernel calls it, the call stays a call. Primitives hand their inlining down to it: calls there would cost
 # batches of small robots 4 to 14%.
-callee = _inner()
+internal_kernel = _internal_decorator()
 
 
 # For sizes of memory, which Python makes and compiled code divides.
-everywhere = register_jitable
+jitable = register_jitable
 
 
 def kernel(function):
     """Compile a function of arrays on its first call and keep the result on disk."""
-    return _cached(function)
+    return _cached_dispatcher(function)
 
 
-def entry(*signatures: str, nogil: bool = False):
+def entry_point(*signatures: str, nogil: bool = False):
     """A kernel that Python calls, for these signatures only.
 
-    Until `prepare` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
+    Until `compile_entry_point` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
     second compilation. So the common call costs one crossing and no check in Python."""
     def decorate(function):
-        dispatcher = _cached(function, nogil=nogil)
+        dispatcher = _cached_dispatcher(function, nogil=nogil)
         dispatcher.liedyn_signatures = signatures
-        dispatcher.liedyn_compiler = _cached(function, nogil=nogil)    # aside: the entry stays shut while another thread prepares
+        # aside: the entry stays shut while another thread prepares
+        dispatcher.liedyn_compiler = _cached_dispatcher(function, nogil=nogil)
         dispatcher._can_compile = False      # disable_compile() insists on a signature first
         return dispatcher
     return decorate
 
 
-def prepare(dispatcher, which: int = 0) -> bool:
+def compile_entry_point(dispatcher, signature_index: int = 0) -> bool:
     """Compile an entry for one of its signatures, or load it from the cache. Returns whether there was anything to do."""
     done = dispatcher.__dict__.setdefault("liedyn_ready", set())
-    if which in done:
+    if signature_index in done:
         return False
     with compiling():
-        if which not in done:
+        if signature_index not in done:
             aside = dispatcher.liedyn_compiler
-            aside.compile(dispatcher.liedyn_signatures[which])
+            aside.compile(dispatcher.liedyn_signatures[signature_index])
             for types, result in aside.overloads.items():
                 if types not in dispatcher.overloads:
                     dispatcher.add_overload(result)
-            done.add(which)
+            done.add(signature_index)
     return True
 
 
-def _cached(function, **options):
-    dispatcher = njit(function, **ON_CACHE_LINES, **options, **OPTIONS)
+def _cached_dispatcher(function, **options):
+    dispatcher = njit(function, **ALIGNED_STACK, **options, **OPTIONS)
     dispatcher._cache = CodeCache(function)
     dispatcher.compile = partial(_compile, dispatcher.compile)
     return dispatcher
@@ -100,7 +101,7 @@ _NUMBERS = types.float64[::1]
 
 
 @intrinsic
-def call(typing_context, address, arrays):
+def call_with_arrays(typing_context, address, arrays):
     """The int64 that machine code at an address returns, for pointers to the numbers of contiguous arrays."""
     def codegen(context, builder, signature, args):
         pointer, i64 = ir.DoubleType().as_pointer(), ir.IntType(64)
@@ -112,7 +113,7 @@ def call(typing_context, address, arrays):
 
 
 @intrinsic
-def call_at(typing_context, function, arguments):
+def call_with_integers(typing_context, function, arguments):
     """The function of int64 at an address, called with a tuple of them."""
     def codegen(context, builder, sig, args):
         given = [builder.extract_value(args[1], k) for k in range(len(sig.args[1]))]
@@ -122,7 +123,7 @@ def call_at(typing_context, function, arguments):
 
 
 @intrinsic
-def place_of(typing_context, x):
+def array_address(typing_context, x):
     """The address of an array's first number."""
     def codegen(context, builder, sig, args):
         return builder.ptrtoint(make_array(sig.args[0])(context, builder, args[0]).data, _I64)
@@ -130,7 +131,7 @@ def place_of(typing_context, x):
 
 
 @intrinsic
-def numbers_at(typing_context, address, count):
+def array_at(typing_context, address, count):
     """(count,) float64 at an address."""
     def codegen(context, builder, sig, args):
         result = make_array(sig.return_type)(context, builder)
@@ -140,8 +141,8 @@ def numbers_at(typing_context, address, count):
     return _NUMBERS(types.int64, types.int64), codegen
 
 
-def address_of(entry) -> int:
+def entry_point_address(entry_point) -> int:
     """Where other code finds an entry of one signature, of integers alone."""
-    prepare(entry)
-    result, = entry.overloads.values()
+    compile_entry_point(entry_point)
+    result, = entry_point.overloads.values()
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)

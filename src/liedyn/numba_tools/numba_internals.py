@@ -1,5 +1,5 @@
 """What leans on internals of Numba, in one place. Each piece has a plain fallback, which it takes by itself where it does not
-find what it needs, and always where LIEDYN_SEAM=plain (unset or auto: no).
+find what it needs, and always where LIEDYN_NUMBA_INTERNALS=off (unset or auto: no).
 
 | piece         | leans on (Numba 0.60 to 0.62)                                    | without it                               |
 |---------------|------------------------------------------------------------------|------------------------------------------|
@@ -32,21 +32,21 @@ from liedyn.errors import UsageError
 
 # Whether the fallbacks are asked for ------------------------------------------------------------------------------------
 
-_GIVEN = os.environ.get("LIEDYN_SEAM") or "auto"
-if _GIVEN not in ("auto", "plain"):
-    raise UsageError(f"LIEDYN_SEAM is not known; found {_GIVEN[:40]!r}, expected auto or plain (unset it for auto)")
-PLAIN = _GIVEN == "plain"
+_SETTING = os.environ.get("LIEDYN_NUMBA_INTERNALS") or "auto"
+if _SETTING not in ("auto", "off"):
+    raise UsageError(f"LIEDYN_NUMBA_INTERNALS is not known; found {_SETTING[:40]!r}, expected auto or off (unset it for auto)")
+DISABLED = _SETTING == "off"
 
 
 # Compiled functions that only compiled code calls -----------------------------------------------------------------------
 
-_OF_DISPATCHERS, _OF_LIBRARIES = ("_insert", "_compile_for_args"), ("_optimize_final_module", "_finalize_dynamic_globals",
+_DISPATCHER_MEMBERS, _LIBRARY_MEMBERS = ("_insert", "_compile_for_args"), ("_optimize_final_module", "_finalize_dynamic_globals",
                                                                    "_verify_declare_only_symbols", "get_pointer_to_function")
-DISPATCHERS_FOUND = not PLAIN and all(hasattr(njit(lambda: None), name) for name in _OF_DISPATCHERS)
-LINKED = DISPATCHERS_FOUND and all(hasattr(JITCodeLibrary, name) for name in _OF_LIBRARIES)
+DISPATCHERS_FOUND = not DISABLED and all(hasattr(njit(lambda: None), name) for name in _DISPATCHER_MEMBERS)
+CALLERS_LINK = DISPATCHERS_FOUND and all(hasattr(JITCodeLibrary, name) for name in _LIBRARY_MEMBERS)
 
 
-def without_wrappers(function, **options):
+def njit_without_wrappers(function, **options):
     """Without the wrappers that Python would call it through, and without machine code of its own: callers take its LLVM code
     into theirs and optimize it there. Everything compiles in less than half the time. A call from Python is an error, not a
     crash."""
@@ -54,17 +54,17 @@ def without_wrappers(function, **options):
         return njit(function, **options)
     dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     dispatcher._insert = lambda *overload: None          # no wrapper is there to be called
-    dispatcher._compile_for_args = partial(_refuse, function.__name__)
-    if LINKED:
-        dispatcher._compiler.pipeline_class = _IntoCallers
+    dispatcher._compile_for_args = partial(_raise_not_callable, function.__name__)
+    if CALLERS_LINK:
+        dispatcher._compiler.pipeline_class = _CallerLinkedCompiler
     return dispatcher
 
 
-def _refuse(name, *args, **kwargs):
+def _raise_not_callable(name, *args, **kwargs):
     raise TypeError(f"{name} is called by compiled code only; in Python, call {name}.py_func")
 
 
-class _Linked(JITCodeLibrary):
+class _CallerLinkedLibrary(JITCodeLibrary):
     """What Numba compiles a function into, as LLVM code alone. A simulation by loops has three hundred functions, of which Python
     calls five."""
 
@@ -81,10 +81,10 @@ class _Linked(JITCodeLibrary):
 
     @property
     def codegen(self):
-        return _WithoutEnvironments(self._codegen)
+        return _NoEnvironmentCodegen(self._codegen)
 
 
-class _WithoutEnvironments:
+class _NoEnvironmentCodegen:
     """Numba's code generator, which does not write to global variables of code that is not there."""
 
     def __init__(self, codegen):
@@ -98,7 +98,7 @@ class _WithoutEnvironments:
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _IntoLinked(FunctionPass):
+class _CallerLinkedPass(FunctionPass):
     _name = "liedyn_into_linked"
 
     def __init__(self):
@@ -106,17 +106,17 @@ class _IntoLinked(FunctionPass):
 
     def run_pass(self, state):
         state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
-        state.library.__class__ = _Linked
+        state.library.__class__ = _CallerLinkedLibrary
         state.library.enable_object_caching()            # as Numba does with libraries that it makes
         return False
 
 
-class _IntoCallers(CompilerBase):
+class _CallerLinkedCompiler(CompilerBase):
     """Numba's passes, into a library that callers link."""
 
     def define_pipelines(self):
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_IntoLinked, FixupArgs)
+        passes.add_pass_after(_CallerLinkedPass, FixupArgs)
         passes.finalize()
         return [passes]
 
@@ -135,19 +135,19 @@ try:
 except ImportError:
     STACK_FOUND = False
 else:
-    STACK_FOUND = not PLAIN and hasattr(Lower, "setup_function") and hasattr(DefaultPassBuilder, "define_nopython_pipeline")
+    STACK_FOUND = not DISABLED and hasattr(Lower, "setup_function") and hasattr(DefaultPassBuilder, "define_nopython_pipeline")
 
 
-def _of_lines(fndesc):
+def _uses_simd_blocks(fndesc):
     """Whether a function works on lines of eight: an entry's scratch says so, else any argument."""
     kinds = dict(zip(fndesc.args, fndesc.argtypes, strict=True))
     scratch = [kinds[name] for name in ("memory", "machine") if name in kinds]
-    return any(_holds_lines(kind) for kind in scratch or kinds.values())
+    return any(_contains_simd_blocks(kind) for kind in scratch or kinds.values())
 
 
-def _holds_lines(kind):
+def _contains_simd_blocks(kind):
     if isinstance(kind, types.BaseTuple):
-        return any(_holds_lines(each) for each in kind)
+        return any(_contains_simd_blocks(each) for each in kind)
     return isinstance(kind, types.Array) and kind.ndim == 2 and kind.dtype == types.float64
 
 
@@ -155,7 +155,7 @@ if STACK_FOUND:
     class _Lower(Lower):
         def setup_function(self, fndesc):
             super().setup_function(fndesc)
-            if _of_lines(fndesc):
+            if _uses_simd_blocks(fndesc):
                 attributes = self.function.attributes
                 attributes.add("nounwind")        # true of all that Numba compiles; without a name in it the set is not written
                 attributes.alignstack = 64
@@ -168,7 +168,7 @@ if STACK_FOUND:
         def lowering_class(self):
             return _Lower
 
-    class _OnCacheLines(CompilerBase):
+    class _AlignedStackCompiler(CompilerBase):
         """Numba's passes, but for the last."""
 
         def define_pipelines(self):
@@ -179,7 +179,7 @@ if STACK_FOUND:
 
 
 # options for `njit`
-ON_CACHE_LINES = {"pipeline_class": _OnCacheLines} if STACK_FOUND else {}
+ALIGNED_STACK = {"pipeline_class": _AlignedStackCompiler} if STACK_FOUND else {}
 
 
 # Views of parts of an array in compiled code, made at once: slices are each a call, which takes longer to compile -------
@@ -189,28 +189,28 @@ try:
 except ImportError:
     VIEWS_FOUND = False
 else:
-    VIEWS_FOUND = not PLAIN
+    VIEWS_FOUND = not DISABLED
 
 
-def carve(memory, sizes):
+def split_workspace(buffer, sizes):
     """Views of a C-contiguous array, by its first axis: of so many numbers each, one after the other, and of the rest. Not
     checked: there must be as many."""
     views, first = (), 0
     for size in sizes:
-        views, first = (*views, memory[first:first + size]), first + size
-    return (*views, memory[first:])
+        views, first = (*views, buffer[first:first + size]), first + size
+    return (*views, buffer[first:])
 
 
 if VIEWS_FOUND:
-    @type_callable(carve)
+    @type_callable(split_workspace)
     def _typed(context):
-        def typer(memory, sizes):
-            if isinstance(memory, types.Array) and memory.layout == "C":
-                return signature(types.UniTuple(memory, len(sizes) + 1), memory, types.UniTuple(types.intp, len(sizes)))
+        def typer(buffer, sizes):
+            if isinstance(buffer, types.Array) and buffer.layout == "C":
+                return signature(types.UniTuple(buffer, len(sizes) + 1), buffer, types.UniTuple(types.intp, len(sizes)))
         return typer
 
-    @lower_builtin(carve, types.Array, types.UniTuple)
-    def _carve(context, builder, sig, args):
+    @lower_builtin(split_workspace, types.Array, types.UniTuple)
+    def _split_workspace(context, builder, sig, args):
         whole = make_array(sig.args[0])(context, builder, args[0])
         shape, strides = (cgutils.unpack_tuple(builder, numbers) for numbers in (whole.shape, whole.strides))
         data, left, views = whole.data, shape[0], []
@@ -225,8 +225,8 @@ if VIEWS_FOUND:
             data, left = builder.gep(data, [numbers]), builder.sub(left, count)
         return context.make_tuple(builder, sig.return_type, views)
 else:
-    @overload(carve)
-    def _carve(memory, sizes):
+    @overload(split_workspace)
+    def _split_workspace(buffer, sizes):
         if not len(sizes):
-            return lambda memory, sizes: (memory,)
-        return lambda memory, sizes: (memory[:sizes[0]], *carve(memory[sizes[0]:], sizes[1:]))
+            return lambda buffer, sizes: (buffer,)
+        return lambda buffer, sizes: (buffer[:sizes[0]], *split_workspace(buffer[sizes[0]:], sizes[1:]))

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from liedyn.codegen.batch_step import DEPENDENT_ROWS, BatchStep
-from liedyn.codegen.specialize import recent, wanted
+from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, BatchStep
+from liedyn.codegen.specialize import cached_scenario, is_enabled
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import scaled_equations, significant
@@ -39,11 +39,11 @@ def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places, even
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
-           method, places, rows, events and events.key, wanted())
+           method, places, rows, events and events.key, is_enabled())
     def make():
         problem = _problem(model, pattern, mask, passive, contacts and contacts.bound, events)
         return problem, line_of(problem, method, places, rows)
-    return recent(model, key, make)
+    return cached_scenario(model, key, make)
 
 
 def _problem(model, pattern, mask, passive: bool, contacts=None, events: Events | None = None) -> InitialValueProblem:
@@ -312,7 +312,7 @@ def run_alone(problem: InitialValueProblem, runs: RolloutInputs, moving: BatchSt
     `run_one_by_one`."""
     if any(asked for asked, _ in _beyond(problem, runs, method)):
         return {}
-    runs.alone = np.flatnonzero((moving.codes == DEPENDENT_ROWS) & (moving.ended >= 0))
+    runs.alone = np.flatnonzero((moving.codes == DEPENDENT_EQUATIONS) & (moving.ended >= 0))
     if not len(runs.alone):
         return {}
     moving.ended[runs.alone] = -1

@@ -29,7 +29,7 @@ from liedyn.simulation.name_binding import coordinates, find, unit_quaternions, 
 from liedyn.simulation.signals.expression import SignalProgram, less
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `whole_step`
+STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `compile_batch_step`
 _MOST = 100              # events of one run within a step
 _AROUND = 0.1            # of a step: readings at half and whole of it before and after give a reading's derivatives, to its 4th
                          # power
@@ -337,12 +337,12 @@ class _PartialSteps:
 
     def after(self, k, length) -> tuple[np.ndarray, ...]:
         """q, v, work, readings and codes of the runs k a time later, whatever happens in between."""
-        (n, e), line = self.sides[k].shape, self.engine.line.within()
+        (n, e), line = self.sides[k].shape, self.engine.line.partial_step()
         q, v, work = (x[k].copy() for x in (self.q, self.v, self.work))
         t, readings, codes = self.t[k], np.zeros((n, e)), np.zeros((n, 1))
         clocks = np.stack([length, t, t + 0.5 * length, t + length], axis=1)
         arrays = clocks, np.zeros((1, 1)), self.values[k].copy(), q, v, work, readings, codes, self.varying[k]
-        line.run([x if x.size else np.zeros(1) for x in arrays], scratch(line.scratch), 0, n)
+        line.run([x if x.size else np.zeros(1) for x in arrays], scratch(line.workspace_size), 0, n)
         return q, v, work, readings, codes[:, 0].astype(np.int64)
 
     def _passed(self, k, readings) -> np.ndarray:

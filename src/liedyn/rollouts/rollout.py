@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, Method
-from liedyn.codegen.batch_step import BAD_READING, DEPENDENT_ROWS, METHODS, adjoint_step
-from liedyn.codegen.specialize import width
+from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, METHODS, NONFINITE_EVENT_VALUE, compile_adjoint_step
+from liedyn.codegen.specialize import simd_width
 from liedyn.dynamics.batching.arrays import as_array, check_places, hand_over
 from liedyn.dynamics.batching.calls import scratch
 from liedyn.dynamics.batching.threads import on_threads
@@ -31,7 +31,7 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SI
 from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll_back
 from liedyn.model.model import Model
 from liedyn.model.spatial import minimal_inertias, unflat
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.rollouts.engine import (
     NO_LINE,
     clocks_of,
@@ -117,7 +117,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     k, l = values.shape[1], len(places)
     by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
     parts, numbers = [], np.require(numbers, requirements="CW")
-    prepare(roll_back)
+    compile_entry_point(roll_back)
     for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
         driven, own = given.driven(first, until), clocks[first:until + 1]
         if until < steps:                                      # what began with the state at its end has counted it
@@ -127,8 +127,8 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
             engine.problem.signals, engine.line.curves, own)
 
         def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
-            room = scratch(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.scratch)
-            return roll_back(line.address, width(), own, curves, driven.places, driven.series, values, *states[:2], numbers,
+            room = scratch(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
+            return roll_back(line.address, simd_width(), own, curves, driven.places, driven.series, values, *states[:2], numbers,
                              last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
 
         on_threads(part, shares(count))
@@ -168,7 +168,7 @@ def _by_weight(given, by_values, places, rates, parameters: tuple[str, ...]) -> 
 
 
 def _line_of(engine, given, mask, method: str, places):
-    line = adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
+    line = compile_adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations")
     return line
@@ -209,8 +209,8 @@ def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.nd
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
-           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
-           BAD_READING: "what an event reads is not finite",
+           DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
+           NONFINITE_EVENT_VALUE: "what an event reads is not finite",
            AGAIN: "events happen again and again: impacts come to an end and nothing holds the joint (ld.simulate)",
            CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
 _REASONS = 3             # that are printed

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.codegen.rhs import instructions
+from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import row_scale, without_rounding
 from liedyn.dynamics.dynamics import mass_matrix
@@ -89,7 +89,7 @@ def jump_notes(parts) -> list[str]:
 def _is_expression(problem, one: PrescribedPose) -> bool:
     poses = problem.schedule.poses
     used = poses.signal[poses.signal >= 0] if one.is_pose else problem.schedule.signal[one.v]
-    return any(len(instructions(problem.signals, int(k))) for k in used)
+    return any(len(signal_instructions(problem.signals, int(k))) for k in used)
 
 
 def _jump_note(problem, one: PrescribedPose, t: float, here, there) -> str:

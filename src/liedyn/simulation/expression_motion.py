@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.codegen.rhs import instructions
+from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
 from liedyn.dynamics.scales import scales_of
 from liedyn.integrators.zero_crossings import rounding_bound
@@ -49,7 +49,7 @@ class ExpressionMotion(NamedTuple):
 def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
     """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
     model, signals = problem.model.open_tree(), problem.signals
-    words = _free_words(instructions(signals, k))
+    words = _free_words(signal_instructions(signals, k))
     if (words & 255 == MEASURED).any():
         signals = measured_at(problem.model, signals, q, v)
         if tau is not None:

@@ -15,7 +15,7 @@ from itertools import takewhile
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.codegen.rhs import instructions, read_signal
+from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.immutable import Immutable
@@ -51,7 +51,7 @@ from liedyn.simulation.signals.signal_compiler import SAME_TIME
 
 def reads_forces(problem, k: int) -> bool:
     """Whether signal k reads joint forces."""
-    words = instructions(problem.signals, k)
+    words = signal_instructions(problem.signals, k)
     return bool(((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any())
 
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from liedyn.codegen.trace import plain
+from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.errors import Place, ScenarioError, TrajectoryError, UsageError, nearest
 from liedyn.integrators.contact_forces import twist_slopes
@@ -215,8 +215,8 @@ def measured_at(model, signals: Signals, q, v) -> Signals:
     """The signals, where the points of links are those of a state. Joint forces are not known here."""
     if not signals.measured.size:
         return signals
-    measured, kernels = np.zeros(signals.measured.size), plain("kernels.simulation.signals")
-    tree = plain("joints.joint_model").tree_of(model.index, model.constants)
+    measured, kernels = np.zeros(signals.measured.size), traced_module("kernels.simulation.signals")
+    tree = traced_module("joints.joint_model").tree_of(model.index, model.constants)
     kernels.look_at_points(signals.points, tree, np.asarray(q, dtype=float), np.asarray(v, dtype=float), measured)
     return signals._replace(measured=measured)
 

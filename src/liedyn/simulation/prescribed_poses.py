@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.codegen.rhs import read_signal
-from liedyn.codegen.trace import plain
+from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import Scales, scales_of
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
@@ -344,7 +344,7 @@ def prescribed_at(problem: InitialValueProblem, t: float, q, v) -> tuple[np.ndar
     for k in poses.signal[poses.signal >= 0]:
         _finite(problem, k, t, work, 3)
     with np.errstate(all="ignore"):
-        plain("kernels.simulation.signals").prescribe_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
+        traced_module("kernels.simulation.signals").prescribe_poses(poses, signals, np.float64(t), q, v, np.zeros_like(v), work)
     return q, v
 
 

@@ -21,7 +21,7 @@ from liedyn.io.scenarios.scenario_file import SCENARIO
 from liedyn.io.trajectory_csv import data_frame
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
-from liedyn.numba_tools.compile_cache import FIRST_RUN, TAKES
+from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE, FIRST_RUN_TIME
 from liedyn.public_calls import refuse_names
 from liedyn.robot_files import findings_note, load
 from liedyn.simulation.contact_setup import ContactMotion
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from liedyn.io.checkpoint_files import Unfinished
     from liedyn.simulation.hybrid_simulation import OccurredEvent
 
-LOADING = f"loading the compiled code ({FIRST_RUN}: {TAKES})"
+LOADING = f"loading the compiled code ({FIRST_RUN_MESSAGE}: {FIRST_RUN_TIME})"
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
 

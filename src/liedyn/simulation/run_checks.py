@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.codegen.rhs import instructions, read_signal
+from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.constraints.constraints import closure_wrenches, constraint_jacobian, constraint_residual
 from liedyn.dynamics.constraints.rank import row_scale
 from liedyn.dynamics.dynamics import inverse_dynamics
@@ -310,7 +310,7 @@ def _speed_laws(problem) -> list[int]:
     """Coordinates whose torque is an expression that reads their velocity."""
     schedule, signals = problem.schedule, problem.signals
     return [k for k in np.flatnonzero(schedule.level == TORQUE)
-            if (instructions(signals, schedule.signal[k]) == STATE_V + 256 * k).any()]
+            if (signal_instructions(signals, schedule.signal[k]) == STATE_V + 256 * k).any()]
 
 
 def _is_friction(problem, k: int, t: float, q: np.ndarray) -> bool:

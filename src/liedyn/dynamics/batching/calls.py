@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from liedyn.codegen.specialize import asked_of, batch_of, one_of, wanted
+from liedyn.codegen.specialize import generated_batch_function, generated_function, is_enabled, specialization_of
 from liedyn.codegen.trace import Specialization
 from liedyn.dynamics.batching.arrays import NONE, hand_over, motion_parts, place_for, places_for, states
 from liedyn.dynamics.batching.threads import chunks, on_threads, require_lock
@@ -16,7 +16,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ShapeError, Usag
 from liedyn.kernels import batch_blocks
 from liedyn.model.description import SCREW
 from liedyn.model.model import Model, on_cache_lines
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 
 SCALAR = 0                      # which signature of an entry with two
 _TOO_LARGE = 1 << 19            # numbers of scratch for one state, from which on eight do not go side by side: 32 MB a thread
@@ -100,7 +100,8 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int | None
     other = getattr(_thread, "run", None)
     if other is not None:
         return other(model, entry, size, before, rows, count)
-    if count == 0 or (wanted() and _by_line(model, asked_of(entry, size, before, rows), with_numbers(arrays), count, key)):
+    if count == 0 or (is_enabled() and _by_line(model, specialization_of(entry, size, before, rows), with_numbers(arrays), count,
+                                                key)):
         return batch_blocks.OK
     return by_loops(entry, model, size, before, rows, 1 if count is None else count)
 
@@ -108,7 +109,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int | None
 def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> int:
     """`run` without lines."""
     alone = (count == 1 or size > _TOO_LARGE) and len(entry.liedyn_signatures) == 2
-    prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
+    compile_entry_point(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
     index, constants, *_ = model._arrays
 
@@ -125,9 +126,9 @@ def _by_line(model, asked: Specialization, numbers, count: int | None, key) -> b
     if count is not None and not of_states(numbers, count):
         return False
     if count is not None and count > 1:
-        line = batch_of(model, asked)
+        line = generated_batch_function(model, asked)
         return line is not None and run_line(line, model, numbers, count)
-    line = one_of(model, asked, [x.shape for x in numbers])
+    line = generated_function(model, asked, [x.shape for x in numbers])
     if line is None:
         return False
     if key is not None:
@@ -145,7 +146,7 @@ def run_line(line, model, rows, count: int) -> bool:
     edges = chunks(count, model.n_bodies)
 
     def part(first, last):
-        return line.run(rows, scratch(line.scratch), first, last)
+        return line.run(rows, scratch(line.workspace_size), first, last)
 
     return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
 
@@ -171,7 +172,7 @@ class _Answer(Exception):
 
 
 def _answer(model, entry, size, before, arrays, count):
-    raise _Answer(asked_of(entry, size, before, arrays), model)
+    raise _Answer(specialization_of(entry, size, before, arrays), model)
 
 
 @contextmanager

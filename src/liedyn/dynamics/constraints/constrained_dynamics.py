@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, OnError, Pfaffian, Wrenches
-from liedyn.codegen.specialize import wanted
+from liedyn.codegen.specialize import is_enabled
 from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, states
 from liedyn.dynamics.batching.calls import each_state, refuse
 from liedyn.dynamics.batching.threads import chunks, on_threads
@@ -33,7 +33,7 @@ from liedyn.kernels.constraints.solver import DEPENDENT
 from liedyn.kernels.constraints.stages import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
-from liedyn.numba_tools.decorators import prepare
+from liedyn.numba_tools.decorators import compile_entry_point
 
 # Constraints A(q) v = 0 that a user gives as a function, beside those of the model --------------------------------------
 
@@ -225,7 +225,7 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
             if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
-                prepare(move_states)
+                compile_entry_point(move_states)
                 none = np.zeros(model.nv, dtype=bool)
                 address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
                 model._cache["moving", get_ident(), passive, baumgarte > 0.0] = (
@@ -349,7 +349,7 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 
 def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
     """`move_states` on all cores; by loops where lines do not hold. Returns a code."""
-    prepare(move_states)
+    compile_entry_point(move_states)
     count, forced = len(given["q"]), given["f_ext"].size > 0
     F = wrenches_on_bodies(model, given["f_ext"]) if forced else given["f_ext"]
     numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["drive"], a, tau, out)]
@@ -365,7 +365,7 @@ def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
 
 def _desk(model, prescribed, passive, stabilized, forced, loops) -> int:
     """The address of this thread's desk."""
-    key = "desk", get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not wanted()
+    key = "desk", get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled()
     if key not in model._cache:
         with _LOCK:
             masks = (prescribed,) * 3

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
-from liedyn.codegen.rhs import StageKey, addresses
-from liedyn.codegen.trace import plain
+from liedyn.codegen.rhs import StageKey, stage_addresses
+from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.batching.arrays import as_array, as_mask, check_frame, states, wrenches_in
 from liedyn.dynamics.batching.calls import check_configuration, check_finite, computed, each_state, refuse
 from liedyn.dynamics.constraints.rank import column_scale, row_scale, size_of_rates
@@ -35,7 +35,7 @@ from liedyn.kernels.constraints.stages import (
 )
 from liedyn.model.model import Model, on_cache_lines
 from liedyn.model.spatial import adjoint, pose
-from liedyn.numba_tools.decorators import address_of, prepare
+from liedyn.numba_tools.decorators import compile_entry_point, entry_point_address
 
 # The desk of a constrained robot, and the addresses of the parts that work at it ----------------------------------------
 
@@ -47,7 +47,7 @@ class ConstraintWorkspaces(NamedTuple):
 
 def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
               which=PARTS, loops: bool = False) -> ConstraintWorkspaces:
-    """which, loops: see `addresses`."""
+    """which, loops: see `stage_addresses`."""
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
@@ -57,21 +57,21 @@ def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0
     header[[of.N, of.NQ, of.NV, of.NC, of.M, of.DRIVEN_COUNT, of.FORCED, of.PASSIVE, of.SIZE]] = (
         n, nq, nv, nc, m, driven, forced, passive, numbers.size)
     header[[of.MACHINE, of.MACHINE_SIZE]] = machine.ctypes.data, machine.size
-    desk = plain("kernels.constraints.stages").desk_views(numbers, n, nq, nv, m, driven, forced)
+    desk = traced_module("kernels.constraints.stages").desk_views(numbers, n, nq, nv, m, driven, forced)
     desk.frequency[0] = frequency
     for kept, mask in zip((desk.mask, desk.fixed, desk.held), (prescribed, fixed, held), strict=True):
         kept.view(np.bool_)[:nv] = mask
     desk.weight[:], desk.unit[:] = row_scale(model), column_scale(model)
     desk.figures[of.SLOWEST] = scales_of(model).time**-2
-    header[of.RUN] = address_of(driver.mechanism)
+    header[of.RUN] = entry_point_address(driver.mechanism)
     ask = StageKey(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
-    header[of.PART:of.PART + len(PARTS)] = addresses(model, ask, which, loops)
+    header[of.PART:of.PART + len(PARTS)] = stage_addresses(model, ask, which, loops)
     return ConstraintWorkspaces(numbers, desk, machine)
 
 
 def turn_to_loops(numbers) -> None:
     """Where lines do not hold, as for angles beyond the range of their sine."""
-    numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(address_of, BY_LOOPS))
+    numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(entry_point_address, BY_LOOPS))
 
 
 # constraints ------------------------------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def _project(model, q, v, prescribed, drive, tolerance):
     if not count:
         return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
-    prepare(mechanism)
+    compile_entry_point(mechanism)
     check_states(model, **given)
     code, k, left = _project_each(model, given, mask, float(tolerance), False)
     if code == FAR:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.codegen.trace import plain
+from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import scales_of
 from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIELDS, FIRST, HEADER, TERM, TERMS
 from liedyn.kernels.constraints.solver import DEPENDENT
@@ -94,7 +94,7 @@ def entry_sizes(model) -> np.ndarray:
     """(m, nv) how large entries of A would be if nothing cancelled; zero where a coordinate does not move the closure."""
     if not model.constraints:
         return np.zeros((0, model.nv))
-    reach, tree = np.zeros((model.nc, model.nv)), plain("joints.joint_model").tree_of(model.index, model.constants)
+    reach, tree = np.zeros((model.nc, model.nv)), traced_module("joints.joint_model").tree_of(model.index, model.constants)
     count, terms = len(model.constraints), int(model.loop_index[2])
     records = model.loop_index[HEADER:HEADER + FIELDS * count].reshape(count, FIELDS)
     term_v = model.loop_index[HEADER + FIELDS * count:][:terms]

@@ -45,12 +45,12 @@ from liedyn.kernels.inverse_dynamics_derivatives import (
 )
 from liedyn.kernels.kinematics import body_twists, gather, joint_poses
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
-from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, minus_dad, neg, scale, sub, zero6
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, neg, neg_dad, scale, sub, zero6
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import add3, add_to_twist, load_pose, load_twist, store_twist
 from liedyn.model.description import BALL_CLOSURE, COUPLING, NV
-from liedyn.numba_tools.decorators import entry, everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 # How the equations of a closure change with q, v and a ------------------------------------------------------------------
 
@@ -77,16 +77,16 @@ class LoopWorkspace(NamedTuple):
     Y: np.ndarray     # (6n,) and of those beyond
 
 
-@primitive
-def loop_work(memory, n, nv): return LoopWorkspace(*carve(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+@inline_kernel
+def loop_work(memory, n, nv): return LoopWorkspace(*split_workspace(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
-@everywhere
+@jitable
 def loop_work_memory(n, nv): return 30 * n + 6 * nv
 
 
 # sums over a loop -------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def joint_sums(tree, loops, c, s, x, U):
     """U of each body = sum of s_k x_k over its joint."""
     zero = number_like(s, 0.0)
@@ -100,7 +100,7 @@ def joint_sums(tree, loops, c, s, x, U):
             i = tree.parent[i]
 
 
-@primitive
+@inline_kernel
 def sums_beyond(tree, loops, c, U, end, P, Z):
     """P and Z of each body: sums of U over the joints before and beyond its own, the latter with `end`. Returns the sum over all.
 
@@ -127,7 +127,7 @@ def sums_beyond(tree, loops, c, U, end, P, Z):
     return total
 
 
-@primitive
+@inline_kernel
 def drive_motion(loops, c, T, drive):
     """Twist of a driven frame A and its rate, in B."""
     d, zero = loops.record[c, DRIVEN], T[1][0] - T[1][0]
@@ -137,7 +137,7 @@ def drive_motion(loops, c, T, drive):
 
 
 # a closure --------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def closure_rates(tree, loops, c, v, a, drive, rows, work, Rq, Rv):
     """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `see_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
@@ -171,7 +171,7 @@ def closure_rates(tree, loops, c, v, a, drive, rows, work, Rq, Rv):
             i = tree.parent[i]
 
 
-@primitive
+@inline_kernel
 def force_rates(tree, loops, c, multipliers, rows, s, Dq):
     """Dq (nv nv) -= d(s_l . W)/dq_k, the rate of A^T lambda: columns beyond k turn, and W does with its guide. s: of
     `see_columns`."""
@@ -186,7 +186,7 @@ def force_rates(tree, loops, c, multipliers, rows, s, Dq):
         i = end_of(loops, c, leg)
         while i != common:
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-                turned, W_q = minus_dad(load_twist(s, k), W), rest
+                turned, W_q = neg_dad(load_twist(s, k), W), rest
                 take_off(tree, tree.parent[i] if leg == 0 else a, common if leg == 0 else tree.parent[i], k, turned, s, Dq)
                 if leg == 0:
                     take_off(tree, a, common, k, turned, s, Dq)
@@ -199,7 +199,7 @@ def force_rates(tree, loops, c, multipliers, rows, s, Dq):
             i = tree.parent[i]
 
 
-@primitive
+@inline_kernel
 def take_off(tree, j, end, k, F, s, Dq):
     """Column k of Dq -= s_l . F, for coordinates l from body j to before the body `end`."""
     nv = tree.above.size
@@ -209,7 +209,7 @@ def take_off(tree, j, end, k, F, s, Dq):
         j = tree.parent[j]
 
 
-@primitive
+@inline_kernel
 def velocity_rates(tree, loops, c, x, drive, rows, work, Xq):
     """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `see_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
@@ -235,7 +235,7 @@ class BalanceWorkspace(NamedTuple):
     F: np.ndarray         # (6n,) wrenches on bodies
 
 
-@primitive
+@inline_kernel
 def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, work):
     """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
     on bodies, or empty."""
@@ -251,7 +251,7 @@ def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rat
     accelerations(loops, a, work.tree.V, work.tree.dV, drive, work.rows, rate)
 
 
-@primitive
+@inline_kernel
 def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
     """F (6n): external wrenches and those of the multipliers, on bodies."""
     rest = zero6(number_like(F, 0.0))
@@ -270,7 +270,7 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
             add_to_twist(F, a, neg(dAd_inv(load_pose(rows.T_a, c), W)))
 
 
-@primitive
+@inline_kernel
 def row_velocities(tree, loops, x, drive, out, work):
     """out (m) = A x less the drive's velocity, at the configuration of the last `balance`."""
     body_twists(tree, work.tree.T, x, work.tree.V)
@@ -289,12 +289,12 @@ class Rates(NamedTuple):
     Xq: np.ndarray
 
 
-@everywhere
+@jitable
 def rates_sizes(nv, m): return nv * nv, nv * nv, nv * nv, m * nv, m * nv, m * nv, m * nv
 
 
-@primitive
-def rates_in(x, nv, m): return Rates(*carve(x, rates_sizes(nv, m))[:-1])
+@inline_kernel
+def rates_in(x, nv, m): return Rates(*split_workspace(x, rates_sizes(nv, m))[:-1])
 
 
 def rates_size(nv, m): return sum(rates_sizes(nv, m))
@@ -306,16 +306,16 @@ class RatesWorkspace(NamedTuple):
     loop: LoopWorkspace
 
 
-@primitive
+@inline_kernel
 def rates_work(memory, n, nv, nc):
-    tree, rows, loop, _ = carve(memory, (derivatives_memory(n, nv), 27 * nc, loop_work_memory(n, nv)))
+    tree, rows, loop, _ = split_workspace(memory, (derivatives_memory(n, nv), 27 * nc, loop_work_memory(n, nv)))
     return RatesWorkspace(derivatives_work(tree, n, nv), frame_work(rows, nc), loop_work(loop, n, nv))
 
 
 def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)
 
 
-@primitive
+@inline_kernel
 def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, work):
     """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
     zero = number_like(q, 0.0)
@@ -340,7 +340,8 @@ def balance_rates_memory(n, nq, nv, nl, nc, m, driven):
     return rates_memory(n, nv, nc) + rates_size(nv, m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+             "f8[:,::1], "
        "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
 def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext, drive, passive, out,
                         first, last):
@@ -350,9 +351,10 @@ def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q,
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     size = sum(rates_sizes(nv, m))
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
-    Q, V, A, X, mu, D, links, bodies, Out, y = carve(memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n, size))
+    Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n,
+                                                                        size))
     work, rates = rates_work(y, n, nv, nc), rates_in(Out, nv, m)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_motion(tree, q, v, a, k, Q, V, A)
         pack(multipliers, k, mu)
         if x.shape[1]:

@@ -42,7 +42,7 @@ from liedyn.kernels.constraints.stages import (
     desk_of,
 )
 from liedyn.lie.simd import sqrt
-from liedyn.numba_tools.decorators import call_at, callee, entry, numbers_at, place_of, primitive
+from liedyn.numba_tools.decorators import array_address, array_at, call_with_integers, entry_point, inline_kernel, internal_kernel
 
 MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MULTIPLY = range(8)        # what `mechanism` does
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
@@ -55,7 +55,7 @@ _ACCEPTED = 1e3           # tolerances: where rounding stops a projection, as it
 _STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
 
 
-@entry("i8(i8, i8)")
+@entry_point("i8(i8, i8)")
 def mechanism(address, what):
     """Of the desk at an address:
 
@@ -69,7 +69,7 @@ def mechanism(address, what):
     MULTIPLY         multipliers from the desk's matrix and right-hand side
 
     Returns a code."""
-    x = numbers_at(address, numbers_at(address, HEADER).view(np.int64)[SIZE])
+    x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
     d = desk_of(x)
     if what == MOVE:
         return move(d, x)
@@ -87,20 +87,21 @@ def mechanism(address, what):
     return close(d, x, what == CLOSE)
 
 
-@entry("i8(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8)", nogil=True)
+@entry_point("i8(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8)",
+             nogil=True)
 def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_tau, out, count, first, last):
     """MOVE for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on bodies,
     motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if found_tau has
     room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What is
     not finite comes out so: BAD_RESULT. Without found_tau, CONTRADICTION ends it: then the caller
     does not look at the last of these."""
-    x = numbers_at(address, numbers_at(address, HEADER).view(np.int64)[SIZE])
+    x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
     d, h = desk_of(x), x.view(np.int64)
     nq, nv, m = d.q.size, d.v.size, d.multipliers.size
     if not (q.size == count * nq and v.size == count * nv and tau.size == v.size and (a.size == v.size or a.size == 0)
             and f_ext.size == count * d.f_ext.size and drive.size == count * d.drive.size):
         return SHAPE
-    index, constants, _ = tree_parts(numbers_at(h[MACHINE], h[MACHINE_SIZE]))
+    index, constants, _ = tree_parts(array_at(h[MACHINE], h[MACHINE_SIZE]))
     tree = tree_of(index, constants)
     d.frequency[0] = frequency
     for k in range(first, last):
@@ -132,24 +133,24 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
     return OK
 
 
-@primitive
+@inline_kernel
 def run(x, what):
     """`mechanism`, called by its address."""
-    return call_at(x.view(np.int64)[RUN], (place_of(x), what))
+    return call_with_integers(x.view(np.int64)[RUN], (array_address(x), what))
 
 
-@primitive
-def part(x, which): return call_at(x.view(np.int64)[PART + which], (place_of(x),))
+@inline_kernel
+def part(x, which): return call_with_integers(x.view(np.int64)[PART + which], (array_address(x),))
 
 
-@callee
+@internal_kernel
 def multiply(d):
     """The multipliers of the desk's matrix and right-hand side."""
     factor_constraints(d.solver)
     solve_constraints(d.rhs, d.solver, d.multipliers)
 
 
-@primitive
+@inline_kernel
 def move(d, x):
     if part(x, EQUATIONS) != OK:
         return FAR
@@ -158,7 +159,7 @@ def move(d, x):
     return SINGULAR if d.deficit[0] > 0.0 else OK
 
 
-@primitive
+@inline_kernel
 def worst(x):
     """Largest |x|; NaN if any is."""
     y = 0.0
@@ -167,7 +168,7 @@ def worst(x):
     return y
 
 
-@primitive
+@inline_kernel
 def worst_of(weight, x):
     """Largest weight |x|; NaN if any is."""
     y = 0.0
@@ -177,14 +178,14 @@ def worst_of(weight, x):
     return y
 
 
-@primitive
+@inline_kernel
 def copy(x, to):
     for k in range(x.size):
         to[k] = x[k]
 
 
 # projections ------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def step_back(d, gap):
     """The multipliers that take off `gap`."""
     for r in range(gap.size):
@@ -192,7 +193,7 @@ def step_back(d, gap):
     multiply(d)
 
 
-@callee
+@internal_kernel
 def project_position(d, x, tolerance):
     """By the shortest way in the metric of the mass matrix: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated (Gauss-Newton on the
     manifold). Fixed coordinates stay. The largest residual that is left, as the tolerance [rad | lengths]: figures[LEFT]."""
@@ -216,7 +217,7 @@ def project_position(d, x, tolerance):
     return OPEN
 
 
-@callee
+@internal_kernel
 def project_velocity(d, x):
     """The same way, at once. Held coordinates stay. How far v was off: figures[LEFT]."""
     if part(x, ROWS) != OK:
@@ -231,7 +232,7 @@ def project_velocity(d, x):
     return OK
 
 
-@primitive
+@inline_kernel
 def close(d, x, counted):
     f = d.figures
     if counted or f[TOLERANCE] <= 0.0:
@@ -254,7 +255,7 @@ def close(d, x, counted):
     return code
 
 
-@primitive
+@inline_kernel
 def largest_row(weight, x, figures):
     row, most = 0, 0.0
     for r in range(x.size):
@@ -264,7 +265,7 @@ def largest_row(weight, x, figures):
 
 
 # singular configurations ------------------------------------------------------------------------------------------
-@callee
+@internal_kernel
 def look_around(d):
     watch(d.solver, d.figures[TIME], d.figures)
     given, prescribed = d.drive.size > 0, d.mask.view(np.bool_)
@@ -273,7 +274,7 @@ def look_around(d):
     return CONTRADICTION if given and contradicted(d) else CLOSED
 
 
-@primitive
+@inline_kernel
 def contradicted(d):
     """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
     solver, most = d.solver, d.figures[SLOWEST]
@@ -286,7 +287,7 @@ def contradicted(d):
     return False
 
 
-@primitive
+@inline_kernel
 def watch(solver, t, f):
     """A singular configuration is where rows become dependent: their number changes or, between two states, the volume that
     they span goes through zero, where it has a corner. Its square is the product of the eigenvalues of A M^-1 A^T that are not
@@ -317,14 +318,14 @@ def watch(solver, t, f):
     f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK] = volume, t, row, rank
 
 
-@primitive
+@inline_kernel
 def report(t, row, f):
     if f[SINGULAR_COUNT] == 0.0:
         f[SINGULAR_TIME], f[SINGULAR_ROW] = t, row
     f[SINGULAR_COUNT] += 1.0
 
 
-@primitive
+@inline_kernel
 def cornered(x1, t1, x2, t2, x3, t3):
     """Whether three values at times are nearly straight if one or two of them change their sign, and not if not."""
     if not (t1 < t2 and x2 < x1 and x2 <= x3):

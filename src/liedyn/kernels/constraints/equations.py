@@ -30,8 +30,8 @@ from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, inverse, neg,
 from liedyn.lie.simd import load, maximum, number_like, store
 from liedyn.lie.vectors import add_to_twist, dot3, load3, load_pose, load_twist, store3, store_pose, store_twist
 from liedyn.model.description import COUPLING, NV, ROLLING, SCREW
-from liedyn.numba_tools.decorators import everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 
 class FrameWorkspace(NamedTuple):
@@ -42,8 +42,8 @@ class FrameWorkspace(NamedTuple):
     g: np.ndarray       # (3nc,) guides
 
 
-@primitive
-def frame_work(memory, nc): return FrameWorkspace(*carve(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
+@inline_kernel
+def frame_work(memory, nc): return FrameWorkspace(*split_workspace(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
 
 
 class EquationWorkspace(NamedTuple):
@@ -66,20 +66,20 @@ class EquationMotion(NamedTuple):
     dV: np.ndarray      # (6,) acceleration of the ground
 
 
-@everywhere
+@jitable
 def row_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
 
 
-@primitive
-def row_work(memory, n, nv, nc, m): return EquationWorkspace(*carve(memory, row_sizes(n, nv, nc, m))[:-1])
+@inline_kernel
+def row_work(memory, n, nv, nc, m): return EquationWorkspace(*split_workspace(memory, row_sizes(n, nv, nc, m))[:-1])
 
 
-@everywhere
+@jitable
 def row_memory(n, nv, nc, m): return sum(row_sizes(n, nv, nc, m))
 
 
 # frames -----------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def pose_below(tree, T, body, frame, common):
     """Pose of a frame of `body` in the body `common` on its way to the ground; T (12n) poses in parents."""
     i = body
@@ -89,7 +89,7 @@ def pose_below(tree, T, body, frame, common):
     return frame
 
 
-@primitive
+@inline_kernel
 def closure_frames(tree, loops, T, drive, work):
     """Writes work.T and work.g. drive (24 a driven closure): the motion of its frame A."""
     zero = number_like(T, 0.0)
@@ -108,11 +108,11 @@ def closure_frames(tree, loops, T, drive, work):
             store3(work.g, 3 * c, g)
 
 
-@primitive
+@inline_kernel
 def load_guide(work, c): return load3(work.g, 3 * c)
 
 
-@primitive
+@inline_kernel
 def closure_motion(loops, c, V, drive, work):
     """Twist of B relative to A, in B, and its rate if no body were accelerated; V (6n) of bodies."""
     a, b, d = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, DRIVEN]
@@ -128,7 +128,7 @@ def closure_motion(loops, c, V, drive, work):
     return rel, ad(rel, V_a)
 
 
-@primitive
+@inline_kernel
 def bodies_part(loops, c, dV, work):
     """What accelerations dV (6n) of bodies add to that rate."""
     dV_a = Ad_inv(load_pose(work.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
@@ -136,7 +136,7 @@ def bodies_part(loops, c, dV, work):
 
 
 # what constraints say of a state -----------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def residuals(loops, q, work, out):
     """Residual of every row, from `closure_frames`."""
     for c in range(loops.record.shape[0]):
@@ -150,7 +150,7 @@ def residuals(loops, q, work, out):
                 store(out, first + r, row_residual(kind, r, T_ab, g, open_, load(loops.extent, 2 * c)))
 
 
-@primitive
+@inline_kernel
 def coupled(loops, c, x, where):
     """sum_k c_k x_k of a coupling."""
     total = number_like(x, 0.0)
@@ -159,7 +159,7 @@ def coupled(loops, c, x, where):
     return total
 
 
-@primitive
+@inline_kernel
 def velocities(loops, v, V, drive, work, out):
     """A v, less the drive's velocity."""
     for c in range(loops.record.shape[0]):
@@ -173,7 +173,7 @@ def velocities(loops, v, V, drive, work, out):
                 store(out, first + r, dot(closure_row(kind, r, g), rel))
 
 
-@primitive
+@inline_kernel
 def accelerations(loops, a, V, dV, drive, work, out):
     """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `EquationWorkspace.rate`
     lacks."""
@@ -195,13 +195,13 @@ def accelerations(loops, a, V, dV, drive, work, out):
 
 
 # rows of A --------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def end_of(loops, c, leg):
     """Where a side of the loop begins, B's or A's: its joints are those from there to the body that carries both."""
     return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
 
 
-@primitive
+@inline_kernel
 def see_columns(tree, loops, c, T, T_a, s):
     """s (6nv): columns of the joints of a loop, seen from frame B, negative on A's side. T (12n): poses in parents; T_a: frame B
     in the body of A."""
@@ -217,7 +217,7 @@ def see_columns(tree, loops, c, T, T_a, s):
             i = tree.parent[i]
 
 
-@primitive
+@inline_kernel
 def store_rows(tree, loops, T, work, s, A):
     """A (m nv). s (6nv): scratch."""
     nv, zero = tree.above.size, number_like(A, 0.0)
@@ -250,7 +250,7 @@ def store_rows(tree, loops, T, work, s, A):
 # On its way the wrench W also finds how the open tree accelerates the row, without forming its accelerations: the sum of X Psi u
 # (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`EquationWorkspace.rate`).
 
-@primitive
+@inline_kernel
 def sweep_rows(tree, loops, prescribed, T, U, Psi, work, holonomic=False, motion=None):
     """Writes X of all rows, where their chains have coordinates, and size. T, U, Psi: of the tree.
 
@@ -265,7 +265,7 @@ def sweep_rows(tree, loops, prescribed, T, U, Psi, work, holonomic=False, motion
                 sweep_closure(tree, loops, c, loops.record[c, FIRST] + r, F, prescribed, T, U, Psi, work, motion)
 
 
-@primitive
+@inline_kernel
 def row_at(loops, c, r, holonomic, work):
     kind, g = loops.record[c, KIND], load_guide(work, c)
     if holonomic and kind == ROLLING:
@@ -273,7 +273,7 @@ def row_at(loops, c, r, holonomic, work):
     return closure_row(kind, r, g)
 
 
-@primitive
+@inline_kernel
 def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, work, motion):
     """Row j, the wrench F: from B's body, and from A's, to the one that carries both, and on to the ground."""
     zero = number_like(work.X, 0.0)
@@ -294,7 +294,7 @@ def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, work, motion):
     store_sums(j, sums, W, work, motion)
 
 
-@primitive
+@inline_kernel
 def store_sums(j, sums, W, work, motion):
     """W: what came to the ground."""
     store(work.size, j, sums[0])
@@ -302,7 +302,7 @@ def store_sums(j, sums, W, work, motion):
         store(work.rate, j, sums[3] + dot(W, load_twist(motion.dV, 0)))
 
 
-@primitive
+@inline_kernel
 def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion):
     """The row of a coupling, whose bodies may stand on many branches."""
     j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(work.X, 0.0)
@@ -327,7 +327,7 @@ def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion):
     store_sums(j, sums, ground, work, motion)
 
 
-@primitive
+@inline_kernel
 def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, motion):
     """The wrench W behind the joint of body i, of row j, and sums on the way: size, largest |m|^2 and |f|^2, rate (see
     `EquationWorkspace`).
@@ -351,7 +351,7 @@ def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, mot
     return W, (made, m2, f2, rate)
 
 
-@primitive
+@inline_kernel
 def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion):
     """The wrench behind coordinate k, of row j, and what its diagonal is made of and its rate so far.
     reach: x^2 if nothing had cancelled."""
@@ -367,7 +367,7 @@ def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion)
     return sub(W, scale(px, load_twist(U, k))), made + psi * (x * x + reach), rate
 
 
-@primitive
+@inline_kernel
 def add_multipliers(tree, loops, prescribed, multipliers, work, u):
     """u += X lambda where free, and -= where prescribed (there u is S^T of the bias force)."""
     nv, zero = tree.above.size, number_like(u, 0.0)

@@ -19,11 +19,11 @@ from liedyn.kernels.hybrid_dynamics import out_and_back, substitute
 from liedyn.kernels.kinematics import joint_poses
 from liedyn.kernels.newton_euler import BodyMotion, motions
 from liedyn.lie.se3 import add, dAd_inv, neg, scale, zero6
-from liedyn.lie.simd import WIDTH, load, number_like, store
+from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.vectors import clear, load_pose, store_twist
 from liedyn.model.description import COUPLING
-from liedyn.numba_tools.decorators import entry, kernel, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 RESIDUAL, VELOCITY, BIAS, JACOBIAN = range(4)
 
@@ -53,17 +53,19 @@ def constraint_state_memory(n, nq, nv, nc, m, driven):
     return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)",
+             nogil=True)
 def constraint_states(index, constants, memory, loop_index, loop_constants, q, v, drive, what, out, first, last):
     """States first … last - 1. drive (N, 24 driven). out (N, m), or (N, m nv) of JACOBIAN."""
     n, nq, nv = index[0], index[1], index[2]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     size = m * nv if what == JACOBIAN else m
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
-    Q, V, zeros, D, columns, Out, T, W, dW, x = carve(memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
+    Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n,
+                                                                         6 * n))
     work, frames = BodyMotion(T, W, dW), frame_work(x, nc)
     clear(zeros)
-    for k in range(first, last, WIDTH):
+    for k in range(first, last, SIMD_WIDTH):
         code = take_state(tree, q, v, k, Q, V)
         if driven:
             pack(drive, k, D)
@@ -83,16 +85,16 @@ def closure_wrenches_memory(n, nq, nv, nc, m, driven):
     return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+@entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, drive, multipliers, out, first, last):
     """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
     zero for couplings, whose forces are joint forces."""
     n, nq = index[0], index[1]
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
-    T, Q, D, given, Out, x = carve(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
+    T, Q, D, given, Out, x = split_workspace(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
     work = frame_work(x, nc)
-    for s in range(first, last, WIDTH):
+    for s in range(first, last, SIMD_WIDTH):
         code = take_configuration(tree, q, s, Q)
         pack(multipliers, s, given)
         if driven:
@@ -106,7 +108,7 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, dr
     return OK
 
 
-@primitive
+@inline_kernel
 def store_wrenches(loops, multipliers, work, out):
     zero = number_like(out, 0.0)
     for c in range(loops.record.shape[0]):
@@ -130,7 +132,7 @@ def store_wrenches(loops, multipliers, work, out):
 # constraints add; one forward sweep with X lambda among the joint forces (`loop_sweep`) gives a, tau. Prescribed coordinates turn
 # M into M_vv and A into A_v.
 
-@primitive
+@inline_kernel
 def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, frequency, passive, work, rows, matrix, made, rhs,
               other):
     """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and rows, which `complete` reads.
@@ -147,14 +149,14 @@ def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, f
     return deficit
 
 
-@primitive
+@inline_kernel
 def complete(tree, loops, prescribed, v, multipliers, passive, a, tau, work, rows):
     """a and tau, once the multipliers are known."""
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
     substitute(tree, prescribed, v, passive, a, tau, work)
 
 
-@primitive
+@inline_kernel
 def add_baumgarte(loops, q, v, V, drive, frequency, rows, rhs, x):
     """A a + gamma + 2 f (A v) + f^2 residual = 0: critically damped."""
     velocities(loops, v, V, drive, rows, x)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.lie.simd import sqrt
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 DEPENDENT = 1e-11             # of one, the size of scaled entries. Pivots of constraints are between a sine and its square, and a
                               # sine of 1e-5 counts as zero (`constraint_solver`)
@@ -60,7 +60,7 @@ def factor_pivoted(n, work):
     return sound
 
 
-@primitive
+@inline_kernel
 def scale_rows(n, work):
     J, N = work.J, work.J.shape[0]
     for i in range(n):
@@ -75,7 +75,7 @@ def scale_rows(n, work):
             J[i, j] *= work.size[i] * work.size[j]
 
 
-@primitive
+@inline_kernel
 def swap(work, k, r, c):
     J = work.J
     for j in range(J.shape[0]):
@@ -86,7 +86,7 @@ def swap(work, k, r, c):
     work.column[k], work.column[c] = work.column[c], work.column[k]
 
 
-@primitive
+@inline_kernel
 def substitute_back(rank, J, y):
     for i in range(rank - 1, -1, -1):
         for j in range(i + 1, rank):
@@ -108,7 +108,7 @@ def solve_pivoted(work):
         work.b[work.column[i]] = (y[i] if i < rank else 0.0) * work.size[work.column[i]]
 
 
-@primitive
+@inline_kernel
 def null_of(n, f, work):
     """Row f of work.null. False if it moves a coordinate."""
     J, y, N, rank, null = work.J, work.y, work.J.shape[0], work.rank[0], work.null
@@ -131,7 +131,7 @@ def null_of(n, f, work):
     return True
 
 
-@primitive
+@inline_kernel
 def least(work, multipliers):
     """The multipliers without what has no effect."""
     for f in range(work.J.shape[0] - work.rank[0]):

@@ -9,8 +9,8 @@ import numpy as np
 
 from liedyn.joints.loop_joints import FIRST, ROW_COUNT
 from liedyn.lie.simd import load, number_like, store, where_less
-from liedyn.numba_tools.decorators import everywhere, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
 FAIR = 1e-3               # of the same: no search for a better one
@@ -26,19 +26,19 @@ class SolverWorkspace(NamedTuple):
     order: np.ndarray     # (m,) as int64: the row taken in each step
 
 
-@everywhere
+@jitable
 def solver_sizes(m): return m * m, m, m, m, m * m, m, m
 
 
-@primitive
-def solver_work(memory, m): return SolverWorkspace(*carve(memory, solver_sizes(m))[:-1])
+@inline_kernel
+def solver_work(memory, m): return SolverWorkspace(*split_workspace(memory, solver_sizes(m))[:-1])
 
 
-@everywhere
+@jitable
 def solver_memory(m): return sum(solver_sizes(m))
 
 
-@primitive
+@inline_kernel
 def form(tree, loops, prescribed, Psi, rows, matrix, made):
     """matrix (m m) = X D^-1 X^T over the coordinates that two constraints share and that are not prescribed; made (m): what its
     diagonal is made of."""
@@ -60,7 +60,7 @@ def form(tree, loops, prescribed, Psi, rows, matrix, made):
         store(made, r, load(rows.size, r))
 
 
-@primitive
+@inline_kernel
 def factor_constraints(work):
     """L D L^T of work.null, with gain, keep and order; work.size holds what diagonals are made of."""
     m, order = work.gain.size, work.order.view(np.int64)
@@ -72,7 +72,7 @@ def factor_constraints(work):
         take_row(s, best_row(s, order, work), order, work)
 
 
-@primitive
+@inline_kernel
 def best_row(s, order, work):
     """Where in the order the row stands that step s takes: the next if its pivot is fair, else the largest."""
     found, most = s, work.z[order[s]] * work.size[order[s]]
@@ -84,7 +84,7 @@ def best_row(s, order, work):
     return found
 
 
-@primitive
+@inline_kernel
 def take_row(s, t, order, work):
     """Step s takes the row at place t of the order. Rows that are still to be taken hold L D, those taken L."""
     m, L, p = work.gain.size, work.L, order[t]
@@ -102,7 +102,7 @@ def take_row(s, t, order, work):
         work.z[r] -= x * x * work.gain[p]
 
 
-@primitive
+@inline_kernel
 def solve_constraints(rhs, work, out):
     """out (m) = the multipliers of least norm. work.z keeps, where a row is dependent, by how much rhs contradicts it."""
     m, L, order = work.gain.size, work.L, work.order.view(np.int64)
@@ -121,7 +121,7 @@ def solve_constraints(rhs, work, out):
     least_norm(order, work, out)
 
 
-@primitive
+@inline_kernel
 def least_norm(order, work, x):
     """Takes off x what lies in the null space; work.null: its vectors, at right angles."""
     m, L, null, found = work.gain.size, work.L, work.null, 0
@@ -142,7 +142,7 @@ def least_norm(order, work, x):
         found += 1
 
 
-@primitive
+@inline_kernel
 def take_off(x, o, y, p, m):
     """x less its part along y."""
     xy, yy = 0.0, 0.0
@@ -161,7 +161,7 @@ def take_off(x, o, y, p, m):
 FAIR_WHERE_CHOSEN = 1e-6
 
 
-@primitive
+@inline_kernel
 def solve_chosen(rows, matrix, made, rhs, out, work):
     """out (m) = multipliers. rows (k,) int64: the chosen ones; matrix (m m), made (m): see `form`; work (k (k + 2),).
 

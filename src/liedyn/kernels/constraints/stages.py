@@ -31,8 +31,8 @@ from liedyn.kernels.mass_matrix import FactorWorkspace, accelerate, factor
 from liedyn.lie.se3 import Ad_inv, dot
 from liedyn.lie.simd import load, number_like, store
 from liedyn.lie.vectors import clear, load_pose, load_twist
-from liedyn.numba_tools.decorators import entry, everywhere, numbers_at, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import array_at, entry_point, inline_kernel, jitable
+from liedyn.numba_tools.numba_internals import split_workspace
 
 HEADER = 24
 # places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses
@@ -81,21 +81,21 @@ class ConstraintWorkspace(NamedTuple):
     rest: np.ndarray          # what the first of two parts leaves to the second
 
 
-@primitive
+@inline_kernel
 def desk_of(x):
     h = x.view(np.int64)
     return desk_views(x, h[N], h[NQ], h[NV], h[M], h[DRIVEN_COUNT], h[FORCED])
 
 
-@everywhere
+@jitable
 def desk_sizes(n, nq, nv, m, driven, forced):
     return (HEADER, nq, nv, nv, nv, 6 * n * forced, 24 * driven, 1, FIGURES, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv, nv, nv, m,
             nv, solver_memory(m))
 
 
-@primitive
+@inline_kernel
 def desk_views(x, n, nq, nv, m, driven, forced):
-    views = carve(x, desk_sizes(n, nq, nv, m, driven, forced))
+    views = split_workspace(x, desk_sizes(n, nq, nv, m, driven, forced))
     return ConstraintWorkspace(*views[1:-2], solver_work(views[-2], m), views[-1])
 
 
@@ -122,9 +122,9 @@ class StageWorkspace(NamedTuple):
     other: np.ndarray     # (m,) scratch
 
 
-@primitive
+@inline_kernel
 def part_work(memory, n, nv, nc, m):
-    tree, rows, other, _ = carve(memory, (hybrid_memory(n, nv), row_memory(n, nv, nc, m), m))
+    tree, rows, other, _ = split_workspace(memory, (hybrid_memory(n, nv), row_memory(n, nv, nc, m), m))
     return StageWorkspace(hybrid_work(tree, n, nv), row_work(rows, n, nv, nc, m), other)
 
 
@@ -132,7 +132,7 @@ def part_memory(n, nv, nc, m): return hybrid_memory(n, nv) + row_memory(n, nv, n
 
 
 # motion -----------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def write_equations(tree, loops, prescribed, stabilized, passive, desk, work):
     d, s = desk, desk.solver
     for k in range(d.a.shape[0]):                                       # in place: what is given is part of what comes out
@@ -149,12 +149,12 @@ def write_equations(tree, loops, prescribed, stabilized, passive, desk, work):
     store(d.power, 0, power)
 
 
-@primitive
+@inline_kernel
 def write_completed(tree, loops, prescribed, passive, desk, work):
     complete(tree, loops, prescribed, desk.v, desk.multipliers, passive, desk.found_a, desk.found_tau, work.tree, work.rows)
 
 
-@primitive
+@inline_kernel
 def drive_rates(loops, drive, rows, out):
     """Velocity of each row in the motion of its driven closure."""
     for c in range(loops.record.shape[0]):
@@ -168,14 +168,14 @@ def drive_rates(loops, drive, rows, out):
 
 
 # how far the constraints are open ---------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def write_residuals(tree, loops, desk, work):
     joint_poses(tree, desk.q, work.tree.T)
     closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
     residuals(loops, desk.q, work.rows, desk.residual)
 
 
-@primitive
+@inline_kernel
 def write_velocities(tree, loops, desk, work):
     joint_poses(tree, desk.q, work.tree.T)
     body_twists(tree, work.tree.T, desk.v, work.tree.V)
@@ -184,7 +184,7 @@ def write_velocities(tree, loops, desk, work):
 
 
 # projections ------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def write_rows(tree, loops, prescribed, holonomic, desk, work):
     """A M^-1 A^T at q, and unless holonomic the rows' velocity."""
     t = work.tree
@@ -198,7 +198,7 @@ def write_rows(tree, loops, prescribed, holonomic, desk, work):
     form(tree, loops, prescribed, t.Psi, work.rows, desk.solver.null, desk.solver.size)
 
 
-@primitive
+@inline_kernel
 def write_change(tree, loops, prescribed, desk, work):
     """M^-1 A^T lambda."""
     t = work.tree
@@ -208,76 +208,76 @@ def write_change(tree, loops, prescribed, desk, work):
     accelerate(tree, prescribed, t.T, desk.change, t.passive, t)                                       # forces: scratch
 
 
-@primitive
+@inline_kernel
 def write_moved(tree, loops, prescribed, desk, work):
     write_change(tree, loops, prescribed, desk, work)
     retract(tree, desk.q, desk.change, desk.moved)
 
 
 # by loops ---------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def whole(address):
     """Desk, masks, tree, constraints, work, and whether passive forces act: of a desk, whose header says where the model's arrays
     are."""
-    h = numbers_at(address, HEADER).view(np.int64)
-    index, constants, rest = tree_parts(numbers_at(h[MACHINE], h[MACHINE_SIZE]))
+    h = array_at(address, HEADER).view(np.int64)
+    index, constants, rest = tree_parts(array_at(h[MACHINE], h[MACHINE_SIZE]))
     loop_index, loop_constants = loop_parts(rest)
-    d, nv = desk_of(numbers_at(address, h[SIZE])), h[NV]
+    d, nv = desk_of(array_at(address, h[SIZE])), h[NV]
     masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.held.view(np.bool_)[:nv]
     return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), part_work(d.rest, h[N], nv, h[NC], h[M]),
             h[PASSIVE] != 0)
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def equations_by_loops(address):
     d, masks, tree, loops, work, passive = whole(address)
     write_equations(tree, loops, masks[0], d.frequency[0] > 0.0, passive, d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def completed_by_loops(address):
     d, masks, tree, loops, work, passive = whole(address)
     write_completed(tree, loops, masks[0], passive, d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def residuals_by_loops(address):
     d, _, tree, loops, work, _ = whole(address)
     write_residuals(tree, loops, d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def velocities_by_loops(address):
     d, _, tree, loops, work, _ = whole(address)
     write_velocities(tree, loops, d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def holonomic_by_loops(address):
     d, masks, tree, loops, work, _ = whole(address)
     write_rows(tree, loops, masks[1], True, d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def moved_by_loops(address):
     d, masks, tree, loops, work, _ = whole(address)
     write_moved(tree, loops, masks[1], d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def rows_by_loops(address):
     d, masks, tree, loops, work, _ = whole(address)
     write_rows(tree, loops, masks[2], False, d, work)
     return 0
 
 
-@entry("i8(i8)")
+@entry_point("i8(i8)")
 def changed_by_loops(address):
     d, masks, tree, loops, work, _ = whole(address)
     write_change(tree, loops, masks[2], d, work)

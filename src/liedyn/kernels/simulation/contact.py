@@ -17,17 +17,17 @@ import numpy as np
 
 from liedyn.joints.joint_model import joint_add, joint_column, joint_pose, tree_of
 from liedyn.kernels.simulation.signals import SWITCH, along, look
-from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd, dot, inverse, minus_dad, neg, sub
+from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, dAd, dot, inverse, neg, neg_dad, sub
 from liedyn.lie.simd import load, maximum, number_like, sqrt, where_less
 from liedyn.lie.vectors import (
     add3,
+    add_cross,
+    add_rotate,
     cross,
     dot3,
     load3,
     load_pose,
     load_twist,
-    plus_cross,
-    plus_rotate,
     rotate,
     rotate_back,
     scale3,
@@ -35,7 +35,7 @@ from liedyn.lie.vectors import (
     sub3,
 )
 from liedyn.model.description import NV
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 STIFFNESS, DAMPING, FRICTION, CREEP, WIDTH, MATERIAL = range(6)        # places in a contact's material, and their number
 GROUND, PLANE, SPHERE = range(3)        # Contacts.kind: a plane of the world is touched, a plane or a sphere of another link
@@ -95,7 +95,7 @@ def push_contacts(contacts, tree, held, work):
         look(held, SWITCH * contacts.switch[g], d)
 
 
-@primitive
+@inline_kernel
 def in_link(contacts, j, tree, q, v):
     """Seen from the link: the plane's normal, the height of the link's origin above it, the link's twist."""
     zero, n = number_like(q, 0.0), load3(contacts.normal, 3 * j)
@@ -110,7 +110,7 @@ def in_link(contacts, j, tree, q, v):
     return rotate_back(X[0], n), h + dot3(n, X[1]), Ad_inv(X, V)
 
 
-@primitive
+@inline_kernel
 def of_links(contacts, j, tree, q, v):
     """Pose of b in a, and the twist of a less that of b, in the frame of a."""
     Ta, Va = along(contacts.path, contacts.first[j], contacts.first[j + 1], contacts.link[j], tree, q, v)
@@ -119,14 +119,14 @@ def of_links(contacts, j, tree, q, v):
     return X, sub(Va, Ad(X, Vb))
 
 
-@primitive
+@inline_kernel
 def depth_on_plane(contacts, j, n, h):
     """Depth and the lowest point of the sphere, where the origin of the link is at h above a plane of normal n."""
     p = sub3(load3(contacts.centre, 3 * j), scale3(contacts.radius[j], n))
     return -h - dot3(n, p), p
 
 
-@primitive
+@inline_kernel
 def touching(contacts, j, X):
     """Depth, normal (towards the sphere of a) and point of contact in the frame of a, where X is the pose of b in a."""
     x = load3(contacts.normal, 3 * j)
@@ -134,7 +134,7 @@ def touching(contacts, j, X):
         n = rotate(X[0], x)
         d, p = depth_on_plane(contacts, j, n, contacts.height[j] - dot3(n, X[1]))
     else:
-        x = plus_rotate(X[1], X[0], x)
+        x = add_rotate(X[1], X[0], x)
         y = sub3(load3(contacts.centre, 3 * j), x)
         l = sqrt(dot3(y, y))
         n, d = scale3(1.0 / l, y), contacts.radius[j] + contacts.height[j] - l
@@ -142,11 +142,11 @@ def touching(contacts, j, X):
     return d, n, p
 
 
-@primitive
+@inline_kernel
 def contact_wrench(contacts, j, d, n, p, V):
     """[m; f] on the link a, about its origin, in its frame. V: its twist against what it touches."""
     mu, e = load(contacts.material, MATERIAL * j + FRICTION), load(contacts.material, MATERIAL * j + CREEP)
-    u = plus_cross(V[1], V[0], p)
+    u = add_cross(V[1], V[0], p)
     rate = -dot3(n, u)
     N = normal_force(contacts, j, d, rate)
     slip = (u[0] + rate * n[0], u[1] + rate * n[1], u[2] + rate * n[2])
@@ -154,7 +154,7 @@ def contact_wrench(contacts, j, d, n, p, V):
     return cross(p, f), f
 
 
-@primitive
+@inline_kernel
 def normal_force(contacts, j, d, rate):
     m = MATERIAL * j
     k, c, w = load(contacts.material, m + STIFFNESS), load(contacts.material, m + DAMPING), load(contacts.material, m + WIDTH)
@@ -166,13 +166,13 @@ def normal_force(contacts, j, d, rate):
     return N
 
 
-@primitive
+@inline_kernel
 def softened(x, w):
     """s(x) of the smooth form with the width w."""
     return where_less(w, x, x, where_less(-w, x, (x + w) * (x + w) / (4.0 * w), 0.0))
 
 
-@primitive
+@inline_kernel
 def power(d, twice):
     """d^(twice / 2), d not negative."""
     x = d
@@ -216,7 +216,7 @@ def contact_slopes(index, constants, contacts, q, v, C, E, out):
         Vb = Ad(X, Vb)
         U = sub(Va, Vb)
         d, n, p = touching(contacts, j, X)
-        if not normal_force(contacts, j, d, -dot3(n, plus_cross(U[1], U[0], p))) > 0.0:
+        if not normal_force(contacts, j, d, -dot3(n, add_cross(U[1], U[0], p))) > 0.0:
             continue
         columns(contacts.path, on_a[0], on_a[1], a, tree, q, v, -1.0, _STILL, Va, C, E)
         if contacts.kind[j] != GROUND:
@@ -251,14 +251,14 @@ def push(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
             o = tree.iv[i] + c
             eta = load_twist(C, o)
             F, dF = wrench_slope(contacts, j, X, U, eta, sub(load_twist(E, o), ad(eta, Vb)))
-            turned = minus_dad(eta, F)
+            turned = neg_dad(eta, F)
             answer(contacts, j, tree, C, dF, sub(dF, turned), o, out)
             answer_below(contacts, j, tree, q, turned, o, out)
             F, dF = wrench_slope(contacts, j, X, U, _REST, neg(eta))
             answer(contacts, j, tree, C, dF, dF, nv + o, out)
 
 
-@primitive
+@inline_kernel
 def answer(contacts, j, tree, C, on_a, on_b, column, out):
     """The generalized force of dF on a and -dF on b, both in the frame of a."""
     for k in range(contacts.first[j], contacts.first[j + 1]):
@@ -293,7 +293,7 @@ def wrench_slope(contacts, j, X, U, eta, dU):
     x = load3(contacts.normal, 3 * j)
     if contacts.kind[j] == SPHERE:
         x = sub3(p, scale3(contacts.height[j] - 0.5 * d, n))                  # the centre of b
-        dx = plus_cross(eta[1], eta[0], x)
+        dx = add_cross(eta[1], eta[0], x)
         l = contacts.radius[j] + contacts.height[j] - d
         dd = dot3(n, dx)
         dn = scale3(-1.0 / l, sub3(dx, scale3(dd, n)))
@@ -302,9 +302,9 @@ def wrench_slope(contacts, j, X, U, eta, dU):
         x = X[1]                                                              # height of a point above: h_b + n (p - x)
         dn = cross(eta[0], n)
         dp = scale3(-contacts.radius[j], dn)
-        dd = dot3(n, plus_cross(eta[1], eta[0], x)) - dot3(dn, sub3(load3(contacts.centre, 3 * j), x))
-    u = plus_cross(U[1], U[0], p)
-    du = add3(plus_cross(dU[1], dU[0], p), cross(U[0], dp))
+        dd = dot3(n, add_cross(eta[1], eta[0], x)) - dot3(dn, sub3(load3(contacts.centre, 3 * j), x))
+    u = add_cross(U[1], U[0], p)
+    du = add3(add_cross(dU[1], dU[0], p), cross(U[0], dp))
     rate, drate = -dot3(n, u), -dot3(dn, u) - dot3(n, du)
     N, dN = normal_force(contacts, j, d, rate), normal_slope(contacts, j, d, rate, dd, drate)
     mu, e = contacts.material[MATERIAL * j + FRICTION], contacts.material[MATERIAL * j + CREEP]
@@ -317,7 +317,7 @@ def wrench_slope(contacts, j, X, U, eta, dU):
     return (cross(p, f), f), (add3(cross(dp, f), cross(p, df)), df)
 
 
-@primitive
+@inline_kernel
 def normal_slope(contacts, j, d, rate, dd, drate):
     """Change of the normal force, which is not zero."""
     m = MATERIAL * j
@@ -331,6 +331,6 @@ def normal_slope(contacts, j, d, rate, dd, drate):
     return k * (x * dg + n * x / s * ds * g)
 
 
-@primitive
+@inline_kernel
 def softened_slope(x, w):
     return min(max((x + w) / (2.0 * w), 0.0), 1.0)

@@ -24,7 +24,7 @@ from liedyn.kernels.simulation.signals import note
 from liedyn.kernels.taylor_hybrid import higher_order_hybrid, hybrid_series_memory, hybrid_series_work
 from liedyn.kernels.taylor_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work, wrench_series_work
 from liedyn.lie.simd import absolute
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 REFERENCE = 5                # coefficients of a reference: up to the fourth derivative
 JERKS, FORCES = 3, 4         # coefficients of v in forward dynamics of order 1 and in inverse dynamics of order 2
@@ -70,7 +70,7 @@ def drive_motors(law, tree, signals, t, work):
         work.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], work.v)
 
 
-@primitive
+@inline_kernel
 def read_references(law, signals, t, flag):
     for k in range(law.signal.size):
         signal_series(signals, law.signal[k], t, law.stack, law.reference[k])
@@ -81,7 +81,7 @@ def read_references(law, signals, t, flag):
 
 
 # laws: law.tau[:n] from the state and law.reference ---------------------------------------------------------------------
-@primitive
+@inline_kernel
 def linearizing(law, tree, work):
     """tau = B (q'' + sigma'' / K) + sigma, with u for the fourth derivative of q."""
     n, g, x = law.motor.size, law.gains, law.series
@@ -102,7 +102,7 @@ def linearizing(law, tree, work):
         law.tau[k] += law.inertia[k] * (law.a[k] + 2.0 * law.tau[2 * n + k] / law.stiffness[k])
 
 
-@primitive
+@inline_kernel
 def computed(law, tree, work):
     """tau = B a + M a + h, where a makes the motors' error linear if they stand where the links do."""
     n, g, x = law.motor.size, law.gains, law.series
@@ -116,7 +116,7 @@ def computed(law, tree, work):
 
 
 # the rigid robot --------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def rigid_accelerations(law, tree):
     """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
     K, n, nv, m = int64(JERKS), tree.parent.size, law.q.size, law.memory
@@ -125,7 +125,7 @@ def rigid_accelerations(law, tree):
     higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, work, factors)
 
 
-@primitive
+@inline_kernel
 def rigid_forces(law, tree, K):
     """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
     m, n = law.memory, tree.parent.size
@@ -139,7 +139,7 @@ def rigid_memory(n, nv):
 
 
 # on its way -------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def state_on_reference(law, signals, t, q, v, flag):
     """Writes the motors' and springs' part of q, v: the links move as desired, up to the third derivative. False: a reference
     is not finite."""

@@ -21,7 +21,7 @@ from liedyn.kernels.manifold import difference
 from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, look, note, signal
 from liedyn.kernels.simulation.task_space_law import Task, follow_task
 from liedyn.lie.simd import load, where_less
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
 
@@ -78,7 +78,7 @@ def drive_joints(laws, tree, passive, q_of_v, signals, t, work):
         saturate(laws, True, signals, t, work)
 
 
-@primitive
+@inline_kernel
 def compensate_gravity(laws, tree, work):
     for k in range(laws.v.size):
         laws.v[k], laws.a[k] = 0.0, 0.0
@@ -88,7 +88,7 @@ def compensate_gravity(laws, tree, work):
             work.tau[k] += laws.tau[k]
 
 
-@primitive
+@inline_kernel
 def feed_back(laws, tree, work):
     nv = laws.v.size
     difference(tree, laws.about_q, work.q, laws.x)
@@ -103,7 +103,7 @@ def feed_back(laws, tree, work):
             work.tau[k] += force
 
 
-@primitive
+@inline_kernel
 def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
     for k in range(laws.v.size):
         laws.a[k], laws.tau[k] = work.a[k], work.tau[k]
@@ -125,7 +125,7 @@ def law_dynamics(laws, given, tree, passive, q, v):
     complete_motion(tree, given, q, v, laws.a, laws.tau, laws.none, passive, work)
 
 
-@primitive
+@inline_kernel
 def saturate(laws, driven, signals, t, work):
     for k in range(laws.limit.size):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
@@ -141,7 +141,7 @@ def saturate(laws, driven, signals, t, work):
                 work.z[n + j] = unwound(signals.held, SWITCH * (laws.winding[k] + 1), below, -1.0, rate)
 
 
-@primitive
+@inline_kernel
 def bounded(operation, held, i, x, bound):
     """min or max of x and a bound, held on the side of the switch, and 1 where it is the bound, else 0."""
     limited = where_less(bound, x, 1.0, 0.0) if operation == MIN else where_less(x, bound, 1.0, 0.0)
@@ -150,7 +150,7 @@ def bounded(operation, held, i, x, bound):
     return force, limited
 
 
-@primitive
+@inline_kernel
 def unwound(held, i, limited, way, rate):
     """The rate of an integral; 0 where the force is `limited` on that side, and the rate goes the same `way`."""
     further = where_less(0.5, limited, way * rate, -1.0)
@@ -184,7 +184,7 @@ class Stops(NamedTuple):
     applied: np.ndarray      # (nv,) scratch: the joint force without that of a hard stop
 
 
-@primitive
+@inline_kernel
 def push_back(stops, q_of_v, signals, work):
     """Adds forces of compliant stops to work.tau, which is complete otherwise; stops what rests."""
     for j in range(stops.coordinate.size):
@@ -200,7 +200,7 @@ def push_back(stops, q_of_v, signals, work):
         work.a[k] = 0.0
 
 
-@primitive
+@inline_kernel
 def weigh(stops, signals, work):
     """The forces of hard stops, once work.tau holds what hybrid dynamics found, as readings of their switches."""
     for j in range(stops.held.size):
@@ -208,7 +208,7 @@ def weigh(stops, signals, work):
         look(signals.held, SWITCH * stops.held_switch[j], work.tau[k] - stops.applied[k])
 
 
-@primitive
+@inline_kernel
 def positive(held, i, x):
     """max(x, 0), held on the side of the switch."""
     return held_choice(MAX, held, i, (x, 0.0, 0.0), (0.0, 0.0, 0.0), (where_less(0.0, x, x, 0.0), 0.0, 0.0))[0]

@@ -26,7 +26,7 @@ from liedyn.kernels.simulation.right_hand_side import (
 )
 from liedyn.kernels.simulation.signal_series import polynomial_series
 from liedyn.kernels.simulation.signals import READING, SWITCH, keep_readings
-from liedyn.numba_tools.decorators import call, kernel, primitive
+from liedyn.numba_tools.decorators import call_with_arrays, inline_kernel, kernel
 
 REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
 TERMS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
@@ -36,8 +36,8 @@ class GeneratedCall(NamedTuple):
     """A line, and what it reads and writes besides `MotionWorkspace`: see `codegen.rhs.GeneratedRhs`."""
 
     address: int
-    second: int                # under constraints: what follows the multipliers, and what brings a state back; else 0
-    back: int
+    second_address: int                # under constraints: what follows the multipliers, and what brings a state back; else 0
+    projection_address: int
     desk: np.ndarray           # see `kernels.constraints.stages`; empty without constraints
     t: np.ndarray              # (1,)
     curves: np.ndarray         # (5 c,) Taylor coefficients now of the signals that are curves, found by the next four
@@ -52,16 +52,16 @@ class GeneratedCall(NamedTuple):
     room: np.ndarray           # (6,) of a curve
 
 
-@primitive
+@inline_kernel
 def rates_by_line(line, t, q0, y, K, row, work):
     """As `rate_evaluation.rates_by_loops`. REFUSED where the line does not hold."""
     dy = K[row]
     readings = dy[y.size:] if K.shape[1] > y.size else line.readings
     set_inputs(line, t)
-    refused = call(line.address, pointers(line, q0, y, dy, readings, work))
+    refused = call_with_arrays(line.address, pointers(line, q0, y, dy, readings, work))
     if line.desk.size:
         run(line.desk, MULTIPLY)
-        call(line.second, pointers(line, q0, y, dy, readings, work))
+        call_with_arrays(line.second_address, pointers(line, q0, y, dy, readings, work))
     code = verdict(line, refused, int64(line.verdict[0]), y, work)
     if line.desk.size and (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
         desk_of(line.desk).figures[TIME] = t
@@ -72,11 +72,11 @@ def rates_by_line(line, t, q0, y, K, row, work):
     return code
 
 
-@primitive
+@inline_kernel
 def back_by_line(line, t, counted, q0, y, q, work):
     """As `rate_evaluation.back_by_loops`."""
     set_inputs(line, t)
-    refused = call(line.back, pointers(line, q0, y, y, line.readings, work))
+    refused = call_with_arrays(line.projection_address, pointers(line, q0, y, y, line.readings, work))
     code = verdict(line, refused, RUNNING if line.verdict[1] < 0.0 else BAD_SIGNAL, y, work)
     if code != RUNNING:
         return code
@@ -87,7 +87,7 @@ def back_by_line(line, t, counted, q0, y, q, work):
     return code
 
 
-@primitive
+@inline_kernel
 def verdict(line, refused, code, y, work):
     if code == BAD_SIGNAL:
         work.flag[0] = line.verdict[1]
@@ -95,14 +95,14 @@ def verdict(line, refused, code, y, work):
     return REFUSED if refused and finite_rates(y) == RUNNING else code
 
 
-@primitive
+@inline_kernel
 def pointers(line, q0, y, dy, readings, work):
     """What the line is called with."""
     return (line.t, q0, y, line.curves, line.held, line.numbers, work.q, work.v, work.a, work.tau, work.wrench, dy, line.verdict,
             readings, line.desk)
 
 
-@primitive
+@inline_kernel
 def set_inputs(line, t):
     line.t[0] = t
     for k in range(line.first.size):
@@ -126,14 +126,14 @@ def rates_by_loops(index, constants, plant, schedule, signals, ties, t, q0, y, K
     return code
 
 
-@primitive
+@inline_kernel
 def open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, dy, work):
     if ties is None:
         return right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work)
     return tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, work)
 
 
-@primitive
+@inline_kernel
 def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, work):
     """`right_hand_side` under constraints."""
     set_out(tree, plant, schedule, signals, t, q0, y, work)
@@ -144,7 +144,7 @@ def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, wor
     return rates(tree, plant, signals, y, deficit_of(ties), tied_power(ties), dy, work)
 
 
-@primitive
+@inline_kernel
 def back_by_loops(index, constants, schedule, signals, ties, t, counted, q0, y, q, work):
     """The state q0 (+) x, v of y goes back onto the constraints, after prescribed values: into q, which may be q0, and y with
     x = 0. Returns a code."""
@@ -166,7 +166,7 @@ def back_by_loops(index, constants, schedule, signals, ties, t, counted, q0, y, 
 # The right-hand side of a run in compiled code: by a `line` (machine code of one scenario: one compilation of a method serves
 # all), or by `loops`. The other is None, and Numba prunes at typing what belongs to it.
 
-@primitive
+@inline_kernel
 def rates_inline(line, loops, t, q0, y, K, row, work):
     """Rates of y at t into K[row]: see `rate_evaluation.rates_by_loops`. Returns a code."""
     code = RUNNING
@@ -184,7 +184,7 @@ def rates_at(line, loops, t, q0, y, K, row, work):
     return rates_inline(line, loops, t, q0, y, K, row, work)
 
 
-@primitive
+@inline_kernel
 def rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work):
     """Rates at the stages first … last - 1 of a Runge-Kutta step of length h from state.y into these rows of stages.K. Signals
     are read at `ceiling` at the latest. Returns a code."""

@@ -31,22 +31,22 @@ from liedyn.kernels.simulation.signals import (
 )
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.simd import absolute, number_like, where_less
-from liedyn.lie.so3 import angles_motion
+from liedyn.lie.so3 import rpy_motion
 from liedyn.lie.vectors import (
+    add_cross,
     cross,
     load3,
     load9,
     load_pose,
     load_twist,
-    plus_cross,
-    product,
+    matmul3,
     rotate_back,
     store_pose,
     store_twist,
     sub3,
     transpose,
 )
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
 NOT_CONVERGED = 20           # an iteration for the end of a step
@@ -80,7 +80,7 @@ class SystemModel(NamedTuple):
     stops: Stops                     # at limits of joints; perhaps none
 
 
-@primitive
+@inline_kernel
 def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     """Of an open tree. Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code, a
     number."""
@@ -95,7 +95,7 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     return rates(tree, plant, signals, y, deficit, power, dy, work)
 
 
-@primitive
+@inline_kernel
 def set_out(tree, plant, schedule, signals, t, q0, y, work):
     """The state, and what is prescribed and acts there, into work."""
     nv = plant.prescribed.size
@@ -107,7 +107,7 @@ def set_out(tree, plant, schedule, signals, t, q0, y, work):
     act(plant, tree, schedule, signals, t, work)
 
 
-@primitive
+@inline_kernel
 def rates(tree, plant, signals, y, deficit, power, dy, work):
     """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
     nv = plant.prescribed.size
@@ -122,7 +122,7 @@ def rates(tree, plant, signals, y, deficit, power, dy, work):
     return where_less(-0.5, work.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
 
 
-@primitive
+@inline_kernel
 def joint_power(tree, plant, work, power):
     """power, and that of motors and passive forces but springs."""
     for k in range(work.v.size):
@@ -132,7 +132,7 @@ def joint_power(tree, plant, work, power):
     return power
 
 
-@primitive
+@inline_kernel
 def finite_rates(dy):
     """RUNNING where they are."""
     total = 0.0
@@ -141,7 +141,7 @@ def finite_rates(dy):
     return where_less(total, np.inf, RUNNING, NOT_FINITE)
 
 
-@primitive
+@inline_kernel
 def act(plant, tree, schedule, signals, t, work):
     """What is prescribed, joint forces and external wrenches at t, into work. work.flag: a signal that is not finite."""
     work.flag[0] = -1.0
@@ -152,7 +152,7 @@ def act(plant, tree, schedule, signals, t, work):
     apply_forces(tree, plant, schedule, signals, t, work)
 
 
-@primitive
+@inline_kernel
 def watch(schedule, signals, t, work):
     """Events, once all joint forces are known."""
     measure_forces(work.tau, signals.measured)
@@ -162,7 +162,7 @@ def watch(schedule, signals, t, work):
             note(work.flag, schedule.watch[k], x)
 
 
-@primitive
+@inline_kernel
 def prescribe(tree, schedule, signals, t, work):
     """Motions first, then torques, which may read the state and the points of links."""
     for k in range(schedule.level.size):
@@ -195,7 +195,7 @@ def prescribe(tree, schedule, signals, t, work):
     integrate_errors(schedule, signals, t, work)
 
 
-@primitive
+@inline_kernel
 def integrate_errors(schedule, signals, t, work):
     """Forces of integrals, and their rates."""
     n = schedule.integral.size
@@ -206,7 +206,7 @@ def integrate_errors(schedule, signals, t, work):
         work.z[n + j] = schedule.ki[j] * (x - work.q[schedule.q_of_v[k]])
 
 
-@primitive
+@inline_kernel
 def impose(schedule, signals, t, q, v, work):
     """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
     for k in range(schedule.level.size):
@@ -221,7 +221,7 @@ def impose(schedule, signals, t, q, v, work):
     prescribe_poses(schedule.poses, signals, t, q, v, work.a, work)
 
 
-@primitive
+@inline_kernel
 def apply_forces(tree, plant, schedule, signals, t, work):
     """External wrenches into work.wrench and work.F."""
     for k in range(work.wrench.size):
@@ -237,7 +237,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
         if schedule.force_world[j]:
             R = link_rotation(tree, schedule.force_link[j], work.q)
             f = rotate_back(R, F[1])
-            F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
+            F = add_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
     push_contacts(plant.contacts, tree, signals.held, work)
@@ -248,7 +248,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
         store_twist(work.F, i, add(load_twist(work.F, i), F))
 
 
-@primitive
+@inline_kernel
 def link_rotation(tree, link, q):
     """Rotation of a link in the world, along its path to the ground."""
     T, i = load_pose(tree.link_pose, link), tree.link_body[link]
@@ -278,17 +278,17 @@ def move_drives(signals, ties, t, work):
     for d in range(ties.signal.size // 6):
         p, dp, ddp = three(signals, ties.signal, 6 * d, t, work)
         angle, rate, rate2 = three(signals, ties.signal, 6 * d + 3, t, work)
-        R, w, dw = angles_motion(angle, rate, rate2)
+        R, w, dw = rpy_motion(angle, rate, rate2)
         v = rotate_back(R, dp)
         dv = sub3(rotate_back(R, ddp), cross(w, v))
         Q = load9(ties.turn, 9 * d)
-        store_pose(ties.drive, 2 * d, (product(transpose(Q), product(R, Q)), rotate_back(Q, p)))
+        store_pose(ties.drive, 2 * d, (matmul3(transpose(Q), matmul3(R, Q)), rotate_back(Q, p)))
         store_twist(ties.drive, 4 * d + 2, (rotate_back(Q, w), rotate_back(Q, v)))
         store_twist(ties.drive, 4 * d + 3, (rotate_back(Q, dw), rotate_back(Q, dv)))
 
 
 # at a state -------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def moved(ties, work):
     """The desk after `MOVE` at the state in work, and its code."""
     d = desk_of(ties.desk)
@@ -300,7 +300,7 @@ def moved(ties, work):
     return d, run(ties.desk, MOVE)
 
 
-@primitive
+@inline_kernel
 def tied_hybrid(ties, work):
     """`hybrid` under the constraints; writes the multipliers too. Returns a code of `by_parts`."""
     d, code = moved(ties, work)
@@ -309,18 +309,18 @@ def tied_hybrid(ties, work):
     return code
 
 
-@primitive
+@inline_kernel
 def look_from(ties, t, work):
     """`look_around` at an accepted state of a method that does without `tied_hybrid`. Overwrites ties.multipliers."""
     _, code = moved(ties, work)
     return CLOSED if code != OK else look_around(ties, t)         # lines hold for angles that are not large
 
 
-@primitive
+@inline_kernel
 def deficit_of(ties): return desk_of(ties.desk).deficit[0]
 
 
-@primitive
+@inline_kernel
 def tied_power(ties):
     """What external wrenches and driven closures supply, after `tied_hybrid`."""
     d = desk_of(ties.desk)
@@ -330,14 +330,14 @@ def tied_power(ties):
     return power
 
 
-@primitive
+@inline_kernel
 def look_around(ties, t):
     """At an accepted state, after `tied_hybrid`: singular configurations, and prescriptions that contradict. Returns a code."""
     ties.figures[TIME] = t
     return run(ties.desk, LOOK)
 
 
-@primitive
+@inline_kernel
 def close_loops(ties, counted, q, v):
     """q and v go back onto the constraints, what is prescribed of them excepted; ties.drive must be of this time. Where
     there is no projection only the drift is noted, as it is if `counted`. Returns a code."""
@@ -350,7 +350,7 @@ def close_loops(ties, counted, q, v):
     return code
 
 
-@primitive
+@inline_kernel
 def measure(desk, q, v, out):
     """out = largest residual and velocity residual."""
     d = desk_of(desk)

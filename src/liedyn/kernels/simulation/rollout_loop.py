@@ -3,13 +3,13 @@ from numpy import int64
 
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
-from liedyn.numba_tools.decorators import call_at, entry, place_of, primitive
-from liedyn.numba_tools.numba_internals import carve
+from liedyn.numba_tools.decorators import array_address, call_with_integers, entry_point, inline_kernel
+from liedyn.numba_tools.numba_internals import split_workspace
 
 TOGETHER = 64        # runs whose states stay in the cache beside the processor from step to step; a multiple of eight
 
 
-@entry("i8(i8, i8, i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], "
+@entry_point("i8(i8, i8, i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], "
        "f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8[::1], i8[::1], f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], "
        "f8[:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
 def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, begins, from_q, from_v, from_work, q, v, work,
@@ -32,10 +32,11 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
                  then that of the lines
     """
     steps, m, nq, nv, nw = row.size - 1, driven.size, q.shape[1], v.shape[1], work.shape[1]
-    Q, V, W, X, P, A, C, room = carve(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER * nw, TOGETHER * values.shape[1],
+    Q, V, W, X, P, A, C, room = split_workspace(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER * nw, TOGETHER * values.shape[1],
                                                 TOGETHER * varying.shape[1], TOGETHER * more, TOGETHER))
-    a, tau, wrench = carve(A, (TOGETHER * nv * (more > 0), TOGETHER * nv * (more > 0)))
-    states, after = (place_of(X), place_of(Q), place_of(V), place_of(W)), (place_of(C), place_of(P), place_of(room))
+    a, tau, wrench = split_workspace(A, (TOGETHER * nv * (more > 0), TOGETHER * nv * (more > 0)))
+    states, after = (array_address(X), array_address(Q), array_address(V), array_address(W)), (array_address(C), array_address(P),
+                                                                                               array_address(room))
     for at in range(first, until, TOGETHER):
         n = min(TOGETHER, until - at)
         full = -(-n // wide) * wide                            # what is left of the last block does as the last run does
@@ -58,11 +59,12 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
                 o, j = lane(i, wide, values.shape[1]), min(at + i, until - 1)
                 for k in range(m):
                     X[o + wide * driven[k]] = series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1), k]
-            clock, curve = place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1]
+            clock, curve = array_address(clocks) + 8 * s * clocks.shape[1], array_address(curves) + 8 * s * curves.shape[1]
             r = row[s]
             if r >= 0:
                 if rows:
-                    call_at(rows, (clock, curve, *states, place_of(a), place_of(tau), place_of(wrench), *after, int64(0), full))
+                    call_with_integers(rows, (clock, curve, *states, array_address(a), array_address(tau), array_address(wrench),
+                                              *after, int64(0), full))
                 for i in range(n):
                     j = at + i
                     shown = begins[j] <= s <= last[j]
@@ -78,7 +80,7 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
                             give(wrench, i, wide, out_more[j, r, 2 * nv:])
             if s == steps:
                 break
-            well = call_at(step, (clock, curve, *states, *after, int64(0), full)) == OK
+            well = call_with_integers(step, (clock, curve, *states, *after, int64(0), full)) == OK
             for i in range(0 if well else full):
                 code = C[i]
                 if code != RUNNING:
@@ -95,14 +97,14 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
     return 0
 
 
-@primitive
+@inline_kernel
 def lane(i, wide, count):
     """Where number 0 of run i stands in blocks of `wide` runs, each of them number 0 of all runs, then number 1, …: the others
     follow at distances of `wide`."""
     return i // wide * wide * count + i % wide
 
 
-@primitive
+@inline_kernel
 def take(x, j, block, i, wide):
     """Row j of x becomes run i."""
     o = lane(i, wide, x.shape[1])
@@ -110,7 +112,7 @@ def take(x, j, block, i, wide):
         block[o + wide * k] = x[j, k]
 
 
-@primitive
+@inline_kernel
 def give(block, i, wide, x):
     """Run i becomes a row x."""
     o = lane(i, wide, x.size)
@@ -118,7 +120,7 @@ def give(block, i, wide, x):
         x[k] = block[o + wide * k]
 
 
-@primitive
+@inline_kernel
 def hand(Q, V, W, i, wide, q, v, work, j):
     """The state of run i becomes that of run j."""
     give(Q, i, wide, q[j])
@@ -126,7 +128,7 @@ def hand(Q, V, W, i, wide, q, v, work, j):
     give(W, i, wide, work[j])
 
 
-@primitive
+@inline_kernel
 def rest(rest_q, Q, V, W, i, wide):
     """Run i waits there."""
     o = lane(i, wide, rest_q.size)
@@ -138,14 +140,14 @@ def rest(rest_q, Q, V, W, i, wide):
             block[o + wide * k] = 0.0
 
 
-@primitive
+@inline_kernel
 def end(j, s, code, ended, codes):
     """Note where a run goes wrong for the first time."""
     if code != RUNNING and ended[j] < 0:
         ended[j], codes[j] = s, int64(code)
 
 
-@entry("i8(i8, i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], "
+@entry_point("i8(i8, i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], "
        "f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
 def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying, last, d_q, d_v, by_q, by_v, by_series, by_values,
               by_varying, rest_q, scratch, first, until):
@@ -159,10 +161,12 @@ def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying,
     """
     steps, m, k, l = clocks.shape[0] - 1, driven.size, values.shape[1], varying.shape[1]
     nq, nv = q.shape[2], v.shape[2]
-    Q, V, W, X, P, C, rest_of = carve(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER, TOGETHER * k, TOGETHER * l, TOGETHER))
-    by_Q, by_V, by_X, by_P, room = carve(rest_of, (TOGETHER * nq, TOGETHER * nv, TOGETHER * k, TOGETHER * l))
-    blocks = (place_of(X), place_of(Q), place_of(V), place_of(W), place_of(by_Q), place_of(by_V), place_of(by_X), place_of(by_P),
-              place_of(C), place_of(P), place_of(room))
+    Q, V, W, X, P, C, rest_of = split_workspace(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER, TOGETHER * k, TOGETHER * l,
+                                                          TOGETHER))
+    by_Q, by_V, by_X, by_P, room = split_workspace(rest_of, (TOGETHER * nq, TOGETHER * nv, TOGETHER * k, TOGETHER * l))
+    blocks = (array_address(X), array_address(Q), array_address(V), array_address(W), array_address(by_Q), array_address(by_V),
+              array_address(by_X), array_address(by_P),
+              array_address(C), array_address(P), array_address(room))
     for i in range(TOGETHER):
         W[i] = 0.0
     for at in range(first, until, TOGETHER):
@@ -187,8 +191,8 @@ def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying,
                 o = lane(i, wide, k)
                 for c in range(m):
                     X[o + wide * driven[c]] = series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1), c]
-            clock, curve = place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1]
-            call_at(step, (clock, curve, *blocks, int64(0), full))
+            clock, curve = array_address(clocks) + 8 * s * clocks.shape[1], array_address(curves) + 8 * s * curves.shape[1]
+            call_with_integers(step, (clock, curve, *blocks, int64(0), full))
             for i in range(n):
                 j, o, p = at + i, lane(i, wide, k), lane(i, wide, l)
                 if s < last[j]:
@@ -209,7 +213,7 @@ def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying,
     return 0
 
 
-@primitive
+@inline_kernel
 def add(x, j, block, i, wide):
     """Row j of x is added to run i."""
     o = lane(i, wide, x.shape[1])

@@ -40,7 +40,7 @@ from liedyn.kernels.simulation.signals import (
     quotient,
     unary,
 )
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 _ROOM = 3                        # series of scratch before the stack
 _MOST = 64                       # of an integer exponent that is multiplied out
@@ -65,7 +65,7 @@ def signal_series(signals, k, t, stack, out):
         program_series(signals.code, signals.literals, signals.clocks, first, count, t, stack, out)
 
 
-@primitive
+@inline_kernel
 def polynomial_series(breaks, coefficients, first, count, t, stack, out):
     """The piece's Taylor shift, by repeated Horner's rule."""
     low = piece(breaks, first, count, t)
@@ -78,7 +78,7 @@ def polynomial_series(breaks, coefficients, first, count, t, stack, out):
         out[r] = stack[r]
 
 
-@primitive
+@inline_kernel
 def program_series(code, literals, clocks, first, count, t, stack, out):
     n = out.size
     a, b, c = stack[:n], stack[n:2 * n], stack[2 * n:3 * n]
@@ -110,7 +110,7 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
 
 
 # series -------------------------------------------------------------------------------------------------------------
-@primitive
+@inline_kernel
 def stands_still(x):
     moving = False
     for k in range(1, x.size):
@@ -118,7 +118,7 @@ def stands_still(x):
     return not moving
 
 
-@primitive
+@inline_kernel
 def sign_after(x, y):
     """Sign of x - y just after now: 1, 0, -1; not a number where one of them is none."""
     for k in range(x.size):
@@ -128,14 +128,14 @@ def sign_after(x, y):
     return 0.0
 
 
-@primitive
+@inline_kernel
 def keep(x, y):
     """y = x."""
     for k in range(x.size):
         y[k] = x[k]
 
 
-@primitive
+@inline_kernel
 def product_term(x, y, k):
     """Coefficient k of x y."""
     total = 0.0
@@ -144,14 +144,14 @@ def product_term(x, y, k):
     return total
 
 
-@primitive
+@inline_kernel
 def multiply(x, y, out):
     """out = x y; out may be x."""
     for k in range(x.size - 1, -1, -1):
         out[k] = product_term(x, y, k)
 
 
-@primitive
+@inline_kernel
 def divide(x, y, out):
     """out = x / y; out may be x."""
     for k in range(x.size):
@@ -161,7 +161,7 @@ def divide(x, y, out):
         out[k] = quotient(total, y[0])
 
 
-@primitive
+@inline_kernel
 def driven_term(x, w, k):
     """Coefficient k > 0 of f where f' = w x'."""
     total = 0.0
@@ -170,7 +170,7 @@ def driven_term(x, w, k):
     return total / k
 
 
-@primitive
+@inline_kernel
 def integrate_slope(value, x, w, room):
     """x = f of that x, where f' = w x'; f begins at `value`."""
     keep(x, room)
@@ -179,7 +179,7 @@ def integrate_slope(value, x, w, room):
     x[0] = value
 
 
-@primitive
+@inline_kernel
 def real_power(x, p, out):
     """out = x^p, x[0] not zero; out is not x."""
     out[0] = x[0] ** p
@@ -190,7 +190,7 @@ def real_power(x, p, out):
         out[k] = total / (k * x[0])
 
 
-@primitive
+@inline_kernel
 def one_plus(sign, x, out):
     """out = 1 + sign x^2."""
     for k in range(x.size):
@@ -285,7 +285,7 @@ def binary_series(operation, x, y, a, b, c):
             x[0] = s
 
 
-@primitive
+@inline_kernel
 def power_series(x, y, a, b, c):
     """x = x^y."""
     n = x.size
@@ -310,7 +310,7 @@ def power_series(x, y, a, b, c):
         x[0] = value
 
 
-@primitive
+@inline_kernel
 def atan2_series(x, y, a, b, c):
     """x = atan2(x, y): f' = (y x' - x y') / (x^2 + y^2)."""
     n = x.size

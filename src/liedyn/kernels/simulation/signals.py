@@ -18,16 +18,16 @@ from liedyn.kernels.manifold import store_quaternion
 from liedyn.lie.se3 import Ad_inv, compose
 from liedyn.lie.simd import absolute, load, number_like, where_less
 from liedyn.lie.so3 import (
-    angles_motion,
-    angles_quaternion,
     quaternion_exp,
     quaternion_product,
     quaternion_rotation,
     quaternion_unit,
     rotation_vector_motion,
+    rpy_motion,
+    rpy_quaternion,
 )
-from liedyn.lie.vectors import cross, load3, load_pose, plus_cross, plus_rotate, rotate, rotate_back, store3, sub3
-from liedyn.numba_tools.decorators import kernel, primitive, rounded
+from liedyn.lie.vectors import add_cross, add_rotate, cross, load3, load_pose, rotate, rotate_back, store3, sub3
+from liedyn.numba_tools.decorators import ieee_inline_kernel, inline_kernel, kernel
 
 # Positions and velocities of points of links, in world axes: what expressions of a scenario read ------------------------
 
@@ -61,15 +61,15 @@ def look_at_points(points, tree, q, v, measured):
         o += NUMBERS
 
 
-@primitive
+@inline_kernel
 def point_motion(points, j, tree, q, v):
     """Position, velocity and angular velocity in world axes."""
     X, V = along(points.path, points.first[j], points.first[j + 1], points.link[j], tree, q, v)
     p = load3(points.at, 3 * j)
-    return plus_rotate(X[1], X[0], p), rotate(X[0], plus_cross(V[1], V[0], p)), rotate(X[0], V[0])
+    return add_rotate(X[1], X[0], p), rotate(X[0], add_cross(V[1], V[0], p)), rotate(X[0], V[0])
 
 
-@primitive
+@inline_kernel
 def along(path, first, last, link, tree, q, v):
     """Pose and twist of a link, seen from where its path begins; twist in the link's frame."""
     zero = number_like(q, 0.0)
@@ -84,7 +84,7 @@ def along(path, first, last, link, tree, q, v):
     return compose(T, X), Ad_inv(X, V)
 
 
-@primitive
+@inline_kernel
 def measure_forces(tau, measured):
     """Into the first nv numbers of `measured`, where there are any."""
     if measured.size:
@@ -198,13 +198,13 @@ def signal(signals, k, t, q, v, stack):
                    signals.count[k], t, q, v, stack)
 
 
-@primitive
+@inline_kernel
 def note(flag, k, x):
     """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
     flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
 
 
-@primitive
+@inline_kernel
 def three(signals, numbers, first, t, work):
     """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
     x0, v0, a0 = signal(signals, numbers[first], t, work.q, work.v, work.stack)
@@ -216,7 +216,7 @@ def three(signals, numbers, first, t, work):
     return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 
-@primitive
+@inline_kernel
 def piece(breaks, first, count, t):
     """The last piece that begins at or before t, by bisection."""
     low, high = first, first + count
@@ -284,13 +284,13 @@ def program(code, literals, held, measured, clocks, first, count, t, q, v, stack
     return stack[0], stack[1], stack[2]
 
 
-@primitive
+@inline_kernel
 def held_time(x):
     """A held clock and its rate, where the clock is at x."""
     return where_less(x, inf, x, 0.0), where_less(x, inf, 1.0, 0.0)
 
 
-@primitive
+@inline_kernel
 def look(held, i, x):
     """Notes the argument x of a switch. Returns the side that it is held on; FREE where it is held on none."""
     held[i + READING] = x
@@ -298,14 +298,14 @@ def look(held, i, x):
     return where_less(absolute(side), FREE, where_less(absolute(x), inf, side, FREE), FREE)
 
 
-@primitive
+@inline_kernel
 def keep_readings(held, K, row, n):
     """What the switches have read, into K[row, n:], as many as it holds."""
     for k in range(n, K.shape[1]):
         K[row, k] = held[SWITCH * (k - n) + READING]
 
 
-@primitive
+@inline_kernel
 def held_unary(operation, held, i, x, dx, ddx, free):
     """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
     side = look(held, i, x)
@@ -316,7 +316,7 @@ def held_unary(operation, held, i, x, dx, ddx, free):
     return choose(side, FREE, (side, 0.0, 0.0), free)
 
 
-@primitive
+@inline_kernel
 def held_choice(operation, held, i, x, y, free):
     """Jet of min or max, x where x - y is on the lower side or on the higher one."""
     side = look(held, i, x[0] - y[0])
@@ -324,35 +324,35 @@ def held_choice(operation, held, i, x, y, free):
     return choose(side, FREE, choose(0.0, side, higher, lower), free)
 
 
-@primitive
+@inline_kernel
 def choose(x, y, yes, no):
     """The jet `yes` where x < y, else `no`."""
     return where_less(x, y, yes[0], no[0]), where_less(x, y, yes[1], no[1]), where_less(x, y, yes[2], no[2])
 
 
-@primitive
+@inline_kernel
 def where_zero(x, yes, no): return where_less(absolute(x), _SMALLEST, yes, no)
 
 
-@primitive
+@inline_kernel
 def product(slope, rate):
     """slope · rate, where an infinite slope of something that stands still is no motion (sqrt(0), abs(v)**0.5)."""
     return where_zero(rate, 0.0, slope * rate)
 
 
-@primitive
+@inline_kernel
 def chain(f, df, ddf, dx, ddx):
     """Jet of f(x(t)) from f and its derivatives with respect to x."""
     return f, product(df, dx), product(ddf, dx * dx) + product(df, ddx)
 
 
-@primitive
+@inline_kernel
 def direction(x, dx, ddx):
     """Sign of x just after now: 1, 0, -1; not a number where x is none."""
     return sign_or(x, sign_or(dx, sign_or(ddx, 0.0)))
 
 
-@primitive
+@inline_kernel
 def sign_or(x, other):
     """Sign of x; `other` where x is 0."""
     return where_less(0.0, x, 1.0, where_less(x, 0.0, -1.0, where_zero(x, other, x)))
@@ -398,7 +398,7 @@ def unary(operation, x, dx, ddx):
     return jump(operation, x, dx, ddx), 0.0, 0.0
 
 
-@primitive
+@inline_kernel
 def jump(operation, x, dx, ddx):
     """sign, floor, step: constant between jumps."""
     if operation == FLOOR:
@@ -411,7 +411,7 @@ def jump(operation, x, dx, ddx):
     return s
 
 
-@rounded
+@ieee_inline_kernel
 def quotient(x, y): return x / y
 
 
@@ -441,7 +441,7 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
     return choose(0.0, s, other, choose(s, 0.5, one, (s, s, s)))
 
 
-@primitive
+@inline_kernel
 def power(x, dx, ddx, y, dy, ddy):
     """Jet of x**y; with an exponent that stands still, of any base that the power admits."""
     f, slope = x ** y, where_zero(y, 0.0, y * x ** (y - 1.0))
@@ -481,7 +481,7 @@ def prescribe_poses(poses, signals, t, q, v, a, work):
         store_quaternion(q, i, u)
 
 
-@primitive
+@inline_kernel
 def turn_of(poses, k, signals, t, work):
     """Quaternion, w, dw."""
     first = SIGNALS * k + 3
@@ -490,12 +490,12 @@ def turn_of(poses, k, signals, t, work):
         w, dw = rotation_vector_motion(x, dx, ddx)
         u = quaternion_product(constants(signals, poses.signal, first + 3, t, work), quaternion_exp(x))
     else:
-        _, w, dw = angles_motion(x, dx, ddx)
-        u = angles_quaternion(x)
+        _, w, dw = rpy_motion(x, dx, ddx)
+        u = rpy_quaternion(x)
     return quaternion_unit(u), w, dw
 
 
-@primitive
+@inline_kernel
 def constants(signals, numbers, first, t, work):
     """Four signals of which the values alone are used."""
     return (signal(signals, numbers[first], t, work.q, work.v, work.stack)[0],

@@ -29,8 +29,8 @@ from liedyn.kernels.mass_matrix import composite, composite_work
 from liedyn.kernels.simulation.signals import Poses, along, three, turn_of
 from liedyn.lie.simd import maximum, number_like, sqrt, where_less
 from liedyn.lie.so3 import dexp_inv3, log3, quaternion_rotation, rotation_vector_motion
-from liedyn.lie.vectors import add3, cross, dot3, load3, neg3, plus_cross, product, rotate, rotate_back, scale3, sub3, transpose
-from liedyn.numba_tools.decorators import kernel, primitive
+from liedyn.lie.vectors import add3, add_cross, cross, dot3, load3, matmul3, neg3, rotate, rotate_back, scale3, sub3, transpose
+from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 DAMPED = 1e-3
 SWEEPS = 6               # of Jacobi's method, which converges quadratically: 6 x 6 matrices are diagonal to rounding after 5 to 6
@@ -89,7 +89,7 @@ def follow_task(task, laws, tree, q_of_v, signals, t, work):
                 laws.a[k] += task.X[i * nv + k] * task.r[i]
 
 
-@primitive
+@inline_kernel
 def go_to_posture(task, laws, tree, q_of_v, work):
     """a_0 into laws.a."""
     nv, x = laws.a.size, laws.x
@@ -107,7 +107,7 @@ def go_to_posture(task, laws, tree, q_of_v, work):
                     laws.a[i] += share * x[i]
 
 
-@primitive
+@inline_kernel
 def asked_of_link(task, gains, tree, signals, t, work):
     """Writes J and dJ at the point. Returns the accelerations that are asked for, of turning and of moving, in world axes."""
     nv = work.v.size
@@ -116,23 +116,23 @@ def asked_of_link(task, gains, tree, signals, t, work):
     jacobian(tree, task.link[0], int64(LOCAL_WORLD_ALIGNED), work.q, work.v, task.J, task.dJ)
     for k in range(nv):
         S, dS = load_column(task.J, k, nv), load_column(task.dJ, k, nv)
-        store_column(task.dJ, k, nv, (dS[0], add3(plus_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
-        store_column(task.J, k, nv, (S[0], plus_cross(S[1], S[0], p)))
+        store_column(task.dJ, k, nv, (dS[0], add3(add_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
+        store_column(task.J, k, nv, (S[0], add_cross(S[1], S[0], p)))
     task.reach[0] = AXIS * AXIS * (dot3(T[1], T[1]) + dot3(p, p))
     x, dx, ddx = three(signals, task.poses.signal, int64(0), t, work)
-    e, de = sub3(x, add3(T[1], p)), sub3(dx, plus_cross(rotate(R, V[1]), w, p))
+    e, de = sub3(x, add3(T[1], p)), sub3(dx, add_cross(rotate(R, V[1]), w, p))
     moving = add3(ddx, add3(scale3(gains[1], de), scale3(gains[0], e)))
     u, w_desired, dw_desired = turn_of(task.poses, int64(0), signals, t, work)
-    E = product(transpose(R), quaternion_rotation(u))         # exp(phi)
+    E = matmul3(transpose(R), quaternion_rotation(u))         # exp(phi)
     phi, seen = log3(E), rotate_back(E, V[0])
     w_error = sub3(w_desired, seen)
     rate = dexp_inv3(neg3(phi), w_error)
     _, dw_error = rotation_vector_motion(phi, rate, neg3(add3(scale3(gains[1], rate), scale3(gains[0], phi))))
-    turning = rotate(E, plus_cross(sub3(dw_desired, dw_error), w_error, seen))
+    turning = rotate(E, add_cross(sub3(dw_desired, dw_error), w_error, seen))
     return rotate(R, turning), moving
 
 
-@primitive
+@inline_kernel
 def mobility(task, tree, q):
     """X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
     m, nv = task.rows.size, task.Psi.size
@@ -152,7 +152,7 @@ def mobility(task, tree, q):
             task.A[j * m + i] = total
 
 
-@primitive
+@inline_kernel
 def scale_mobility(task, work):
     """Make A and r free of units: turning and moving are divided by the root of their mean mobility, kept in `scale`."""
     m = task.rows.size
@@ -164,7 +164,7 @@ def scale_mobility(task, work):
             task.A[i * m + j] *= task.scale[i] * task.scale[j]
 
 
-@primitive
+@inline_kernel
 def mean_mobility(task, i):
     """Over the three axes, of turning or moving as in row i."""
     m, total = task.rows.size, 0.0
@@ -174,7 +174,7 @@ def mean_mobility(task, i):
     return total / 3.0
 
 
-@primitive
+@inline_kernel
 def unit_of_mobility(task, mean, moves, work):
     """1 / sqrt(mean), or 0 where the mean is rounding: the point is on the axes of all joints, or none turns the link."""
     rounding = number_like(work.q, _NONE)
@@ -186,7 +186,7 @@ def unit_of_mobility(task, mean, moves, work):
     return where_less(rounding, mean, 1.0 / sqrt(maximum(mean, _NONE)), 0.0 * mean)
 
 
-@primitive
+@inline_kernel
 def rotate_to_axes(task):
     """Cyclic Jacobi: A becomes diagonal, r has its components along the eigenvectors. Cosines and sines are kept in `turns`."""
     m, A, r, at = task.rows.size, task.A, task.r, 0
@@ -205,7 +205,7 @@ def rotate_to_axes(task):
                 at += 2
 
 
-@primitive
+@inline_kernel
 def jacobi_rotation(a, b, d):
     """Cosine and sine with which [[a, b], [b, d]] becomes diagonal, by at most an eighth of a turn; none where it is."""
     half = 0.5 * (d - a)
@@ -216,7 +216,7 @@ def jacobi_rotation(a, b, d):
     return c, t * c
 
 
-@primitive
+@inline_kernel
 def rotate_back_from_axes(task):
     m, r, at = task.rows.size, task.r, task.turns.size
     for _ in range(SWEEPS):
@@ -227,7 +227,7 @@ def rotate_back_from_axes(task):
                 r[i], r[j] = c * r[i] + s * r[j], c * r[j] - s * r[i]
 
 
-@primitive
+@inline_kernel
 def damped_inverse(x):
     """1 / x of an eigenvalue, bounded where x is below DAMPED: see above. Below zero there is rounding alone."""
     x = maximum(x, 0.0 * x)
@@ -235,7 +235,7 @@ def damped_inverse(x):
     return 1.0 / (x + lack * lack / DAMPED)
 
 
-@primitive
+@inline_kernel
 def solve_mobility(task, work):
     """r becomes lambda."""
     m, A, r = task.rows.size, task.A, task.r

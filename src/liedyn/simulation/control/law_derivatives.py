@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.codegen.rhs import instructions, read_signal
+from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_of_numbers
 from liedyn.errors import ComputationError
@@ -49,7 +49,7 @@ from liedyn.simulation.name_binding import measured_at, measured_name, measured_
 
 def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     """(2 nv,) derivative of signal k by the state. Raises ComputationError where there is none."""
-    model, words = problem.model, instructions(problem.signals, k)
+    model, words = problem.model, signal_instructions(problem.signals, k)
     read = [int(word) for word in np.unique(words[np.isin(words & 255, OF_STATE)])]
     if not read:
         return np.zeros(2 * model.nv)
@@ -74,7 +74,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
 
 def rate_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     """(2 nv,) derivative by the state of the time derivative of signal k, a target."""
-    model, words, out = problem.model, instructions(problem.signals, k), np.zeros(2 * problem.model.nv)
+    model, words, out = problem.model, signal_instructions(problem.signals, k), np.zeros(2 * problem.model.nv)
     moving = [int(word) for word in np.unique(words[np.isin(words & 255, (MOVING_Q, MOVING_POINT))])]
     if not moving:
         return out

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.codegen.rhs import instructions
+from liedyn.codegen.rhs import signal_instructions
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import InitialValueProblem
@@ -257,7 +257,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
 
 def reads_state(signals, k: int) -> bool:
     """Whether signal k is more than a function of time."""
-    return bool(np.isin(instructions(signals, k) & 255, OF_STATE).any())
+    return bool(np.isin(signal_instructions(signals, k) & 255, OF_STATE).any())
 
 
 def _driven(laws, model) -> np.ndarray:
