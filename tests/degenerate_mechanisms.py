@@ -187,7 +187,7 @@ def dense(case: Placed) -> Dense:
     U, s, V = np.linalg.svd(A)
     r = case.rank
     assert s[r - 1] > 1e-3 and (len(s) == r or s[r] < 1e-8)                   # the rank is what it is said to be
-    M = ld.mass_matrix(case.model.open_tree(), case.q) * np.outer(case.lengths, case.lengths) / case.unit**2
+    M = ld.mass_matrix(case.model.spanning_tree(), case.q) * np.outer(case.lengths, case.lengths) / case.unit**2
     return Dense(M, s[:r, None] * V[:r], U[:, :r])
 
 

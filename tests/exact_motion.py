@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 import liedyn as ld
 from exact import exact
 from liedyn.joints.joint_model import tree_of
-from liedyn.model.description import BALL, NQ, NV, SCREW
+from liedyn.model.description import BALL, NQ, NV, ONE_DOF
 
 DIGITS, STEP = 100, mpf(10)**-5
 precisely = mp.workdps(DIGITS)
@@ -101,7 +101,7 @@ class ExactMotion:
         self.coordinates = polynomial(rows)
         for i in range(1, len(self.tree.parent)):
             k, o, kind = self.tree.iv[i], self.tree.iq[i], self.tree.kind[i]
-            if kind == SCREW:
+            if kind == ONE_DOF:
                 self.v[:, k] = rows[1:, o]
             else:
                 V = twists(derivatives(lambda t, i=i: self.joint(i, self.coordinates(t)), n + 1), "local")
@@ -111,7 +111,7 @@ class ExactMotion:
         """(4, 4) motion of joint i: T(q) = T0 joint(q)."""
         kind, x = self.tree.kind[i], q[self.tree.iq[i]:self.tree.iq[i] + NQ[self.tree.kind[i]]]
         zero = exact(np.zeros(3))
-        if kind == SCREW:
+        if kind == ONE_DOF:
             a, b = exact(self.tree.S[2 * i:2 * i + 2])
             c, s = mp.cos(a * x[0]), mp.sin(a * x[0])
             return pose(np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], dtype=object), np.array([0, 0, b * x[0]], dtype=object))

@@ -115,9 +115,9 @@ def bias(model, q, v, drive=None, h=0.0005):
     return derivative(off, h)
 
 
-def open_tree(model, q, v, **options):
+def spanning_tree(model, q, v, **options):
     """M, b of M a + b = tau."""
-    return ld.mass_matrix(model, q), ld.inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), **options)
+    return ld.mass_matrix(model, q), ld.inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), **options)
 
 
 def hybrid(model, q, v, a, tau, prescribed, drive=None, extra=0.0, **options):
@@ -126,7 +126,7 @@ def hybrid(model, q, v, a, tau, prescribed, drive=None, extra=0.0, **options):
     extra: what is added to gamma. A a + gamma = 0 in the metric of M_vv: a_v is that of the open tree, and the least
     correction in that metric."""
     u, w = prescribed, ~prescribed
-    M, b = open_tree(model, q, v, **options)
+    M, b = spanning_tree(model, q, v, **options)
     A, _ = equations(model, q, drive)
     gamma = bias(model, q, v, drive) + extra
     a, tau = np.where(u, a, 0.0), np.where(w, tau, 0.0)

@@ -3,7 +3,7 @@ import numpy as np
 
 from liedyn.analysis.numerical_differentiation import body_velocities
 from liedyn.io.trajectory_csv import write_trajectory
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.simulation.trajectory_columns import columns_of, header_of, rate_of
 
 
@@ -14,7 +14,7 @@ def motion(model, t, highest: int, speed=2.0, seed=0):
     w = speed * rng.uniform(0.5, 1, model.nq)
     x = np.stack([size * w**k * np.sin(w * t[:, None] + phase + k * np.pi / 2) for k in range(highest + 1)], axis=1)
     for joint in model.joints:
-        if joint.kind != SCREW:
+        if joint.kind != ONE_DOF:
             x[:, 0, joint.q.stop - 1] += 2.0
     return unit(model, x[:, 0]), body_velocities(model, x)
 
@@ -22,7 +22,7 @@ def motion(model, t, highest: int, speed=2.0, seed=0):
 def unit(model, q):
     q = q.copy()
     for joint in model.joints:
-        if joint.kind != SCREW:
+        if joint.kind != ONE_DOF:
             s = slice(joint.q.stop - 4, joint.q.stop)
             q[:, s] /= np.linalg.norm(q[:, s], axis=1, keepdims=True)
     return q

@@ -25,7 +25,7 @@ import numpy as np
 from mpmath import mp, mpf
 
 from liedyn.joints.joint_model import HEADER
-from liedyn.model.description import BALL, FREE, FRICTION_SPEED, NQ, NV, SCREW
+from liedyn.model.description import BALL, FREE, FRICTION_SPEED, NQ, NV, ONE_DOF
 
 
 class Arrays(NamedTuple):
@@ -129,7 +129,7 @@ def leibniz(k, X, Y, times=np.matmul):
 def joint_pose(kind, S, q):
     """Pose of a joint's child at the coordinates q, from its place at zero."""
     T = np.eye(4, dtype=q.dtype)
-    if kind == SCREW:
+    if kind == ONE_DOF:
         c, s = np.cos(S[0] * q[0]), np.sin(S[0] * q[0])
         T[:2, :2], T[2, 3] = [[c, -s], [s, c]], S[1] * q[0]
         return T
@@ -145,7 +145,7 @@ def joint_pose(kind, S, q):
 
 def joint_columns(kind, S):
     """(6, m) screws in the body frame, which the joint's own motion leaves as they are."""
-    if kind == SCREW:
+    if kind == ONE_DOF:
         return np.array([[0, 0, S[0], 0, 0, S[1]]], dtype=S.dtype).T
     return np.eye(6, dtype=S.dtype)[:, :3 if kind == BALL else 6]
 
@@ -251,7 +251,7 @@ def passive_forces(tree, q, v, dtype=np.float64):
     """(r+1, nv): what springs, damping and friction add to tau, from v (r+2, nv)."""
     out = -tree.damping * v[:-1]
     for i in range(1, len(tree.parent)):
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             k = tree.v[i].start
             x = np.concatenate([[np.asarray(q).astype(dtype)[tree.q[i].start] - tree.rest[k]], v[:-2, k]])
             out[:, k] -= tree.stiffness[k] * x

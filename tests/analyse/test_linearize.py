@@ -10,7 +10,7 @@ import zoo
 from liedyn.analysis.linearize import differences, linearize, linearize_scenario
 from liedyn.analysis.operating_point import frozen, instant, prepare, state_at
 from liedyn.analysis.tangent_system import linear_system
-from liedyn.dynamics.kinematics import numbers_of_tangent, tangent_of_numbers
+from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import InitialValueProblem, Options
 from liedyn.integrators.solve import solve
@@ -343,9 +343,9 @@ def test_the_tangent_map_of_the_raw_coordinates():
     h = 1e-6
     slopes = [(ld.integrate(model, q, h * e) - ld.integrate(model, q, -h * e)) / (2 * h) for e in np.eye(model.nv)]
     each = np.tile(q, (model.nq, 1))
-    np.testing.assert_allclose(tangent_of_numbers(model, each, np.eye(model.nq)), np.transpose(slopes), atol=1e-9)
+    np.testing.assert_allclose(tangent_gradient(model, each, np.eye(model.nq)), np.transpose(slopes), atol=1e-9)
     w = np.eye(model.nv)
-    back = tangent_of_numbers(model, each[:model.nv], numbers_of_tangent(model, each[:model.nv], w))
+    back = tangent_gradient(model, each[:model.nv], coordinate_gradient(model, each[:model.nv], w))
     np.testing.assert_allclose(back, w, atol=1e-14)
 
 

@@ -318,7 +318,7 @@ def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path
     assert found.bench.lineup is None
     wanted = specialize.is_enabled
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("liedyn.codegen.rhs.wanted", lambda: seen.append(wanted()) or seen[-1])
+        patch.setattr("liedyn.codegen.rhs.is_enabled", lambda: seen.append(wanted()) or seen[-1])
         rows = found.bench.chunk(0, 2)
     assert seen and False in seen and True in seen and wanted()
     for k in range(2):

@@ -24,7 +24,7 @@ class Case:
     def __init__(self, name: str, states: int):
         import pinocchio as pin
         path, base = ROBOTS[name]
-        self.model = model = ld.load(robots_folder() / path, base=base).open_tree()
+        self.model = model = ld.load(robots_folder() / path, base=base).spanning_tree()
         self.bridge = PinocchioBridge(robots_folder() / path, model)
         rng = np.random.default_rng(0)
         self.q = ld.random_configuration(model, rng, states)

@@ -22,7 +22,7 @@ class Case:
         import pinocchio as pin
         path, base = ROBOTS[name]
         self.name, self.pin, self.states = name, pin, states
-        self.model = model = ld.load(robots_folder() / path, base=base).open_tree()
+        self.model = model = ld.load(robots_folder() / path, base=base).spanning_tree()
         bridge = PinocchioBridge(robots_folder() / path, model)
         rng = np.random.default_rng(0)
         self.q = ld.random_configuration(model, rng, states)

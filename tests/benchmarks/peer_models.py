@@ -6,7 +6,7 @@ import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
 from liedyn.joints.joint_model import tree_of
-from liedyn.model.description import BALL, FREE, NV, SCREW
+from liedyn.model.description import BALL, FREE, NV, ONE_DOF
 
 
 def _tree(model):
@@ -24,7 +24,7 @@ def mjcf(model, step: float, integrator: str) -> str:
 
     def joint(i: int, R, p) -> str:
         """Of body i, whose axes stand as R in those of the one that has the mass, about p there."""
-        if tree.kind[i] != SCREW:
+        if tree.kind[i] != ONE_DOF:
             return {BALL: '<joint type="ball"/>', FREE: '<freejoint/>'}[tree.kind[i]]
         turns, slides = tree.S[2 * i:2 * i + 2]
         assert turns * slides == 0.0, "no helical joints here"
@@ -95,7 +95,7 @@ def pinocchio_of(model):
     for i in range(1, len(tree.parent)):
         T, I, kind = tree.T0[12 * i:12 * i + 12], tree.I[10 * i:10 * i + 10], tree.kind[i]
         turns, slides = tree.S[2 * i:2 * i + 2]
-        assert kind != SCREW or turns * slides == 0.0, "no helical joints here"
+        assert kind != ONE_DOF or turns * slides == 0.0, "no helical joints here"
         one = {BALL: pin.JointModelSpherical, FREE: pin.JointModelFreeFlyer}.get(kind) or (
             pin.JointModelRZ if turns else pin.JointModelPZ)
         joint = theirs.addJoint(int(tree.parent[i]), one(), pin.SE3(T[:9].reshape(3, 3), T[9:]), f"joint{i}")

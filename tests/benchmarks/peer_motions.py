@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from benchmarks.peer_models import mjcf, mujoco_states, our_states, pinocchio_of
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.simulation.contact import CREEP, DAMPING, FRICTION, STIFFNESS
-from liedyn.model.description import FREE, SCREW
+from liedyn.model.description import FREE, ONE_DOF
 
 SMALLEST_RTOL = 2.3e-14          # that solve_ivp takes
 
@@ -23,8 +23,8 @@ class PinocchioMotion:
         tree = tree_of.py_func(model.index, model.constants)
         self.pin, self.order_q, self.order_v = pinocchio_of(model)
         places = [(q, v, kind) for q, v, kind in zip(self.pin.idx_qs, self.pin.idx_vs, tree.kind, strict=True)][1:]
-        self.turning = [(q + 3, v + 3, True) if kind == FREE else (q, v, False) for q, v, kind in places if kind != SCREW]
-        self.simple_q, self.simple_v = (as_slice([place[k] for place in places if place[2] == SCREW]) for k in (0, 1))
+        self.turning = [(q + 3, v + 3, True) if kind == FREE else (q, v, False) for q, v, kind in places if kind != ONE_DOF]
+        self.simple_q, self.simple_v = (as_slice([place[k] for place in places if place[2] == ONE_DOF]) for k in (0, 1))
         schedule, signals = problem.schedule, problem.signals
         first = signals.first[np.maximum(schedule.target, 0)]
         target = np.where(schedule.target >= 0, signals.literals[first], 0.0)

@@ -10,7 +10,7 @@ from benchmarks.chains import chain
 from benchmarks.measure import side_by_side
 from benchmarks.peer_models import mjcf, mujoco_states, pinocchio_of
 from bridge import robots_folder
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 
 DT, RUNS, STEPS = 1e-3, 512, 100
 AGREE = {"rk4": 1e-6, "semi_implicit": 1e-4}        # of the ends: Euler's steps of a free body differ by their second order
@@ -28,7 +28,7 @@ def _start(model, runs: int):
     rng = np.random.default_rng(0)
     q = np.tile(model.neutral(), (runs, 1))
     for joint in model.joints:
-        if joint.kind == SCREW:
+        if joint.kind == ONE_DOF:
             q[:, joint.q] = rng.uniform(-0.5, 0.5, (runs, joint.q.stop - joint.q.start))
     return q, 0.2 * rng.standard_normal((runs, model.nv))
 

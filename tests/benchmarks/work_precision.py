@@ -20,7 +20,7 @@ from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 from bridge import robots_folder
 from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import solve
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.simulation.preparation import prepare
 
 ERRORS = 1e-4, 1e-6, 1e-8
@@ -71,7 +71,7 @@ def motions() -> Iterator[Motion]:
     steps = 1.6e-2, 8e-3, 4e-3, 1e-3, 2.5e-4, 6.25e-5
     humanoid = ld.load("robots/humanoid.yaml")
     posed = {joint.name: [0.5 * float(np.sin(3 * k + j)) for j in range(joint.v.stop - joint.v.start)]
-             for k, joint in enumerate(humanoid.joints) if joint.kind == SCREW}
+             for k, joint in enumerate(humanoid.joints) if joint.kind == ONE_DOF}
     posed = {name: x if len(x) > 1 else x[0] for name, x in posed.items()}
     yield Motion("humanoid", {"robot": "robots/humanoid.yaml", "duration": 1.0, "passive": False,
                               "initial": {"q": posed, "v": {"base": [1, 4, -2, 0.5, 0, 3]}}}, explicit, scipy, steps)

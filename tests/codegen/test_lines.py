@@ -8,8 +8,8 @@ from liedyn.codegen import python_call, specialize
 from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported
 from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import NotTraceableError, Operations
-from liedyn.dynamics.batching.calls import asked_by
-from liedyn.model.model import on_cache_lines
+from liedyn.dynamics.batching.calls import intercepted_specialization
+from liedyn.model.model import cache_aligned
 from zoo import ROBOTS, model_of, state
 
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 20]
@@ -106,10 +106,10 @@ def test_every_width_gives_the_same(function, width, worst):
     model = model_of("every kind, floating")
     q, v, a, tau, F = given(model, 19)
     x, call = (a if function == "inverse_dynamics" else tau), getattr(ld, function)
-    asked, _ = asked_by(call, model, q, v, x, f_ext=F, passive=False)
+    asked, _ = intercepted_specialization(call, model, q, v, x, f_ext=F, passive=False)
     trace = make_trace(model, asked)
     line, expected = GeneratedBatchFunction(build(trace, width)), call(model, q, v, x, f_ext=F, passive=False)
-    scratch = on_cache_lines(-(-line.workspace_size // 8) * 8, make=np.empty)
+    scratch = cache_aligned(-(-line.workspace_size // 8) * 8, make=np.empty)
     arrays = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": F.reshape(19, -1)}
     result = "tau" if function == "inverse_dynamics" else "a"
     for count in range(1, 20):
@@ -200,7 +200,7 @@ def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
     old = ops.inputs("x", 2)
     trace = Trace(ops, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
     line, x = GeneratedBatchFunction(build(trace, 4)), np.tile([1.0, 2.0], (5, 1))
-    assert line.run([x], on_cache_lines(line.workspace_size, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
+    assert line.run([x], cache_aligned(line.workspace_size, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
 
 
 @LINES

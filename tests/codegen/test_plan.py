@@ -64,4 +64,4 @@ def test_constrained_motion_goes_by_two_parts():
     with pytest.raises(ld.LiedynError, match="needs prescribed="):
         ld.plan(model, "constrained_hybrid_dynamics")
     with pytest.raises(ld.LiedynError):
-        ld.plan(model.open_tree(), "constrained_forward_dynamics")
+        ld.plan(model.spanning_tree(), "constrained_forward_dynamics")

@@ -85,7 +85,7 @@ def test_a_model_that_nobody_holds_is_freed():
     for run in (roll, stiff):
         run(model, 0)
     ld.inverse_dynamics(model, [0.1], [0.0], [0.0])
-    model.open_tree()
+    model.spanning_tree()
     del model
     gc.collect()
     assert held() is None

@@ -10,8 +10,8 @@ from liedyn.codegen import llvm_ir
 from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported, simd_width
 from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import Operations
-from liedyn.dynamics.batching.calls import asked_by
-from liedyn.model.model import on_cache_lines
+from liedyn.dynamics.batching.calls import intercepted_specialization
+from liedyn.model.model import cache_aligned
 from zoo import model_of, state
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot rea
 
 def recording_of(function, model):
     q, v, a, _ = state(model, 0)
-    asked, _ = asked_by(function, model, q, v, a)
+    asked, _ = intercepted_specialization(function, model, q, v, a)
     return make_trace(model, asked)
 
 
@@ -36,7 +36,7 @@ def line_in(function, name, count):
 
 def run(trace, arrays, line=None):
     line = line or GeneratedBatchFunction(build(trace, simd_width()))
-    good = line.run(arrays, on_cache_lines(line.workspace_size, make=np.empty), 0, len(arrays[0]))
+    good = line.run(arrays, cache_aligned(line.workspace_size, make=np.empty), 0, len(arrays[0]))
     return good, arrays
 
 

@@ -18,7 +18,7 @@ from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
-from liedyn.model.description import SCREW, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import ONE_DOF, Coordinate, Joint, Link, Pose, Robot
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, model_of
 
@@ -42,10 +42,10 @@ def scenario_of_all(model, seed) -> Scenario:
     for joint in model.joints:
         n, choice = joint.v.stop - joint.v.start, int(rng.integers(6))
         signals = tuple(of_time()[int(rng.integers(3))] for _ in range(n))
-        if choice < 3 and (choice < 2 or joint.kind == SCREW):
+        if choice < 3 and (choice < 2 or joint.kind == ONE_DOF):
             level = ("acceleration", "velocity", "position")[choice]
             drive = Prescribe(level, tuple(waypoints if level == "position" else x for x in signals))
-        elif choice == 3 and joint.kind == SCREW:
+        elif choice == 3 and joint.kind == ONE_DOF:
             target = Expression(f"0.2*x({last}, 0, 0.1, 0)*sin(3*t) + 0.1*q*q") if n == 1 else waypoints
             drive = Pd(20.0, (2.0,) * n, (target,) * n, expression() if n == 1 else Constant(1.0))
         elif n == 1:

@@ -83,7 +83,7 @@ def test_errors_are_told():
         ld.Variants([models[0], model_of("planar")])
     bars = ld.load("robots/four_bar.yaml")
     with pytest.raises(ld.ModelError, match="variant 1 has other loops, couplings or mimics than variant 0"):
-        ld.Variants([bars, bars.open_tree()])
+        ld.Variants([bars, bars.spanning_tree()])
     with pytest.raises(ld.ModelError, match="variants of no robot"):
         ld.Variants([])
     v[4, 2] = np.nan

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics.constraints.rank import column_scale
+from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.model.description import Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 
 ROBOTS = Path(__file__).parents[2] / "robots"
@@ -95,7 +95,7 @@ def test_the_nearest_configuration_to_the_guess(name, worst):
     """Least movement within the limits, as SciPy's SLSQP finds it. A leg of the platform is at one."""
     from scipy import optimize
     model = ld.load(ROBOTS / f"{name}.yaml")
-    rng, unit = np.random.default_rng(2), column_scale(model)
+    rng, unit = np.random.default_rng(2), coordinate_scales(model)
     base = ld.assemble(model).q
     guess = ld.integrate(model, base, 0.05 * unit * rng.standard_normal(model.nv))
     found = ld.assemble(model, guess)

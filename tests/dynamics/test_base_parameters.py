@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import liedyn as ld
 from bridge import file_of
-from liedyn.dynamics.inertial_parameters import OF_A_JOINT
+from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 from other_units import in_units
 from zoo import ROBOTS, model_of, random_robot, robots, state
@@ -47,7 +47,7 @@ def rank_by_svd(model, joints, seed=5):
 
 @pytest.mark.parametrize("name, base", COUNTS)
 def test_known_counts(name, base):
-    model = ld.load(file_of(name), base=base).open_tree()
+    model = ld.load(file_of(name), base=base).spanning_tree()
     found = ld.base_parameters(model, joints=())
     assert len(found) == COUNTS[name, base] == rank_by_svd(model, ())
 
@@ -66,7 +66,7 @@ def test_the_arm_of_the_panda_has_43():
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_real_robots_on_fresh_states(name, base, worst):
     """To rounding; of ill-conditioned ones (the hand of icub) times their condition."""
-    model = ld.load(file_of(name), base=base).open_tree()
+    model = ld.load(file_of(name), base=base).spanning_tree()
     found = ld.base_parameters(model)
     assert worst("base parameters of real robots: torque", off(model, found, passive=False), f"{name}, {base}") < 1e-11
     assert len(found) == rank_by_svd(model, None)
@@ -95,9 +95,9 @@ def test_random_trees_on_fresh_states(robot):
 def test_the_whole_regressor_comes_from_the_columns_kept(name):
     """Y = Y[kept] B: any parameters give the same torques, not only the model's."""
     model = model_of(name)
-    found = ld.base_parameters(model, joints=OF_A_JOINT)
+    found = ld.base_parameters(model, joints=JOINT_PARAMETERS)
     q, v, a, _ = state(model, 11, 9)
-    Y = ld.regressor(model, q, v, a, joints=OF_A_JOINT)
+    Y = ld.regressor(model, q, v, a, joints=JOINT_PARAMETERS)
     np.testing.assert_allclose(Y[..., found.columns] @ found.matrix, Y, rtol=0, atol=1e-12 * np.abs(Y).max())
 
 

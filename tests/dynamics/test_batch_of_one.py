@@ -41,7 +41,7 @@ def test_a_batch_of_one_takes_the_way_of_one_state(name, model, monkeypatch):
     call, one = CALLS[name], np.array([Q, V, A, TAU])
     expected = call(model, *one)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    monkeypatch.setattr(calls, "states", lambda *args: pytest.fail("the arrays are prepared as a batch"))
+    monkeypatch.setattr(calls, "broadcast_states", lambda *args: pytest.fail("the arrays are prepared as a batch"))
     for x, y in zip(several(call(model, *one[:, None])), expected, strict=True):
         assert x.shape == (1, *np.shape(y)) and np.array_equal(x[0], y)
 
@@ -56,7 +56,7 @@ def test_one_state_takes_the_way_that_a_batch_of_one_has_left(name, monkeypatch)
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     call, one, model = CALLS[name], np.array([Q, V, A, TAU]), ld.build(ARM)
     expected = several(call(model, *one[:, None]))
-    monkeypatch.setattr(calls, "states", lambda *args: pytest.fail("the arrays are prepared as a batch"))
+    monkeypatch.setattr(calls, "broadcast_states", lambda *args: pytest.fail("the arrays are prepared as a batch"))
     for given, lead in ((one, ()), (one[:, None], (1,))):
         for x, y in zip(several(call(model, *given)), expected, strict=True):
             assert np.shape(x) == (*lead, *y.shape[1:]) and np.array_equal(x, y.reshape(np.shape(x)))

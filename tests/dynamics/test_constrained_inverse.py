@@ -18,14 +18,14 @@ CRITERIA = ("unique", "least_constraint_force", "least_torque")
 
 def obeyed(model, q, v, a, out, **options):
     """How far tau, lambda are from the equation of motion, of its largest force."""
-    needed = ld.inverse_dynamics(model.open_tree(), q, v, a, **options)
+    needed = ld.inverse_dynamics(model.spanning_tree(), q, v, a, **options)
     return relative(out.tau + ld.constraint_forces(model, q, out.multipliers), needed, np.abs(out.tau).max())
 
 
 def program(model, q, v, a, mask, criterion, tau_p=None, weights=1.0, **options):
     """tau of the dense quadratic program."""
     A, _ = reference.equations(model, q)
-    tau_r = ld.inverse_dynamics(model.open_tree(), q, v, a, **options)
+    tau_r = ld.inverse_dynamics(model.spanning_tree(), q, v, a, **options)
     w = (weights, 0.0) if criterion == "least_torque" else (0.0, 1.0)
     return reference.inverse_program(A, tau_r, np.zeros(model.nv) if tau_p is None else tau_p, mask, *w)
 
@@ -44,7 +44,7 @@ def test_unique_a_five_bar_of_two_motors(worst):
     mask = mask_of(model, 0, 3)
     A, _ = reference.equations(model, q)
     A = A[[2, 3, 4]]                                  # wz, vx, vy: the rows that are not zero in the plane
-    tau_r = ld.inverse_dynamics(model.open_tree(), q, v, a)
+    tau_r = ld.inverse_dynamics(model.spanning_tree(), q, v, a)
     expected = tau_r[mask] - A[:, mask].T @ np.linalg.solve(A[:, ~mask].T, tau_r[~mask])
     for criterion in CRITERIA:
         out = ld.constrained_inverse_dynamics(model, q, v, a, ["pin0", "pin3"], criterion=criterion)
@@ -60,7 +60,7 @@ def test_redundant_a_five_bar_of_three_motors(worst):
     mask = mask_of(model, 0, 3, 4)
     A, _ = reference.equations(model, q)
     A = A[[2, 3, 4]]
-    Aa, Ap, tau_r = A[:, mask], A[:, ~mask], ld.inverse_dynamics(model.open_tree(), q, v, a)
+    Aa, Ap, tau_r = A[:, mask], A[:, ~mask], ld.inverse_dynamics(model.spanning_tree(), q, v, a)
     x = np.linalg.pinv(Ap.T) @ tau_r[~mask]                                    # (60)
     N = np.linalg.svd(Ap.T)[2][2:].T
     least = tau_r[mask] - Aa.T @ x
@@ -84,7 +84,7 @@ def test_fully_actuated_a_four_bar(worst):
     q, v, a, _ = n_bar_motion(model, q, 2)
     every = np.ones(4, dtype=bool)
     A, _ = reference.equations(model, q)
-    A, tau_r = A[[2, 3, 4]], ld.inverse_dynamics(model.open_tree(), q, v, a)
+    A, tau_r = A[[2, 3, 4]], ld.inverse_dynamics(model.spanning_tree(), q, v, a)
     x = np.linalg.solve(A @ A.T, A @ tau_r)                                    # (66)
     out = ld.constrained_inverse_dynamics(model, q, v, a, every, criterion="least_torque")
     assert out.case == "fully actuated"
@@ -104,7 +104,7 @@ def test_immobile_a_truss(closure, n, actuated, worst):
     zero = np.zeros(n)
     mask = mask_of(model, *actuated)
     out = ld.constrained_inverse_dynamics(model, q, zero, zero, mask, criterion="least_torque")
-    weight = np.abs(ld.inverse_dynamics(model.open_tree(), q, zero, zero)).max()
+    weight = np.abs(ld.inverse_dynamics(model.spanning_tree(), q, zero, zero)).max()
     assert out.case == "immobile" and worst("inverse: torque in a truss", np.abs(out.tau).max() / weight) < 1e-13
     assert obeyed(model, q, zero, zero, out) < 1e-12
     with pytest.raises(ld.ComputationError) as caught:
@@ -235,7 +235,7 @@ def test_round_trip_on_looped_trees(name, worst):
     q, v, _, tau = motion(case, 1)
     a = ld.constrained_forward_dynamics(model, q, v, tau, drive=drive).a
     A, _ = reference.equations(model, q, drive)
-    tau_r = ld.inverse_dynamics(model.open_tree(), q, v, a)
+    tau_r = ld.inverse_dynamics(model.spanning_tree(), q, v, a)
     for seed, share in enumerate((0.5, 0.8, 1.0)):
         mask = np.random.default_rng([seed, 17]).random(model.nv) < share
         s = np.linalg.svd(A[:, ~mask].T, compute_uv=False)

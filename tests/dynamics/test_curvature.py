@@ -12,7 +12,7 @@ import liedyn as ld
 from bridge import relative
 from differences import by_q
 from liedyn.dynamics.closed_form import closed_form
-from liedyn.dynamics.coriolis import brackets_of_fields, christoffel_derivative
+from liedyn.dynamics.coriolis import christoffel_derivative, field_brackets
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
 from zoo import MOVING, SIMPLE, model_of, random_link, random_robot, state
 
@@ -158,7 +158,7 @@ def test_curvature_against_differences(types, worst):
     M, Gamma = ld.mass_matrix(model, q), ld.christoffel_symbols(model, q)
     raise_ = lambda q: ld.christoffel_symbols(model, q) @ np.linalg.inv(ld.mass_matrix(model, q))    # noqa: E731
     up, d_up = raise_(q), by_q(raise_, model, q, STEP)                       # [l, j, r], [l, j, r, k]
-    c = brackets_of_fields(closed_form(model, q))
+    c = field_brackets(closed_form(model, q))
     one = np.einsum("ljrk,ri->ijkl", d_up, M) + np.einsum("ljr,kri->ijkl", up, Gamma)
     expected = one - one.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
     R = ld.curvature_tensor(model, q)

@@ -65,7 +65,7 @@ def test_arguments_are_left_alone_and_results_are_new(which, function, kind, siz
     second = function(model, *arrays(which, size, seed=2))
     for x in first[:3]:
         assert x.flags.writeable
-        assert not any(np.shares_memory(x, y) for y in (*given, *second, calls.scratch(1)))
+        assert not any(np.shares_memory(x, y) for y in (*given, *second, calls.thread_workspace(1)))
     for x, y in zip((*given, *first, model.constants, model.index), (*before, *kept, *constants), strict=True):
         np.testing.assert_array_equal(x, y)
 
@@ -350,7 +350,7 @@ def test_what_others_left_in_the_scratch_does_not_matter(name):
         for (function, given), more in product(asked, ({}, {"passive": False}, {"f_ext": f_ext})):
             first = function(model, *given, **more)
             for left in (np.nan, 777.0):                                                   # NaN would be seen, and all done again
-                calls.scratch(1)                                                           # as others take it
+                calls.thread_workspace(1)                                                           # as others take it
                 calls._thread.memory[:] = left
                 for x, y in zip(first[:3], function(model, *given, **more), strict=False):
                     assert_same(x, y)
@@ -374,7 +374,7 @@ def test_own_threads_do_not_matter(which, function, kind, monkeypatch):
     model = model_of(NAME)
     given = arrays(which, (101,))
     expected = function(model, *given)
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     monkeypatch.setattr(threads, "cores", lambda: 3)
     for x, y in zip(function(model, *given), expected, strict=True):
         assert_same(x, y)

@@ -94,7 +94,7 @@ def test_threads_do_not_matter(name, monkeypatch):
     expected = [solve(job) for job in jobs]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(solve, jobs * 10))
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     monkeypatch.setattr(threads, "cores", lambda: 3)
     found += [solve(job) for job in jobs]
     for k, result in enumerate(found):

@@ -1,4 +1,5 @@
-"""Robots with loops or couplings: functions of the open tree refuse them and name what obeys; `open_tree` is the way around."""
+"""Robots with loops or couplings: functions of the open tree refuse them and name what obeys; `spanning_tree` is the way
+around."""
 import copy
 import pickle
 from pathlib import Path
@@ -10,7 +11,7 @@ import liedyn as ld
 from bridge import relative
 
 ROBOTS = Path(__file__).parents[2] / "robots"
-TREE = "or model.open_tree() for the robot without them"
+TREE = "or model.spanning_tree() for the robot without them"
 
 # function -> (arguments after the model, what the error names)
 REFUSING = {
@@ -50,10 +51,10 @@ def test_what_leaves_the_loops_out_refuses_and_names_what_obeys(name, size):
         with pytest.raises(ld.ModelError) as caught:
             getattr(ld, name)(model, *(values[key] for key in arguments.split()))
         text = str(caught.value)
-        assert f"{name} does not account for the constraints of robot four_bar (pin)" in text and "model.open_tree()" in text
+        assert f"{name} does not account for the constraints of robot four_bar (pin)" in text and "model.spanning_tree()" in text
         assert instead is None or f"use {instead}, {TREE}" in text
         assert instead is None or callable(getattr(ld, instead))
-    result = getattr(ld, name)(model.open_tree(), *(values[key] for key in arguments.split()))
+    result = getattr(ld, name)(model.spanning_tree(), *(values[key] for key in arguments.split()))
     assert result is not None
 
 
@@ -67,7 +68,7 @@ def test_couplings_and_mimics_are_refused_as_loops_are():
 def test_parts_of_the_constrained_equations_are_those_of_the_open_tree():
     """M a + b = tau + A^T lambda holds with them, and they are what the open tree has."""
     model = ld.load(ROBOTS / "five_bar.yaml")
-    tree, q = model.open_tree(), ld.assemble(model).q
+    tree, q = model.spanning_tree(), ld.assemble(model).q
     rng = np.random.default_rng(1)
     v = ld.project_velocity(model, q, rng.standard_normal(model.nv))
     tau = rng.standard_normal(model.nv)
@@ -84,14 +85,14 @@ def test_parts_of_the_constrained_equations_are_those_of_the_open_tree():
 
 def test_an_open_tree_is_a_robot_of_its_own():
     model = ld.load(ROBOTS / "gripper.urdf")
-    tree = model.open_tree()
+    tree = model.spanning_tree()
     assert tree.nc == 0 and tree.constraints == () and not tree.description.loops and model.nc > 0
     assert not any(joint.mimic for joint in tree.description.joints)
-    assert tree is model.open_tree() and tree.open_tree() is tree
+    assert tree is model.spanning_tree() and tree.spanning_tree() is tree
     values = given(model)
     a = ld.forward_dynamics(tree, values["q"], values["v"], values["tau"])
     for same in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), ld.build(tree.description)):
-        assert relative(ld.forward_dynamics(same.open_tree(), values["q"], values["v"], values["tau"]), a) < 1e-14
+        assert relative(ld.forward_dynamics(same.spanning_tree(), values["q"], values["v"], values["tau"]), a) < 1e-14
     with pytest.raises(ld.ModelError, match="has no constraints"):
         ld.constrained_forward_dynamics(tree, values["q"], values["v"], values["tau"])
 
@@ -108,11 +109,11 @@ def test_wrenches_of_joints_take_the_loops_part_or_ask_for_it():
     along = [ld.joint_motion(model, joint.name, q[joint.q])[1].T @ F for joint, F in zip(model.joints, W, strict=True)]
     assert np.abs(along).max() < 1e-12 * np.abs(W).max()                  # no motor, and none of the pins bears a moment
     F = ld.constraint_wrenches(model, q, motion.multipliers)
-    assert relative(ld.joint_wrenches(model.open_tree(), q, rest, motion.a, f_ext=F), W) < 1e-13
+    assert relative(ld.joint_wrenches(model.spanning_tree(), q, rest, motion.a, f_ext=F), W) < 1e-13
     push = {"foot": [0, 0, 0, 1.0, 0, 0]}
     both = ld.joint_wrenches(model, q, rest, motion.a, f_ext=push, multipliers=motion.multipliers)
-    assert relative(both - W, ld.joint_wrenches(model.open_tree(), q, rest, rest, f_ext=push)
-                    - ld.joint_wrenches(model.open_tree(), q, rest, rest)) < 1e-12
+    assert relative(both - W, ld.joint_wrenches(model.spanning_tree(), q, rest, rest, f_ext=push)
+                    - ld.joint_wrenches(model.spanning_tree(), q, rest, rest)) < 1e-12
     batch = ld.joint_wrenches(model, np.stack([q, q]), rest, motion.a, multipliers=motion.multipliers, frame="world")
     assert batch.shape == (2, 3, 6)
     with pytest.raises(ld.ShapeError, match="leading axes do not match"):
@@ -128,4 +129,4 @@ def test_couplings_alone_leave_the_wrenches_of_joints_determined():
         assert not model.description.loops and model.nc
     q = model.neutral()
     rest = np.zeros(model.nv)
-    assert relative(ld.joint_wrenches(model, q, rest, rest), ld.joint_wrenches(model.open_tree(), q, rest, rest)) < 1e-14
+    assert relative(ld.joint_wrenches(model, q, rest, rest), ld.joint_wrenches(model.spanning_tree(), q, rest, rest)) < 1e-14

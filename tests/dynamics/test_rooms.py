@@ -42,8 +42,8 @@ def states(seed, count=19):
 
 @pytest.fixture(autouse=True)
 def all_large_nothing_kept(monkeypatch):
-    monkeypatch.setattr(arrays, "_kept", [])
-    monkeypatch.setattr(arrays, "_LARGE", 0)
+    monkeypatch.setattr(arrays, "_pool", [])
+    monkeypatch.setattr(arrays, "_MIN_POOLED_SIZE", 0)
 
 
 def place(array) -> int:
@@ -140,24 +140,24 @@ def test_no_two_threads_have_the_same_memory():
 
 
 def test_little_is_kept(monkeypatch):
-    monkeypatch.setattr(arrays, "_MOST", 1000)
-    monkeypatch.setattr(arrays, "_ROOMS", 4)
+    monkeypatch.setattr(arrays, "_MAX_POOL_SIZE", 1000)
+    monkeypatch.setattr(arrays, "_MAX_POOL_BUFFERS", 4)
     for rows in (8, 16, 24, 32, 40, 8, 16):
-        arrays.room_for((rows, 8))
-        assert len(arrays._kept) <= arrays._ROOMS and sum(x.size for x in arrays._kept) <= 1000
-    assert [x.size for x in arrays._kept] == [256, 320, 64, 128]
-    arrays.room_for((126, 8))
-    assert [x.size for x in arrays._kept] == [256, 320, 64, 128]      # not kept, nor at others' cost
-    arrays.room_for((104, 8))
-    assert [x.size for x in arrays._kept] == [128, 832]
+        arrays.acquire_buffer((rows, 8))
+        assert len(arrays._pool) <= arrays._MAX_POOL_BUFFERS and sum(x.size for x in arrays._pool) <= 1000
+    assert [x.size for x in arrays._pool] == [256, 320, 64, 128]
+    arrays.acquire_buffer((126, 8))
+    assert [x.size for x in arrays._pool] == [256, 320, 64, 128]      # not kept, nor at others' cost
+    arrays.acquire_buffer((104, 8))
+    assert [x.size for x in arrays._pool] == [128, 832]
 
 
 def test_small_results_are_left_to_the_c_library(monkeypatch):
-    monkeypatch.setattr(arrays, "_LARGE", 100)
-    first = arrays.room_for((8, 16))
-    assert place(arrays.room_for((8, 16))) != (there := place(first))
+    monkeypatch.setattr(arrays, "_MIN_POOLED_SIZE", 100)
+    first = arrays.acquire_buffer((8, 16))
+    assert place(arrays.acquire_buffer((8, 16))) != (there := place(first))
     del first
-    assert place(arrays.room_for((8, 16))) == there
-    arrays._kept.clear()
-    arrays.room_for((8, 8))
-    assert not arrays._kept
+    assert place(arrays.acquire_buffer((8, 16))) == there
+    arrays._pool.clear()
+    arrays.acquire_buffer((8, 8))
+    assert not arrays._pool

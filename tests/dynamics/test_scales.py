@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
 from other_units import in_units
 from zoo import ROBOTS, model_of
@@ -14,7 +14,7 @@ from zoo import ROBOTS, model_of
 @pytest.mark.parametrize("name", ["every kind", "every kind, floating", "a lone body", "no passive forces, floating"])
 def test_they_scale_with_the_units(name):
     robot = ROBOTS[name]
-    one, two = scales_of(model_of(name)), scales_of(ld.build(in_units(robot, 1e3, 1e-6, 1e2)))
+    one, two = model_scales(model_of(name)), model_scales(ld.build(in_units(robot, 1e3, 1e-6, 1e2)))
     np.testing.assert_allclose(np.divide(two, one), [1e3, 1e-6, 1e2], rtol=1e-9)
 
 
@@ -26,11 +26,11 @@ def test_they_do_not_depend_on_the_place_or_the_orientation():
         replace(j, origin=Pose(tuple((R @ np.reshape(j.origin.rotation, (3, 3))).ravel()),
                                tuple(R @ j.origin.translation + turned.translation))) if j.parent == WORLD else j
         for j in robot.joints))
-    np.testing.assert_allclose(scales_of(ld.build(moved)), scales_of(ld.build(robot)), rtol=1e-9)
+    np.testing.assert_allclose(model_scales(ld.build(moved)), model_scales(ld.build(robot)), rtol=1e-9)
 
 
 def test_units_are_products():
-    units = scales_of(model_of("every kind"))._replace(length=2.0, mass=3.0, time=5.0)
+    units = model_scales(model_of("every kind"))._replace(length=2.0, mass=3.0, time=5.0)
     assert units.of("rad") == units.of("1") == 1.0 and units.of("rad/s^2") == 1 / 25
     assert units.of("kg m^2") == 12.0 and units.of("N m s/rad") == pytest.approx(3 * 4 / 5) and units.of("N/m") == 3 / 25
 
@@ -38,6 +38,6 @@ def test_units_are_products():
 def test_springs_give_the_time_where_there_is_no_gravity_and_else_a_second():
     links = (Link("a", 2.0, (0.5, 0.0, 0.0)),)
     slide = (Joint("j", "prismatic", WORLD, "a", axes=((1.0, 0.0, 0.0),), coordinates=(Coordinate(stiffness=8.0),)),)
-    assert scales_of(ld.build(Robot("r", links, slide, gravity=(0.0, 0.0, 0.0)))) == (1.0, 2.0, 0.5)
+    assert model_scales(ld.build(Robot("r", links, slide, gravity=(0.0, 0.0, 0.0)))) == (1.0, 2.0, 0.5)
     free = (replace(slide[0], coordinates=()),)
-    assert scales_of(ld.build(Robot("r", links, free, gravity=(0.0, 0.0, 0.0)))) == (1.0, 2.0, 1.0)
+    assert model_scales(ld.build(Robot("r", links, free, gravity=(0.0, 0.0, 0.0)))) == (1.0, 2.0, 1.0)

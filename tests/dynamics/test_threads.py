@@ -23,7 +23,7 @@ def four(monkeypatch):
     """Four threads, whatever the machine has."""
     threads._pool.cache_clear()
     monkeypatch.setattr(threads, "cores", lambda: 4)
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     yield
     threads._pool.cache_clear()
 
@@ -36,8 +36,8 @@ class Interrupted(Exception):
 def test_an_interrupted_batch_leaves_later_results_right(four, monkeypatch):
     """Helpers wrote on into memory that the next call of that size had got; and an interrupt while the pool took a lock stopped
     all later batches for ever."""
-    monkeypatch.setattr(arrays, "_kept", [])
-    monkeypatch.setattr(arrays, "_LARGE", 0)                          # results as large ones are
+    monkeypatch.setattr(arrays, "_pool", [])
+    monkeypatch.setattr(arrays, "_MIN_POOLED_SIZE", 0)                          # results as large ones are
     model, rng, delays = model_of("universal"), np.random.default_rng(1), random.Random(1)
     first, second = (ld.random_configuration(model, rng, 4000) for _ in range(2))
     expected = ld.mass_matrix(model, second).copy()
@@ -73,7 +73,7 @@ def test_a_batch_leaves_when_its_helpers_have_ended(four):
         written.append(first)
 
     with pytest.raises(KeyboardInterrupt):
-        threads.on_threads(part, [0, 8, 16])
+        threads.run_on_threads(part, [0, 8, 16])
     assert len(written) == 1
 
 
@@ -88,22 +88,22 @@ def test_an_error_in_a_helper_is_the_calls_error(four):
         raise MemoryError("no room for scratch")
 
     with pytest.raises(MemoryError, match="no room for scratch"):
-        threads.on_threads(part, [0, 8, 16])
+        threads.run_on_threads(part, [0, 8, 16])
     edges = list(range(0, 400, 8))
-    assert threads.on_threads(lambda first, last: (first, last), edges) == list(pairwise(edges))
+    assert threads.run_on_threads(lambda first, last: (first, last), edges) == list(pairwise(edges))
 
 
 def test_a_caller_may_ask_for_fewer_threads(four):
-    with threads.at_most(2):
+    with threads.limit_threads(2):
         assert len(threads.chunks(1000, 5)) == 3
-        with threads.at_most(None):
+        with threads.limit_threads(None):
             assert len(threads.chunks(1000, 5)) == 5
         other = []
         one = threading.Thread(target=lambda: other.append(threads.chunks(1000, 5)))
         one.start()
         one.join(HANGS)
         assert len(other[0]) == 5                              # of another thread
-    with threads.at_most(9):
+    with threads.limit_threads(9):
         assert len(threads.chunks(1000, 5)) == 5
 
 
@@ -113,22 +113,22 @@ def test_without_helpers_the_caller_does_all(monkeypatch):
     threads._pool.cache_clear()
     monkeypatch.setattr(threads, "start_new_thread", none)
     monkeypatch.setattr(threads, "cores", lambda: 4)
-    assert threads.on_threads(lambda first, last: last - first, [0, 8, 16, 20]) == [8, 8, 4]
+    assert threads.run_on_threads(lambda first, last: last - first, [0, 8, 16, 20]) == [8, 8, 4]
     threads._pool.cache_clear()
 
 
 def test_a_thread_that_still_writes_keeps_the_memory(monkeypatch):
     """After a second interrupt only it holds the rows."""
-    monkeypatch.setattr(arrays, "_kept", [])
-    monkeypatch.setattr(arrays, "_LARGE", 0)
-    result = arrays.room_for((16, 8))
+    monkeypatch.setattr(arrays, "_pool", [])
+    monkeypatch.setattr(arrays, "_MIN_POOLED_SIZE", 0)
+    result = arrays.acquire_buffer((16, 8))
     rows = result.reshape(8, 16)
     del result
-    other = arrays.room_for((16, 8))
+    other = arrays.acquire_buffer((16, 8))
     assert not np.shares_memory(rows, other)
     there = rows.__array_interface__["data"][0]
     del rows
-    assert arrays.room_for((16, 8)).__array_interface__["data"][0] == there
+    assert arrays.acquire_buffer((16, 8)).__array_interface__["data"][0] == there
 
 
 PROGRAM = """
@@ -233,9 +233,9 @@ def last():
 
 def test_a_python_without_its_lock_is_refused(monkeypatch):
     """Single calls share scratch of their model."""
-    threads.require_lock()
+    threads.check_gil()
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     with pytest.raises(UsageError) as caught:
-        threads.require_lock()
+        threads.check_gil()
     assert str(caught.value) == ("liedyn needs Python's global interpreter lock, which is switched off here "
                                  "(start this free-threaded Python with PYTHON_GIL=1, or use the standard build)")

@@ -78,7 +78,7 @@ def test_threads_do_not_matter(function, monkeypatch):
     model = model_of(NAME)
     states = state(model, 4, 101)
     expected = function(model, *states)
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     monkeypatch.setattr(threads, "cores", lambda: 5)
     assert len(threads.chunks(101, model.n_bodies)) == 6
     assert_same(function(model, *states), expected)

@@ -8,7 +8,7 @@ import liedyn as ld
 from bridge import relative
 from liedyn.dynamics.closed_form import skew_form
 from liedyn.model.description import Link, Robot
-from liedyn.model.spatial import full, rigid_matrix
+from liedyn.model.spatial import inertia_matrix, symmetric_matrix
 from matrices import adjoint, bracket, derivative, inverse
 from zoo import ROBOTS, model_of, robots, state
 
@@ -56,7 +56,7 @@ def test_blocks_are_links_of_the_file_and_screws_are_its_axes(name):
         assert relative(form.body_jacobians[i], ld.jacobian(model, q, link)) < CLOSE
         if (model.link_body == i + 1).sum() == 1:                        # nothing is welded to it
             body, c = links[link], np.array(links[link].com)
-            A = full(body.inertia) + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+            A = symmetric_matrix(body.inertia) + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
             np.testing.assert_allclose(form.rigid[i], np.r_[body.mass, body.mass * c, A[np.triu_indices(3)]], atol=1e-13)
     for joint in robot.joints:
         if joint.type == "revolute":
@@ -102,7 +102,7 @@ def test_the_mass_matrix_is_a_pullback(name):
     """Checks: PBP (65). Of the metric of all bodies on SE(3) x … x SE(3) by the Jacobians of their poses."""
     model = model_of(name)
     form = ld.closed_form(model, state(model, 3)[0])
-    M = sum(J.T @ rigid_matrix(I) @ J for I, J in zip(form.rigid, form.body_jacobians, strict=True))
+    M = sum(J.T @ inertia_matrix(I) @ J for I, J in zip(form.rigid, form.body_jacobians, strict=True))
     assert relative(M + np.diag(form.armature), form.mass_matrix) < CLOSE
 
 
@@ -203,7 +203,7 @@ def test_skew_form():
     rng = np.random.default_rng(0)
     for I in rng.standard_normal((5, 10)):
         V = rng.standard_normal(6)
-        C, J = skew_form(I, V), rigid_matrix(I)
+        C, J = skew_form(I, V), inertia_matrix(I)
         assert relative(C, -C.T) < 1e-15
         assert relative(C @ V, -bracket(V).T @ J @ V) < 1e-14
 

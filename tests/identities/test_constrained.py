@@ -135,7 +135,7 @@ def test_forward_dynamics_obeys_both_equations(name, worst):
     q, v, _, tau = motion(case, 3, (N,))
     F = wrenches(model, 3, (N,))
     out = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F, **drive)
-    needed = ld.inverse_dynamics(model.open_tree(), q, v, out.a, f_ext=F)
+    needed = ld.inverse_dynamics(model.spanning_tree(), q, v, out.a, f_ext=F)
     supplied = tau + ld.constraint_forces(model, q, out.multipliers, **drive)
     assert worst("forward: M a + b = tau + A^T lambda", worst_state(supplied, needed), name) < 1e-10
     gap = np.einsum("kij,kj->ki", ld.constraint_jacobian(model, q, **drive), out.a) + ld.constraint_bias(model, q, v, **drive)
@@ -190,7 +190,7 @@ def test_hybrid_dynamics_against_dense_equations(name, worst):
         size = np.abs(force).max()
         assert worst(f"{label}: a", relative(out.a, a), f"{name}, {share}") < bound
         assert worst(f"{label}: tau", relative(out.tau, force, size), f"{name}, {share}") < 100 * bound
-        needed = ld.inverse_dynamics(model.open_tree(), q, v, out.a, f_ext=F)
+        needed = ld.inverse_dynamics(model.spanning_tree(), q, v, out.a, f_ext=F)
         gap = relative(out.tau + A.T @ out.multipliers, needed)
         assert worst("hybrid: M a + b = tau + A^T lambda", gap, name) < 1e-9
         assert worst("hybrid: A a + gamma = 0", np.abs(A @ out.a + gamma).max() / np.abs(out.a).max(), name) < 1e-8
@@ -208,7 +208,7 @@ def test_hybrid_dynamics_at_its_extremes(name, worst):
     assert worst("hybrid, nothing prescribed: forward", relative(out.a, forward.a), name) < 1e-14
     out = ld.constrained_hybrid_dynamics(model, q, v, forward.a, np.full(model.nv, np.nan), every, **drive)
     assert (out.multipliers == 0).all() and (out.a == forward.a).all() and not out.independent.any()
-    needed = ld.inverse_dynamics(model.open_tree(), q, v, out.a)
+    needed = ld.inverse_dynamics(model.spanning_tree(), q, v, out.a)
     assert worst("hybrid, all prescribed: inverse", relative(out.tau, needed), name) < 1e-12
 
 
@@ -280,7 +280,7 @@ def test_mimic_is_the_robot_with_fewer_coordinates(seed, worst):
     B = B[:, [k for k in range(model.nv) if k not in {model.v_index(name).start for name in follow}]]
     v = B @ rng.standard_normal(B.shape[1])
     assert np.abs(ld.constraint_residual(model, q)).max() < 1e-15 and np.abs(ld.constraint_velocity(model, q, v)).max() < 1e-15
-    M, b = reference.open_tree(model, q, v)
+    M, b = reference.spanning_tree(model, q, v)
     expected = B @ np.linalg.solve(B.T @ M @ B, B.T @ (tau - b))
     out = ld.constrained_forward_dynamics(model, q, v, tau)
     assert worst("mimic: the reduced equations", relative(out.a, expected)) < 1e-11
@@ -292,5 +292,5 @@ def test_mimic_is_the_robot_with_fewer_coordinates(seed, worst):
 def test_the_open_tree_of_a_looped_robot_is_the_robot_without_loops():
     plain, looped = model_of("every kind"), looped_of("every kind, looped").model
     q, v = ld.random_configuration(plain, np.random.default_rng(1)), np.ones(plain.nv)
-    assert (ld.inverse_dynamics(plain, q, v, v) == ld.inverse_dynamics(looped.open_tree(), q, v, v)).all()
+    assert (ld.inverse_dynamics(plain, q, v, v) == ld.inverse_dynamics(looped.spanning_tree(), q, v, v)).all()
     assert (ld.mass_matrix(plain, q) == ld.mass_matrix(looped, q)).all()

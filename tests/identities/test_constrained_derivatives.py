@@ -101,7 +101,7 @@ def test_couplings_alone_leave_the_derivatives_of_the_tree(worst):
     F = np.random.default_rng(0).standard_normal((len(model.link_names), 6))
     found = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F)
     d = ld.constrained_forward_derivatives(model, q, v, tau, f_ext=F)
-    tree, A = ld.inverse_dynamics_derivatives(model.open_tree(), q, v, found.a, f_ext=F), ld.constraint_jacobian(model, q)
+    tree, A = ld.inverse_dynamics_derivatives(model.spanning_tree(), q, v, found.a, f_ext=F), ld.constraint_jacobian(model, q)
     saddle = np.block([[tree.M, -A.T], [A, np.zeros((m, m))]])
     for ours, multipliers, R in ((d.da_dq, d.dlambda_dq, -tree.dtau_dq), (d.da_dv, d.dlambda_dv, -tree.dtau_dv),
                                  (d.da_dtau, d.dlambda_dtau, np.eye(nv))):
@@ -137,7 +137,7 @@ def test_all_prescribed_is_inverse_dynamics(worst):
     q, v, _, tau = loop_zoo.motion(case)
     a = ld.constrained_forward_dynamics(model, q, v, tau).a
     d = ld.constrained_hybrid_derivatives(model, q, v, a, tau, np.ones(nv, dtype=bool))
-    tree = ld.inverse_dynamics_derivatives(model.open_tree(), q, v, a)
+    tree = ld.inverse_dynamics_derivatives(model.spanning_tree(), q, v, a)
     for x, y in zip(d[:3], tree, strict=True):
         assert worst("all prescribed", relative(x, y)) < 1e-12
     assert not any(np.any(x) for x in d[3:6])
@@ -152,7 +152,7 @@ def test_rates_of_the_balance(name, worst):
     d = ld.balance_derivatives(model, q, v, a, multipliers, a, passive=False, drive=drive)
 
     def balance(q, v):
-        tree = model.open_tree()
+        tree = model.spanning_tree()
         R1 = ld.inverse_dynamics(tree, q, v, a, passive=False) - ld.constraint_jacobian(model, q, drive=drive).T @ multipliers
         R2 = ld.constraint_jacobian(model, q, drive=drive) @ a + ld.constraint_bias(model, q, v, drive=drive)
         return np.concatenate([R1, R2, ld.constraint_velocity(model, q, a, drive=drive)])

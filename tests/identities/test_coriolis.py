@@ -166,7 +166,7 @@ def test_a_batch_is_its_states(function, name, worst, monkeypatch):
     folded = function(model, q[:6].reshape(2, 3, -1), v[:6].reshape(2, 3, -1))
     assert_same(folded.reshape(6, *together.shape[1:]), together[:6])
     assert function(model, q[:0], v[:0]).shape == (0, *together.shape[1:])
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     monkeypatch.setattr(threads, "cores", lambda: 2)
     assert_same(function(model, q, v), together)
 

@@ -91,7 +91,7 @@ REAL = ("ur5_robot", "panda", "kinova", "solo12", "hyq_no_sensors", "g1_29dof_re
 @pytest.mark.parametrize("name", REAL)
 def test_directions_of_real_robots(name, base, worst):
     """State and all figures at once, any mask. The bound follows the condition of M, up to 1e7: light fingers on heavy robots."""
-    model = ld.load(file_of(f"{name}.urdf"), base=base).open_tree()
+    model = ld.load(file_of(f"{name}.urdf"), base=base).spanning_tree()
     case = Case(model, 8, True)
     for x, y in zip(case.inverse(), case.reference.inverse(case.a, case.da), strict=True):
         assert worst("directional inverse, real robots", relative(x, y), name) < 1e-13

@@ -12,7 +12,7 @@ from bridge import relative
 from exact import exact
 from exact_motion import ExactMotion, cross, derivatives, precisely, product, twists
 from liedyn.errors import NameLookupError
-from liedyn.model.description import NV, SCREW, Joint, Link, Robot
+from liedyn.model.description import NV, ONE_DOF, Joint, Link, Robot
 from rounding import assert_same
 from zoo import ROBOTS, model_of, robots, state
 
@@ -80,7 +80,7 @@ def columns_along(motion, link, frame):
         for i in path:
             R, p = bodies[i][:3, :3], bodies[i][:3, 3]
             S = np.eye(6)[:, :NV[tree.kind[i]]]
-            if tree.kind[i] == SCREW:
+            if tree.kind[i] == ONE_DOF:
                 S = np.zeros((6, 1))
                 S[2], S[5] = tree.S[2 * i:2 * i + 2]
             for c, (w, v) in enumerate(zip(exact(S[:3]).T, exact(S[3:]).T, strict=True)):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import liedyn as ld
-from liedyn.dynamics.inertial_parameters import OF_A_JOINT, OF_A_LINK
+from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS, LINK_PARAMETERS
 from liedyn.model.description import Joint, Link
 from matrices import derivative
 from zoo import ROBOTS, model_of, random_link, robots, state
@@ -43,8 +43,8 @@ def test_all_joint_parameters_have_columns_on_request(name):
     """… also those that the model has not; their values are then zero."""
     model = model_of(name)
     q, v, a, _ = state(model, 2, SIZE)
-    pi = ld.inertial_parameters(model, joints=OF_A_JOINT)
-    Y = ld.regressor(model, q, v, a, joints=OF_A_JOINT)
+    pi = ld.inertial_parameters(model, joints=JOINT_PARAMETERS)
+    Y = ld.regressor(model, q, v, a, joints=JOINT_PARAMETERS)
     assert off(Y @ pi.values, ld.inverse_dynamics(model, q, v, a)) < ROUNDING
     springs = sum(joint.type not in ("ball", "free") for joint in model.joints for _ in range(joint.v.start, joint.v.stop))
     assert len(pi.names) % 10 == (3 * model.nv + 3 * springs) % 10
@@ -142,7 +142,7 @@ def test_names_units_and_values():
             x, y, _ = links[owner].com
             assert value == pytest.approx(links[owner].inertia[5] + links[owner].mass * (x * x + y * y)) and unit == "kg m^2"
     first = pi.names.index("mass.link1")
-    assert [name.partition(".")[0] for name in pi.names[first:first + 10]] == list(OF_A_LINK)
+    assert [name.partition(".")[0] for name in pi.names[first:first + 10]] == list(LINK_PARAMETERS)
 
 
 def welded(name: str, link: Link):

@@ -46,7 +46,7 @@ def test_random_trees(worst, robot):
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", ["ur5_robot", "panda", "solo12", "talos_reduced", "simple_humanoid"])
 def test_real_robots(name, base, worst):
-    model = ld.load(file_of(f"{name}.urdf"), base=base).open_tree()
+    model = ld.load(file_of(f"{name}.urdf"), base=base).spanning_tree()
     q, v, a, _ = zoo.state(model, 6)
     assert_tensors(model, q, v, a, False, worst, f"{name}, {base}")
 
@@ -56,7 +56,7 @@ def test_real_robots(name, base, worst):
 @pytest.mark.parametrize("name", zoo.ROBOTS)
 def test_many_states_are_as_one(name, passive, most, monkeypatch):
     """Eight at a time, the last three of them alone; and one by one, as models do whose tensors are large."""
-    monkeypatch.setattr(calls, "_TOO_LARGE", most)
+    monkeypatch.setattr(calls, "_MAX_SIMD_WORKSPACE", most)
     model = zoo.model_of(name)
     q, v, a, _ = zoo.state(model, 7, (19,))
     together = ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=passive)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import liedyn as ld
 from bridge import relative
-from liedyn.model.spatial import transform_rigid
+from liedyn.model.spatial import transform_inertia
 from matrices import adjoint, derivative, inverse
 from spatial_series import reference_inverse
 from zoo import ROBOTS, model_of, robots, state
@@ -119,7 +119,7 @@ def test_bridge_to_the_body_form(name, worst):
     for i, (I, V) in enumerate(zip(body.rigid, (back @ form.twists(v)).reshape(-1, 6), strict=True)):
         Z = inverse(model.link_pose[model.link_index(body.links[i])]) if body.links[i] else np.eye(4)   # on the joint's axis
         own = adjoint(inverse(Z))
-        I, V = transform_rigid(inverse(Z), I), own @ V
+        I, V = transform_inertia(inverse(Z), I), own @ V
         h, w, u = (_skew(x) for x in (I[1:4], V[:3], V[3:]))
         D[6 * i:6 * i + 6, 6 * i:6 * i + 6] = own.T @ np.block(
             [[h @ u - u @ h, w @ h + I[0] * u], [I[0] * u - h @ w, I[0] * w]]) @ own

@@ -101,7 +101,7 @@ def test_balance_of_the_record(write, worst):
     f_ext = np.zeros((6, len(model.link_names), 6))
     f_ext[:, problem.forced_links] = record.wrench.reshape(6, -1, 6)
     A = ld.constraint_jacobian(model, record.q)
-    tree = model.open_tree()
+    tree = model.spanning_tree()
     tau = ld.inverse_dynamics(tree, record.q, record.v, record.a, f_ext=f_ext) - np.einsum("nrk,nr->nk", A, record.multipliers)
     assert worst("generalized alpha, balance", np.abs(tau - record.tau).max() / np.abs(record.tau).max()) < 1e-8
     np.testing.assert_allclose(record.q[:, 2], -0.9 + 0.2 * np.sin(3 * record.t)**2, atol=1e-14)

@@ -123,7 +123,7 @@ def test_a_trial_too_far_for_a_line_is_shortened_before_loops_go_on(monkeypatch,
         tried.append(given[4])                                # the length of the step
         return (REFUSED, np.inf) if len(tried) <= times else step(*given)
     monkeypatch.setattr(rosenbrock, "try_step", refusing)
-    monkeypatch.setattr(RightHandSide, "turn_to_loops", lambda self: turned.append(len(tried)))
+    monkeypatch.setattr(RightHandSide, "use_generic_kernels", lambda self: turned.append(len(tried)))
     record, _ = solve(problem, np.array([0.0, 0.5]), Options("rodas5p", rtol=1e-8, atol=1e-10))
     assert tried[1] == pytest.approx(tried[0] / 4) and turned == [4] * (times == 4)
     assert np.abs(record.v[-1] - solve(problem, np.array([0.0, 0.5]), EXACT)[0].v[-1]).max() < 1e-6

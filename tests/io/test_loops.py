@@ -78,7 +78,8 @@ def test_mimic_of_a_joint(tmp_path):
     robot = read_robot_yaml(write(tmp_path, text))
     assert robot.joints[1].mimic == Mimic("ja", 1.2, -0.1)
     model = ld.load(robot.source)
-    assert model.row_names == ("jb",) and model.loop_constants[-2:].tolist() == [1.0, -1.2] and model.findings == ()
+    assert model.constraint_equation_names == ("jb",) and model.loop_constants[-2:].tolist() == [1.0,
+                                                                                                 -1.2] and model.findings == ()
 
 
 BROKEN = {
@@ -159,14 +160,14 @@ def test_a_ball_joint_has_no_mimic(tmp_path):
 def test_a_mimic_of_a_urdf_is_a_coupling(tmp_path):
     """jb + 2 ja = 0.5."""
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert (model.row_names, model.findings) == (("jb",), ())
+    assert (model.constraint_equation_names, model.findings) == (("jb",), ())
     assert model.loop_constants[24] == 0.5 and model.loop_constants[-2:].tolist() == [1.0, 2.0]
 
 
 def test_a_file_of_the_robot_s_name_is_found(tmp_path):
     write(tmp_path, ROD, "arm.loops.yaml")
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert model.row_names == ("rod", "jb") and model.findings == ()
+    assert model.constraint_equation_names == ("rod", "jb") and model.findings == ()
     assert str(model.description.loops[0].place) == f"{tmp_path / 'arm.loops.yaml'}:1: loops.rod"
 
 
@@ -176,7 +177,7 @@ def test_a_file_of_the_robot_s_name_is_found(tmp_path):
 def test_the_common_file_counts_if_it_names_the_robot(tmp_path, robot, rows, findings):
     write(tmp_path, (f"robot: {robot}\n" if robot else "") + ROD, "loops.yaml")
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
-    assert model.row_names == rows and [finding.code for finding in model.findings] == findings
+    assert model.constraint_equation_names == rows and [finding.code for finding in model.findings] == findings
     if findings:
         assert str(model.findings[0]) == (f"{tmp_path / 'loops.yaml'}: loops.yaml: does not name a robot and is ignored; "
                                           "add robot: arm.urdf [loops-unused]")
@@ -184,7 +185,7 @@ def test_the_common_file_counts_if_it_names_the_robot(tmp_path, robot, rows, fin
 
 def test_a_file_given_by_name_adds_to_the_robot_s_own(tmp_path):
     extra = write(tmp_path, ROD, "extra.yaml")
-    assert ld.load(write(tmp_path, URDF, "arm.urdf"), loops=extra).row_names == ("rod", "jb")
+    assert ld.load(write(tmp_path, URDF, "arm.urdf"), loops=extra).constraint_equation_names == ("rod", "jb")
     model = ld.load(write(tmp_path, HEAD + CONSTRAINTS.replace("rod:", "bar:")), loops=extra)
     assert [one.name for one in model.constraints][-4:] == ["slot", "rod", "gear", "screw"]
     with pytest.raises(ModelError, match='two constraints are called "rod"'):
@@ -196,7 +197,8 @@ def test_a_file_given_by_name_adds_to_the_robot_s_own(tmp_path):
 def test_a_file_of_constraints_stands_for_the_robot_that_it_names(tmp_path):
     write(tmp_path, URDF, "arm.urdf")
     path = write(tmp_path, "robot: arm.urdf\n" + ROD, "held.loops.yaml")
-    assert ld.load(path).row_names == ("rod", "jb") and ld.load(tmp_path / "arm.urdf").row_names == ("jb",)
+    assert ld.load(path).constraint_equation_names == ("rod", "jb")
+    assert ld.load(tmp_path / "arm.urdf").constraint_equation_names == ("jb",)
     with pytest.raises(ModelError, match=r"loops.yaml: the loops file does not name a robot; expected the key robot"):
         ld.load(write(tmp_path, ROD, "loops.yaml"))
 

@@ -110,7 +110,7 @@ def test_threads_do_not_matter(function, monkeypatch):
     model, states, F = setting(101)
     given = directions(model, 5, (101,))
     expected = function(model, states, F, given)
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     monkeypatch.setattr(threads, "cores", lambda: 3)
     assert_same(function(model, states, F, given), expected)
 

@@ -10,7 +10,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from compiled import probe
-from liedyn.dynamics.inertial_parameters import OF_A_JOINT
+from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.batch_blocks import SMALLEST, within
 from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_memory, hybrid_work
@@ -179,8 +179,9 @@ def directional(function):
 ENTRIES = {
     "coriolis_matrices": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
     "christoffels": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
-    "regressors": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
-    "sums": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
+    "regressors": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=JOINT_PARAMETERS)),
+    "sums": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v,
+                                                                                         joints=JOINT_PARAMETERS).kinetic),
     "inverse_directions": (
         "dynamics.directional_derivatives",
         lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),

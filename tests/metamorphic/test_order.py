@@ -113,7 +113,7 @@ def test_samples_of_a_sweep_do_not_depend_on_the_order_of_entries_and_outputs(tm
 def test_batches_on_one_and_two_threads(name, monkeypatch):
     """Each state is computed by itself: the same bits."""
     monkeypatch.setattr(threads, "cores", lambda: 2)
-    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "_MIN_WORK_PER_THREAD", 1)
     threads._pool.cache_clear()
     mechanism = MECHANISMS[name]()
     model, rng = ld.build(mechanism.robot), np.random.default_rng([SEED, 45])
@@ -123,7 +123,7 @@ def test_batches_on_one_and_two_threads(name, monkeypatch):
         many = many._replace(q=ld.random_configuration(model, rng, 1000))
     many = many._replace(v=many.v * rng.uniform(-2, 2, (1000, 1)), tau=many.tau * rng.uniform(-2, 2, (1000, 1)))
     both = results(model, many, THREADED)
-    with threads.at_most(1):
+    with threads.limit_threads(1):
         one = results(model, many, THREADED)
     threads._pool.cache_clear()
     for what, value in both.items():

@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 from liedyn.joints.joint_model import tree_of
 from liedyn.model import spatial
-from liedyn.model.description import BALL, FREE, HAS_CHILDREN, LAST_CHILD, SCREW, WORLD, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import BALL, FREE, HAS_CHILDREN, LAST_CHILD, ONE_DOF, WORLD, Coordinate, Joint, Link, Pose, Robot
 from liedyn.model.model import joint_screws
 from matrices import adjoint, exp, inertia, inverse, pose
 from rounding import assert_same
@@ -62,7 +62,7 @@ def test_fixed_joints_are_merged_and_stay_links():
     np.testing.assert_allclose(model.link_pose[3], model.link_pose[1] @ X @ X, atol=1e-15)
     I = inertia(1.0, (0.1, 0, 0.2), BODY)
     to_a = adjoint(inverse(X))
-    np.testing.assert_allclose(spatial.rigid_matrix(tree(model).I[10:20]), I + to_a.T @ I @ to_a, atol=1e-15)
+    np.testing.assert_allclose(spatial.inertia_matrix(tree(model).I[10:20]), I + to_a.T @ I @ to_a, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -95,7 +95,7 @@ def test_bodies_of_each_joint_type(kind):
     count = COUNT.get(kind) or len(joint.screws)
     made, t = model.joints[0], tree(model)
     assert (made.first_body, made.body, model.n_bodies) == (1, count, count + 1)
-    assert made.kind == {"ball": BALL, "free": FREE}.get(kind, SCREW)
+    assert made.kind == {"ball": BALL, "free": FREE}.get(kind, ONE_DOF)
     assert (t.I.reshape(-1, 10)[1:-1] == 0).all() and t.I[-10] > 0
     assert (made.screws is None) == (kind in ("ball", "free"))
     assert model.link_body[1] == count

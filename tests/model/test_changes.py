@@ -112,7 +112,7 @@ def test_a_changed_mechanism_keeps_its_loops():
                                             else j for j in model.description.joints)))
     state = q, np.zeros(4), [1.0, 0.2, 0.0, 0.0]
     assert np.array_equal(ld.constrained_forward_dynamics(light, *state).a, ld.constrained_forward_dynamics(scratch, *state).a)
-    assert light.open_tree() == scratch.open_tree()
+    assert light.spanning_tree() == scratch.spanning_tree()
 
 
 @pytest.mark.parametrize(("changes", "error", "text"), [
@@ -169,7 +169,7 @@ def test_replace_points_to_the_right_way():
 
 
 @pytest.mark.parametrize("through", [lambda model: model, lambda model: pickle.loads(pickle.dumps(model)), copy.copy,
-                                     copy.deepcopy, lambda model: model.open_tree(),
+                                     copy.deepcopy, lambda model: model.spanning_tree(),
                                      lambda model: model.with_changes(gravity=[0, 0, 0])])
 def test_arrays_of_a_model_are_read_only(through):
     model = through(ld.build(with_loops(3)))
@@ -183,7 +183,7 @@ def test_arrays_of_a_model_are_read_only(through):
 
 def test_a_model_is_equal_after_unpickling_and_copying():
     model = ld.build(with_loops(2))
-    model.open_tree()
+    model.spanning_tree()
     for other in (pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model)):
         assert other == model and hash(other) == hash(model) and not other._cache
     assert model.with_changes(gravity=[0, 0, 1]) != model

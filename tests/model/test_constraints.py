@@ -14,7 +14,7 @@ from liedyn.model.description import (
     COUPLING,
     LOOP_KINDS,
     LOOP_TYPES,
-    ROWS,
+    N_EQUATIONS,
     Coordinate,
     Coupling,
     Joint,
@@ -138,8 +138,8 @@ def test_axes_are_filled_in_and_made_unit():
 
 def test_a_model_without_constraints_has_empty_arrays():
     model = ld.build(TREE)
-    assert model.constraints == () and model.row_names == () and model.nc == 0
-    assert model.loop_index.size == model.loop_constants.size == model.loop_machine.size == 0
+    assert model.constraints == () and model.constraint_equation_names == () and model.nc == 0
+    assert model.loop_index.size == model.loop_constants.size == model.packed_model.size == 0
 
 
 def test_constraints_leave_the_open_tree_as_it_is():
@@ -161,10 +161,10 @@ def everything():
 def test_names_rows_and_units():
     model = ld.build(everything())
     assert [one.name for one in model.constraints] == [*(f"l{k}" for k in range(9)), "g", "lock", "jb"]
-    assert [one.rows.start for one in model.constraints] == np.cumsum([0, *ROWS[:9], 1, 1]).tolist()
-    assert model.nc == sum(ROWS[:9]) + 3 == len(model.row_names)
-    assert model.row_names[:6] == ("l0.wx", "l0.wy", "l0.wz", "l0.vx", "l0.vy", "l0.vz")
-    assert model.row_names[-3:] == ("g", "lock", "jb")
+    assert [one.rows.start for one in model.constraints] == np.cumsum([0, *N_EQUATIONS[:9], 1, 1]).tolist()
+    assert model.nc == sum(N_EQUATIONS[:9]) + 3 == len(model.constraint_equation_names)
+    assert model.constraint_equation_names[:6] == ("l0.wx", "l0.wy", "l0.wz", "l0.vx", "l0.vy", "l0.vz")
+    assert model.constraint_equation_names[-3:] == ("g", "lock", "jb")
     assert model.constraint("l1").units == ("rad", "rad", "m", "m", "m") and model.constraint("l7").units == ("m",)
     assert model.constraint("g").units == ("rad",) and model.constraint("g").type == "coupling"
     assert [one.driven for one in model.constraints] == [k in (2, 5) for k in range(12)]
@@ -175,7 +175,7 @@ def test_names_rows_and_units():
 @pytest.mark.parametrize("kind", LOOP_KINDS)
 def test_table_of_kinds(kind):
     number, labels = LOOP_KINDS[kind]
-    assert len(labels) == ROWS[number] and len(set(labels)) == len(labels)
+    assert len(labels) == N_EQUATIONS[number] and len(set(labels)) == len(labels)
 
 
 def arrays(model):
@@ -267,13 +267,13 @@ def test_axes_of_a_universal_closure_are_x_of_one_and_y_of_the_other():
 def test_one_array_holds_all_four():
     model = ld.build(everything())
     pieces = np.cumsum([x.size for x in (model.index, model.constants, model.loop_index, model.loop_constants)])
-    index, constants, loop_index, loop_constants = np.split(model.loop_machine, pieces[:-1])
+    index, constants, loop_index, loop_constants = np.split(model.packed_model, pieces[:-1])
     np.testing.assert_array_equal(index.view(np.int64), model.index)
     np.testing.assert_array_equal(constants, model.constants)
     np.testing.assert_array_equal(loop_index.view(np.int64), model.loop_index)
     np.testing.assert_array_equal(loop_constants, model.loop_constants)
     other = pickle.loads(pickle.dumps(model))
-    assert other.row_names == model.row_names and (other.loop_index == model.loop_index).all()
+    assert other.constraint_equation_names == model.constraint_equation_names and (other.loop_index == model.loop_index).all()
 
 
 def test_a_mimic_of_a_fixed_joint_by_a_fixed_joint_or_of_nobody_binds_nothing():

@@ -5,7 +5,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.joints.joint_model import tree_of
-from liedyn.model.spatial import minimal_inertias, unflat
+from liedyn.model.spatial import pose_from_array, reduced_inertias
 from zoo import ROBOTS, model_of, state
 
 LEFT = {"revolute": 7, "continuous": 7, "helical": 9, "prismatic": 4}      # numbers of a body at the end of a chain: not 0
@@ -14,7 +14,8 @@ LEFT = {"revolute": 7, "continuous": 7, "helical": 9, "prismatic": 4}      # num
 def tree_and_inertias(model):
     tree = tree_of.py_func(model.index, model.constants)
     n = tree.parent.size
-    return tree, lambda I: minimal_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), unflat(tree.T0.reshape(n, 12)), I)
+    return tree, lambda I: reduced_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), pose_from_array(tree.T0.reshape(n, 12)),
+                                            I)
 
 
 def with_all_inertias(model):

@@ -9,7 +9,7 @@ import pytest
 
 from liedyn.errors import ModelError
 from liedyn.model.description import Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
-from liedyn.model.link_tree import bodies_of, merged, tree_of
+from liedyn.model.link_tree import build_link_tree, links_by_body, merge_links
 from liedyn.model.validate import validate
 from liedyn.model.warnings import CODES
 
@@ -200,8 +200,8 @@ def test_merged_body_against_point_masses():
     first, second = rng.normal(size=(5, 3)), rng.normal(size=(7, 3))
     origin = Pose.from_xyz_rpy((1, 2, 3), (0.1, 0.7, -2.0))
     robot = Robot("r", (cloud("a", first), cloud("b", second)), (Joint("j", "fixed", "a", "b", origin),))
-    tree = tree_of(robot)
-    body = merged(tree, "a", bodies_of(tree)["a"])
+    tree = build_link_tree(robot)
+    body = merge_links(tree, "a", links_by_body(tree)["a"])
     moved = second @ np.reshape(origin.rotation, (3, 3)).T + origin.translation
     together = cloud("ab", np.vstack([first, moved]))
     assert body.mass == together.mass
@@ -213,7 +213,7 @@ def test_order_of_a_tree_is_depth_first_in_document_order():
     links = tuple(replace(A, name=name) for name in "abcdef")
     ends = {"q": "be", "p": "ab", "s": "ac", "r": "cf", "t": "bd"}
     joints = tuple(replace(J, name=name, parent=parent, child=child) for name, (parent, child) in ends.items())
-    tree = tree_of(Robot("r", links, joints))
+    tree = build_link_tree(Robot("r", links, joints))
     assert [joint.name for joint in tree.joints] == ["p", "q", "t", "s", "r"] and tree.root == "a"
 
 

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import file_of, relative
-from liedyn.model.description import SCREW, WORLD
+from liedyn.model.description import ONE_DOF, WORLD
 from matrices import pose
 from zoo import random_robot
 
@@ -122,7 +122,7 @@ class Pair:
 
     def _position(self, joint, theirs):
         q = self.q[joint.q]
-        if joint.kind == SCREW:
+        if joint.kind == ONE_DOF:
             theirs.setPositions(q)
         else:
             motion = Rotation.from_quat(q[-4:]).as_matrix()
@@ -185,7 +185,7 @@ def compare(pair, worst, where):
 def test_real_robots(name, base, worst):
     path = file_of(name)
     for seed in range(3):
-        pair = Pair(ld.load(path, base=base).open_tree(), skeleton_of_urdf(path, base), seed)
+        pair = Pair(ld.load(path, base=base).spanning_tree(), skeleton_of_urdf(path, base), seed)
         expected = pair.skeleton.getNumDofs() - (6 if base == "fixed" else 0)
         assert pair.model.nv == expected
         compare(pair, worst, f"{name}, {base}")

@@ -38,7 +38,7 @@ class Case:
     """A robot in random states: ours and Pinocchio's side by side."""
 
     def __init__(self, source, base="fixed", seed=1):
-        self.model = model = source if isinstance(source, ld.Model) else ld.load(source, base=base).open_tree()
+        self.model = model = source if isinstance(source, ld.Model) else ld.load(source, base=base).spanning_tree()
         self.bridge = PinocchioBridge(source if not isinstance(source, ld.Model) else model.source, model)
         rng = np.random.default_rng(seed)
         self.q = ld.random_configuration(model, rng, N)

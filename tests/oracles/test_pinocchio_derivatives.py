@@ -28,7 +28,7 @@ class Case:
 
     def __init__(self, name, base, with_wrenches, seed=1):
         path = file_of(f"{name}.urdf")
-        self.name, self.model = f"{name}, {base}", ld.load(path, base=base).open_tree()
+        self.name, self.model = f"{name}, {base}", ld.load(path, base=base).spanning_tree()
         self.bridge = PinocchioBridge(path, self.model)
         rng = np.random.default_rng(seed)
         self.q = ld.random_configuration(self.model, rng, N)

@@ -18,7 +18,7 @@ N = 9
 @pytest.mark.parametrize("name", TEN)
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_regressors(name, base, worst):
-    model = ld.load(file_of(name), base=base).open_tree()
+    model = ld.load(file_of(name), base=base).spanning_tree()
     bridge = PinocchioBridge(model.source, model)
     rng = np.random.default_rng(3)
     q, (v, a) = ld.random_configuration(model, rng, N), rng.standard_normal((2, N, model.nv))

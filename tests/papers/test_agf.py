@@ -259,7 +259,7 @@ def test_momenta_and_wrenches_in_space(case):
     F, dF = some(8, 2, 6)                             # a wrench in the body's frame, and its component-wise rate
     for i in (0, len(B) - 1):
         T = form.poses[i]
-        own = spatial.rigid_matrix(case.form.rigid[i])
+        own = spatial.inertia_matrix(case.form.rigid[i])
         np.testing.assert_allclose(adjoint(inverse(T)).T @ own @ adjoint(inverse(T)), B[i], atol=1e-11)                  # (60)
         X, dX = bracket(V[i]), bracket(dV[i])
         dB = -X.T @ B[i] - B[i] @ X

@@ -109,7 +109,7 @@ def test_kinetic_energy_of_a_body():
     first = skew(m @ r)
     second = sum(mass * skew(x).T @ skew(x) for mass, x in zip(m, r, strict=True))
     I = np.block([[second, first], [first.T, m.sum() * np.eye(3)]])                                  # (20)
-    np.testing.assert_allclose(spatial.rigid_matrix(spatial.rigid_from_link(link)), I, atol=1e-14)
+    np.testing.assert_allclose(spatial.inertia_matrix(spatial.inertia_from_link(link)), I, atol=1e-14)
     velocities = dp + r @ dR.T
     forms = [(m * (velocities**2).sum(1)).sum() / 2,                                                 # (14)
              V @ I @ V / 2,                                                                          # (15), (19)
@@ -124,21 +124,21 @@ def test_inertia_in_other_frames():
     T, mass, Ic = poses(6, 1)[0], 1.7, np.diag([0.3, 0.4, 0.5])
     R, p = T[:3, :3], T[:3, 3]
     about = R @ Ic @ R.T
-    I = spatial.rigid_matrix(spatial.rigid_from_link(Link("a", mass, floats(p), floats(about[np.triu_indices(3)]))))
+    I = spatial.inertia_matrix(spatial.inertia_from_link(Link("a", mass, floats(p), floats(about[np.triu_indices(3)]))))
     np.testing.assert_allclose(I, np.block([[about + mass * skew(p).T @ skew(p), mass * skew(p)],
                                             [mass * skew(p).T, mass * np.eye(3)]]), atol=1e-15)      # (22)
     T_ab = inverse(T)                                # from the centre of mass frame A to the body frame B
     Ia = np.block([[Ic, np.zeros((3, 3))], [np.zeros((3, 3)), mass * np.eye(3)]])
     np.testing.assert_allclose(I, adjoint(T_ab).T @ Ia @ adjoint(T_ab), atol=1e-14)                  # (21)
     ten = np.r_[mass, 0, 0, 0, Ic[np.triu_indices(3)]]
-    np.testing.assert_allclose(spatial.rigid_matrix(spatial.transform_rigid(T, ten)), I, atol=1e-14)
+    np.testing.assert_allclose(spatial.inertia_matrix(spatial.transform_inertia(T, ten)), I, atol=1e-14)
 
 
 def test_momentum_of_a_body():
     """Checks: K1 (23), (24). In the world it is the sum over the points."""
     m, r, link, model = cloud()
     q, V = ld.random_configuration(model, np.random.default_rng(7)), some(7, 6)
-    T, I = ld.link_pose(model, q, "cloud"), spatial.rigid_matrix(spatial.rigid_from_link(link))
+    T, I = ld.link_pose(model, q, "cloud"), spatial.inertia_matrix(spatial.inertia_from_link(link))
     x = T[:3, 3] + r @ T[:3, :3].T
     dx = (V[3:] + np.cross(V[:3], r)) @ T[:3, :3].T
     points = np.r_[m @ np.cross(x, dx), m @ dx]
@@ -163,7 +163,7 @@ def test_newton_and_euler():
     """Checks: K1 (30), (31). The library's force on a free body is the rate of its momentum, in any frame on it."""
     _, _, link, model = cloud()
     q, (V, dV) = ld.random_configuration(model, np.random.default_rng(10)), some(10, 2, 6)
-    T, I = ld.link_pose(model, q, "cloud"), spatial.rigid_matrix(spatial.rigid_from_link(link))
+    T, I = ld.link_pose(model, q, "cloud"), spatial.inertia_matrix(spatial.inertia_from_link(link))
     place = lambda t: T @ exp(t * V + t * t / 2 * dV)                                                # noqa: E731
     F = adjoint(T).T @ derivative(lambda t: adjoint(inverse(place(t))).T @ I @ (V + t * dV))         # (30)
     right = I @ dV - ad(V).T @ I @ V                                                                 # (31)

@@ -19,7 +19,7 @@ def case():
     three rows of the closure that are not zero in the plane: m = 3 constraints on n = 5 joints."""
     model, q = five_bar()
     q, v, a, _ = n_bar_motion(model, q, 5)
-    tree = model.open_tree()
+    tree = model.spanning_tree()
     A = ld.constraint_jacobian(model, q)[[2, 3, 4]]
     return SimpleNamespace(model=model, tree=tree, q=q, v=v, a=a, A=A, M=ld.mass_matrix(tree, q),
                            b=ld.inverse_dynamics(tree, q, v, 0 * v, passive=False),

@@ -140,10 +140,10 @@ def test_velocity_of_the_tip(case):
 def test_recursion(case):
     """Checks: PBP (21)-(28). Newton and Euler's recursion; (22) leaves gravity out, [0; -g] for dV_0 puts it in."""
     for i, link in enumerate(case.robot.links):
-        r, I = case.com[i], spatial.full(link.inertia)
+        r, I = case.com[i], spatial.symmetric_matrix(link.inertia)
         J = np.block([[I - link.mass * skew(r) @ skew(r), link.mass * skew(r)], [-link.mass * skew(r), link.mass * np.eye(3)]])
         np.testing.assert_allclose(J, case.J[i], atol=1e-15)                                         # (21)
-        np.testing.assert_allclose(spatial.rigid_matrix(spatial.rigid_from_link(link)), J, atol=1e-14)
+        np.testing.assert_allclose(spatial.inertia_matrix(spatial.inertia_from_link(link)), J, atol=1e-14)
         swap = np.roll(np.eye(6), 3, axis=0)                                                         # (a, b)^(c, d) = a.d + b.c
         featherstone = np.block([[-link.mass * skew(r), link.mass * np.eye(3)], [J[:3, :3], link.mass * skew(r)]])       # (28)
         np.testing.assert_allclose(swap @ featherstone, J, atol=1e-15)
@@ -197,7 +197,7 @@ def test_forces_of_one_link(case):
     """Checks: PBP (74)-(83). Forces and moments by three-vectors about the centre of mass, and by six-vectors."""
     rng = np.random.default_rng(9)
     for i, link in enumerate(case.robot.links):
-        m, r, I = link.mass, case.com[i], spatial.full(link.inertia)
+        m, r, I = link.mass, case.com[i], spatial.symmetric_matrix(link.inertia)
         w, v, dw, dv = rng.standard_normal((4, 3))
         a = dv + np.cross(w, v)                                                                      # (76)
         a_com = a + np.cross(dw, r) + np.cross(w, np.cross(w, r))                                    # (77)
@@ -248,7 +248,7 @@ def test_kinetic_energy(case):
         V = sum(page.Ad(i + 1, j + 1, page.A[j]) * case.dx[j - 1] for j in range(1, i + 2))
         at_com = np.block([[turn.T, np.zeros((3, 3))], [-skew(turn.T @ b) @ turn.T, turn.T]]) @ V    # (34)
         np.testing.assert_allclose(at_com, adjoint(inverse(com_home)) @ V, atol=1e-13)
-        I_com = spatial.full(link.inertia)
+        I_com = spatial.symmetric_matrix(link.inertia)
         energy = (at_com[:3] @ I_com @ at_com[:3] + m * at_com[3:] @ at_com[3:]) / 2
         I = turn @ I_com @ turn.T - m * skew(b) @ skew(b)
         form = np.block([[I, m * skew(b)], [m * skew(b).T, m * np.eye(3)]])                          # (36)

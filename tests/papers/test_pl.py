@@ -36,7 +36,7 @@ class Chain:
         self.q, self.dq, self.ddq = np.random.default_rng(6).uniform(-1, 1, (3, N))
         self.form = ld.closed_form(self.model, self.q)
         self.S = [S[:, 0] for S in self.form.screws]
-        self.J = [spatial.rigid_matrix(I) for I in self.form.rigid]
+        self.J = [spatial.inertia_matrix(I) for I in self.form.rigid]
         self.dV0 = np.r_[0, 0, 0, -self.model.gravity]
         self.tau = ld.inverse_dynamics(self.model, self.q, self.dq, self.ddq)
         self.size = np.abs(self.form.mass_matrix).max()
@@ -106,7 +106,7 @@ def test_recursion(case):
     """Checks: PL (12)-(18). And (30): the equation of each body."""
     model = case.model
     for link, J in zip(model.description.links, case.J, strict=True):
-        r, I, m = np.array(link.com), spatial.full(link.inertia), link.mass
+        r, I, m = np.array(link.com), spatial.symmetric_matrix(link.inertia), link.mass
         own = np.block([[I - m * skew(r) @ skew(r), m * skew(r)], [-m * skew(r), m * np.eye(3)]])    # (12)
         assert relative(J, own) < 1e-13
     V, dV = [np.zeros(6)], [case.dV0]                                                                # (13)

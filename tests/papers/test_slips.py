@@ -155,7 +155,7 @@ def test_a_sign_in_the_moment(case):
     """Checks: PBP (83). Printed: + m [w] [r]^2 w. This term, with its minus, is m [r] [w]^2 r, and not the second of (82), as the
     sentence after it has it."""
     rng = np.random.default_rng(3)
-    m, r, I = case.mass[0], case.com[0], spatial.full(case.robot.links[0].inertia)
+    m, r, I = case.mass[0], case.com[0], spatial.symmetric_matrix(case.robot.links[0].inertia)
     w, v, dw, dv = rng.standard_normal((4, 3))
     a = dv + np.cross(w, v) + np.cross(dw, r) + np.cross(w, np.cross(w, r))
     moment = I @ dw + np.cross(w, I @ w) + np.cross(r, m * a)                        # (75)

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def tree_of(model):
-    return model.open_tree()
+    return model.spanning_tree()
 
 
 def heavier(model):
@@ -41,7 +41,7 @@ def heavier(model):
 
 
 def otherwise(model):
-    return ld.load("two.yaml", gravity=[0.5, 0, -1.6]).open_tree()
+    return ld.load("two.yaml", gravity=[0.5, 0, -1.6]).spanning_tree()
 
 
 def without_file(model):

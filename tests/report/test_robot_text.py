@@ -134,9 +134,9 @@ lock        coupling  a = 0                                     1""")
 
 def test_constraints_as_data(arm):
     rod, tip, grip, *_ = robot_summary(arm(ARM + CONSTRAINTS))["constraints"]
-    assert (rod["rows"], rod["row_names"], rod["units"], rod["length"]) == ([0, 1], ["rod"], ["m"], 0.5)
+    assert (rod["rows"], rod["constraint_equation_names"], rod["units"], rod["length"]) == ([0, 1], ["rod"], ["m"], 0.5)
     assert tip["a"] == {"link": "world", "xyz": [0, 0, 0], "rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}
-    assert tip["driven"] and tip["axes"] == [[0, 0, 1]] and tip["row_names"][2] == "tip.vx"
+    assert tip["driven"] and tip["axes"] == [[0, 0, 1]] and tip["constraint_equation_names"][2] == "tip.vx"
     assert grip["terms"] == {"b": 1.0, "a": -1.5} and grip["offset"] == 0.25 and grip["rows"] == [6, 7]
     json.dumps([rod, tip, grip])
 

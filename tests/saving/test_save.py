@@ -216,7 +216,8 @@ def test_every_robot_that_a_urdf_can_say(path, tmp_path):
         return
     ld.save(robot, tmp_path / "robot.urdf")
     model, other = ld.build(robot), ld.load(tmp_path / "robot.urdf")
-    assert (other.q_names, other.v_names, other.row_names) == (model.q_names, model.v_names, model.row_names)
+    assert (other.q_names, other.v_names, other.constraint_equation_names) == (model.q_names, model.v_names,
+                                                                               model.constraint_equation_names)
     assert other.link_names[:len(model.link_names)] == model.link_names
     for ours, theirs in zip(bodies(model), bodies(other), strict=True):
         assert relative(theirs, ours) < 1e-13
@@ -230,7 +231,7 @@ def test_loops_stand_beside_a_urdf(name, tmp_path):
     notes = ld.save(model, tmp_path / "robot.urdf")
     other = ld.load(tmp_path / "robot.urdf")
     assert any("robot.loops.yaml" in note for note in notes)
-    assert other.row_names == model.row_names and other.v_names == model.v_names
+    assert other.constraint_equation_names == model.constraint_equation_names and other.v_names == model.v_names
     assert relative(other.loop_constants, model.loop_constants) < 1e-14
     assert other.description.findings == () or name == "gripper.urdf"
 

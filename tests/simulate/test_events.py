@@ -192,7 +192,7 @@ def test_the_order_is_kept_through_twenty_events(simulate, method, order, steps,
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_jumps_are_those_of_the_dense_system(name, worst):
     """[M -G^T; G 0] [v+; p] = [M v-; b]."""
-    model, rng = model_of(name).open_tree(), np.random.default_rng(4)
+    model, rng = model_of(name).spanning_tree(), np.random.default_rng(4)
     nv = model.nv
     for k in range(1, min(nv, 6) + 1):
         q, v, _, _ = state(model, k)
@@ -259,7 +259,7 @@ def test_a_pin_breaks_and_closes_again(worst):
     before, after = np.flatnonzero(run.t == 0.3)
     np.testing.assert_array_equal(run.v[before], run.v[after])
     assert np.abs(run.multipliers[before]).max() > 0 and not run.multipliers[after:].any()
-    tree, n = run.model.open_tree(), run.model.nq
+    tree, n = run.model.spanning_tree(), run.model.nq
     y = scipy.integrate.solve_ivp(lambda t, y: np.r_[y[n:], ld.forward_dynamics(tree, y[:n], y[n:], np.zeros(n))], (0.3, 0.6),
                                   np.r_[run.q[after], run.v[after]], method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
     assert worst("open", np.abs(np.r_[run.q[-1], run.v[-1]] - y).max()) < 1e-10

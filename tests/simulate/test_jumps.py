@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from complex_step import Reference
 from liedyn.io.scenarios.scenario import Attach, Constant, EnterPhase, Event, Impact, Lock, Phase, Prescribe, Rule, Scenario
-from liedyn.model.spatial import full, skew
+from liedyn.model.spatial import skew, symmetric_matrix
 from liedyn.simulation.event_actions import Actions
 from liedyn.simulation.impacts import EventState, HardStops
 from liedyn.simulation.input_schedule import compile_schedule
@@ -25,7 +25,7 @@ class Dense:
     """State and motion of a robot in events; `kept`: rows of v that stay."""
 
     def __init__(self, model, q, v):
-        self.model, self.q, self.v = model.open_tree(), q, v
+        self.model, self.q, self.v = model.spanning_tree(), q, v
         self.M = np.real(Reference(self.model, q, v).equation()[0])
         self.impulse, self.lost, self.condition = np.zeros(model.nv), 0.0, 1.0
 
@@ -46,7 +46,7 @@ class Dense:
     def attach(self, body: Attach, kept=()):
         """The momentum of the robot alone is that of both together; the body, in link axes about its origin, adds J^T I J."""
         c, m = skew(body.com), body.mass
-        I = np.block([[full(body.inertia) - m * c @ c, m * c], [-m * c, m * np.eye(3)]])
+        I = np.block([[symmetric_matrix(body.inertia) - m * c @ c, m * c], [-m * c, m * np.eye(3)]])
         J = ld.jacobian(self.model, self.q, body.link)
         momentum, before = self.M @ self.v, 0.5 * self.v @ self.M @ self.v
         kept = np.reshape(kept, (-1, len(self.v)))
@@ -98,7 +98,7 @@ def approach(model, q, v, link, point, rng):
 @pytest.mark.parametrize("name", TREES)
 def test_each_joint_that_locks(name, worst):
     """Also while others are prescribed, whose speeds stay."""
-    model = model_of(name).open_tree()
+    model = model_of(name).spanning_tree()
     joints = [joint.name for joint in model.joints]
     for k, joint in enumerate(joints):
         q, v, _, _ = state(model, k)
@@ -116,7 +116,7 @@ def test_each_joint_that_locks(name, worst):
 
 @pytest.mark.parametrize("name", TREES)
 def test_impacts_at_each_coordinate_and_at_points_of_links(name, worst):
-    model, rng = model_of(name).open_tree(), np.random.default_rng(8)
+    model, rng = model_of(name).spanning_tree(), np.random.default_rng(8)
     for k, coordinate in enumerate(model.v_names):
         q, v, _, _ = state(model, 100 + k)
         dense = Dense(model, q, v)
@@ -137,7 +137,7 @@ def test_impacts_at_each_coordinate_and_at_points_of_links(name, worst):
 @pytest.mark.parametrize("name", TREES)
 def test_several_actions_at_once_and_bodies_that_attach(name, worst):
     """One event locks two joints, takes up a body while they are locked, and hits with a point of another link."""
-    model, rng = model_of(name).open_tree(), np.random.default_rng(9)
+    model, rng = model_of(name).spanning_tree(), np.random.default_rng(9)
     joints = [joint.name for joint in model.joints]
     for k in range(4):
         q, v, _, _ = state(model, 300 + k)

@@ -37,7 +37,7 @@ def simulate(scenario):
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_points_of_links_are_those_of_the_public_functions(name, worst):
     """Values to rounding, derivatives by the state against extrapolated differences: every kind of joint, merged links too."""
-    model, p = model_of(name).open_tree(), np.array([0.1, -0.2, 0.3])
+    model, p = model_of(name).spanning_tree(), np.array([0.1, -0.2, 0.3])
     q, v, _, _ = state(model, 3)
     table = SignalCompiler(model, 1.0, coordinates(model))
     links = dict.fromkeys((model.link_names[0], model.link_names[len(model.link_names) // 2], model.link_names[-1]))

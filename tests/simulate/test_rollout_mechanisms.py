@@ -59,7 +59,7 @@ def test_runs_whose_rows_become_dependent_are_single_runs(monkeypatch):
     model, q, v, tau = mechanism("four_bar")
     options = {"dt": DT, "steps": STEPS}
     expected = ld.rollout(model, q, v, tau, **options)
-    monkeypatch.setattr(inputs, "independent_rows", lambda *_: ((2, 2),) * 3)
+    monkeypatch.setattr(inputs, "independent_equations", lambda *_: ((2, 2),) * 3)
     found = ld.rollout(model, q, v, tau, **options)
     assert found.complete.all() and np.abs(found.q - expected.q).max() < 1e-9
     assert np.isnan(found.adjoint(None, np.ones((3, STEPS + 1, 3))).q0).all()

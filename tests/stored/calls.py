@@ -67,7 +67,7 @@ def main(path: str) -> None:
     results = {}
     for name in ("ur5.yaml", "panda.yaml", "showcase.yaml", "quadruped.yaml", "double_pendulum.urdf"):
         model = ld.load(ROBOTS / name)
-        tree = model.open_tree() if model.constraints else model
+        tree = model.spanning_tree() if model.constraints else model
         results[name] = collected(calls_of_trees(tree, np.random.default_rng(5)))
     for name in ("four_bar.yaml", "stewart.yaml", "five_bar.yaml", "closures.yaml"):
         results[name] = collected(calls_of_mechanisms(ld.load(ROBOTS / name), np.random.default_rng(6)))

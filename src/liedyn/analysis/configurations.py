@@ -25,15 +25,15 @@ from liedyn.analysis.tangent_system import linear_system
 from liedyn.arrays import Array, ArrayLike, short
 from liedyn.codegen.rhs import depends_on_time
 from liedyn.dynamics.constraints.assembly import Assembly, assemble
-from liedyn.dynamics.constraints.constraints import constraint_velocity, nearest_velocity, project_configuration
-from liedyn.dynamics.constraints.rank import column_scale, row_scale
+from liedyn.dynamics.constraints.constraints import constraint_velocity, project_configuration, project_velocity_unchecked
+from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights
 from liedyn.dynamics.kinematics import difference, integrate
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ConfigurationError, ScenarioError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.yaml_values import Overrides, override_texts
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.description import FREE, SCREW, Pose
+from liedyn.model.description import FREE, ONE_DOF, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
 from liedyn.robot_files import findings_note
@@ -164,7 +164,7 @@ def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarr
 
 
 def _refuse_moving_drives(setup: LinearizationSetup, t: float) -> None:
-    units = scales_of(setup.model)
+    units = model_scales(setup.model)
     sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
         if (np.abs([V, dV]) > _MOVING * sizes).any():
@@ -216,8 +216,8 @@ class _EquilibriumSearch:
         self.free = np.asarray(self.problem.schedule.level == TORQUE)
         schedule = setup.problem.schedule
         self.sums, self.ki, self.summed = schedule.integral, schedule.ki, self.free[schedule.integral]
-        units = scales_of(self.model)
-        self.reach = units.of_all(self.model.v_units)                       # of each coordinate
+        units = model_scales(self.model)
+        self.reach = units.unit_scales(self.model.v_units)                       # of each coordinate
         self.quickness = self.reach / units.time**2                         # of its acceleration
         self.off_units = np.concatenate([self.quickness[self.free], self.reach[self.sums[self.summed]]])
         self.x_units = np.concatenate([self.reach, np.full(len(self.thrusts), units.of("N")),
@@ -433,12 +433,13 @@ def _velocity(model: Model, q, texts: Sequence[str], drive: dict) -> np.ndarray:
     wanted, given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     for name, values in _given(model, texts, model.v_index, "--v"):
         wanted[model.v_index(name)], given[model.v_index(name)] = values, True
-    v = nearest_velocity(model, q, wanted, prescribed=given, drive=drive)
+    v = project_velocity_unchecked(model, q, wanted, prescribed=given, drive=drive)
     left = np.abs(constraint_velocity(model, q, v, drive=drive))
-    off = row_scale(model) * left
-    if off.max() > _AGREE * np.abs(wanted / column_scale(model)).max():
+    off = equation_weights(model) * left
+    if off.max() > _AGREE * np.abs(wanted / coordinate_scales(model)).max():
         row = int(np.argmax(off))
-        raise ComputationError(f"the given velocities contradict the constraints: the residual of {model.row_names[row]} is "
+        raise ComputationError(f"the given velocities contradict the constraints: the residual of "
+                               f"{model.constraint_equation_names[row]} is "
                                f"{left[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
     return v
 
@@ -483,7 +484,7 @@ def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tu
 
 def _unit(model: Model, name: str, values: list[float]) -> list[float]:
     """The values, the quaternion in them rid of rounding."""
-    if model.joint(name).kind == SCREW:
+    if model.joint(name).kind == ONE_DOF:
         return values
     norm = math.hypot(*values[-4:])
     if abs(norm - 1.0) > _UNIT_NORM:

@@ -36,12 +36,12 @@ from liedyn.analysis.recorded_motion import (
 from liedyn.analysis.trajectory_time_derivatives import Chain, derivations, rows_per_knot
 from liedyn.arrays import Array, ArrayLike, Mask, Wrenches
 from liedyn.dynamics.dynamics import inverse_dynamics
-from liedyn.dynamics.inertial_parameters import BaseParameters, base_parameters, joint_kinds, regressor
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.inertial_parameters import BaseParameters, base_parameters, joint_parameter_kinds, regressor
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.trajectory_csv import Trajectory, read_trajectory, refuse_events
-from liedyn.model.description import FRICTION_SPEED, SCREW
+from liedyn.model.description import FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
 from liedyn.simulation.name_binding import listed
@@ -353,7 +353,7 @@ def joint_fits(model, t: np.ndarray, q: np.ndarray, v: np.ndarray, fitted: np.nd
     q, v, fitted (N, n): states and fitted torques of the rows at t; W (n, nv, b + 1): filtered equations; noise (nv,): of the
     measured torque; least (nv,): what is rounding, of torques [N m | N]."""
     rows = len(fitted)                                         # the filter keeps norms, not the number of rows
-    q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == SCREW
+    q_of_v = {k: joint.q.start + k - joint.v.start for joint in model.joints if joint.kind == ONE_DOF
               for k in range(joint.v.start, joint.v.stop)}
     rates = np.gradient(fitted, t, axis=0)
     candidates, names = [], []
@@ -747,7 +747,7 @@ def _checked(smooth) -> float | str | None:
 
 
 def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smooth, tolerance: float | None) -> Identification:
-    kinds = joint_kinds(model, motion.passive, joints)
+    kinds = joint_parameter_kinds(model, motion.passive, joints)
     idle = [] if motion.passive else [kind for kind in kinds if kind in _PASSIVE]
     if idle:
         raise UsageError(f"{listed(idle, 6)} did not act in this recording (passive is False) and cannot be estimated: omit it "
@@ -764,7 +764,7 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
     if raw.shape[0] * raw.shape[1] < len(base):
         raise TrajectoryError("the trajectory is too short for so many parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
-    forces = scales_of(model).of_forces(model.v_units)
+    forces = model_scales(model).of_forces(model.v_units)
     least = _LEAST_NOISE * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
     found = fit(W, least, base.sizes[base.columns])
     values = base.values + found.x

@@ -166,7 +166,7 @@ class LinearSystem(Immutable):
     @property
     def _characteristic(self) -> tuple[Array, Array, Array]:
         """A, B, C with states in characteristic units. Time keeps its unit: A is in 1/s."""
-        size = self.scales.of_all(self.state_units)
+        size = self.scales.unit_scales(self.state_units)
         return self.A / size[:, None] * size, self.B / size[:, None], self.C * size
 
     def select(self, inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "*") -> LinearSystem:

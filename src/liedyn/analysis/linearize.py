@@ -27,12 +27,12 @@ from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.constraints.constraints import (
     constraint_residual,
     constraint_velocity,
-    nearest_velocity,
     project_configuration,
+    project_velocity_unchecked,
 )
-from liedyn.dynamics.constraints.rank import row_scale, size_of_rates
+from liedyn.dynamics.constraints.rank import equation_weights, rate_magnitude
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ShapeError, warn
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import Scenario
@@ -153,11 +153,12 @@ def _refuse_open(model, q, v, drive) -> None:
         return
     for what, x, size, mend in (
             ("q", constraint_residual(model, q, drive=drive), 1.0, "project_configuration or assemble"),
-            ("v", constraint_velocity(model, q, v, drive=drive), size_of_rates(model, v, 1), "project_velocity")):
-        off = row_scale(model) * np.abs(x)
+            ("v", constraint_velocity(model, q, v, drive=drive), rate_magnitude(model, v, 1), "project_velocity")):
+        off = equation_weights(model) * np.abs(x)
         r = int(np.argmax(off))
         if not off[r] <= _CLOSED * size:
-            raise ComputationError(f"{what} violates the constraints: the residual of {model.row_names[r]} is {abs(x[r]):.3g} "
+            raise ComputationError(f"{what} violates the constraints: the residual of {model.constraint_equation_names[r]} is "
+                                   f"{abs(x[r]):.3g} "
                                    f"({mend} corrects it)")
 
 
@@ -277,8 +278,8 @@ def differences(problem, here: OperatingPoint, u, system: LinearSystem, update=l
         return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs) / rows
 
     condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
-    units = scales_of(model)
-    by_state, by_input, of_outputs = map(units.of_all, (system.state_units, system.input_units, system.output_units))
+    units = model_scales(model)
+    by_state, by_input, of_outputs = map(units.unit_scales, (system.state_units, system.input_units, system.output_units))
     rows = np.concatenate([by_state / units.time, of_outputs])
     x, w, found = np.diag(by_state), np.eye(nv + actuators), []
     steps = (_STEP,) if problem.contacts is None else tuple(share * _STEP for share in _TOUCHING)
@@ -317,7 +318,7 @@ def _deviated_tied(problem, here: OperatingPoint, index):
         q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
         v = here.v.copy()
         v[index] += dv
-        return q, nearest_velocity(model, q, v, prescribed=given, drive=drive)
+        return q, project_velocity_unchecked(model, q, v, prescribed=given, drive=drive)
     return deviated
 
 
@@ -354,8 +355,8 @@ def _outcome(problem, here: OperatingPoint, q, v, u, z, index, sums, outputs) ->
 
 def _rate_of_deviation(model, here: OperatingPoint, q, v) -> np.ndarray:
     """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
-    units = scales_of(model)
-    fast = np.abs(v / units.of_all(model.v_units)).max(initial=1.0 / units.time)
+    units = model_scales(model)
+    fast = np.abs(v / units.unit_scales(model.v_units)).max(initial=1.0 / units.time)
     change = lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v))      # noqa: E731
     return slope(change, _STEP / fast, 3)[0]
 

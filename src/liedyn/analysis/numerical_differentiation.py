@@ -21,7 +21,7 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import difference
 from liedyn.errors import TrajectoryError
-from liedyn.model.description import FREE, SCREW
+from liedyn.model.description import FREE, ONE_DOF
 
 HIGHEST = 20                            # derivative; splines of degree 27 and more have no digits left in a double
 UNEVEN = 1e10                           # longest over shortest time step: what a spline still stands
@@ -203,7 +203,7 @@ def continued(model, q: np.ndarray) -> np.ndarray:
     """Samples q (N, nq) with quaternions of the sign that is nearer to the one before."""
     q = q.copy()
     for joint in model.joints:
-        if joint.kind != SCREW:
+        if joint.kind != ONE_DOF:
             s = slice(joint.q.stop - 4, joint.q.stop)
             back = np.einsum("kn,kn->k", q[1:, s], q[:-1, s]) < 0.0
             q[1:, s] *= np.cumprod(np.where(back, -1.0, 1.0))[:, None]
@@ -214,7 +214,7 @@ def of_unit_norm(model, q: np.ndarray) -> np.ndarray:
     """Samples q (N, nq) with quaternions scaled to unit norm."""
     q = q.copy()
     for joint in model.joints:
-        if joint.kind != SCREW:
+        if joint.kind != ONE_DOF:
             s = slice(joint.q.stop - 4, joint.q.stop)
             q[:, s] /= np.linalg.norm(q[:, s], axis=1, keepdims=True)
     return q
@@ -227,7 +227,7 @@ def body_velocities(model, q: np.ndarray) -> np.ndarray:
     out = np.empty((len(q), count, model.nv))
     for joint in model.joints:
         x = q[:, :, joint.q]
-        if joint.kind == SCREW:
+        if joint.kind == ONE_DOF:
             out[:, :, joint.v] = x[:, 1:]
             continue
         s, rate = x[:, :-1, -4:] / factorials, x[:, 1:, -4:] / factorials       # Taylor coefficients

@@ -11,7 +11,7 @@ from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
-from liedyn.dynamics.constraints.rank import RANK, least_solution, null_space
+from liedyn.dynamics.constraints.rank import RANK, least_norm_solution, null_space
 from liedyn.dynamics.dynamics import hybrid_dynamics
 from liedyn.dynamics.kinematics import integrate, jacobian
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
@@ -269,8 +269,8 @@ def chart(model, q, v, prescribed, drive=None, wanted=()) -> CoordinatePartition
     Z, G = np.zeros((2, nv, len(index)))
     Z[index] = np.eye(len(index))
     A = np.where(np.isin(np.arange(nv), others), rates.A, 0.0)
-    Z[others] = least_solution(model, A, -rates.A[:, index])[others]
-    G[others] = least_solution(model, A, -rates.dAx_dq @ Z)[others]
+    Z[others] = least_norm_solution(model, A, -rates.A[:, index])[others]
+    G[others] = least_norm_solution(model, A, -rates.dAx_dq @ Z)[others]
     return CoordinatePartition(index, Z, G)
 
 

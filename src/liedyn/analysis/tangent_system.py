@@ -11,11 +11,11 @@ from liedyn.analysis.operating_point import LinearizationSetup, OperatingPoint, 
 from liedyn.dynamics.constraints.constrained_derivatives import constrained_hybrid_derivatives
 from liedyn.dynamics.derivatives import SplitDerivatives, hybrid_dynamics_derivatives
 from liedyn.dynamics.kinematics import jacobian
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError
 from liedyn.integrators.segment import evaluated
 from liedyn.kernels.simulation.joint_laws import COMPUTED
-from liedyn.model.description import FREE, SCREW
+from liedyn.model.description import FREE, ONE_DOF
 from liedyn.model.spatial import bracket, skew
 from liedyn.simulation.constraint_setup import drives_at
 from liedyn.simulation.control.law_derivatives import at_limits, joint_laws, signal_gradient, wrench_laws
@@ -96,7 +96,7 @@ def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push
                                                               for rows in (states, _inputs(model, prescribed)))
     moves = np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool))
     system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units, moves,
-                          scales_of(model)).select(inputs=inputs)
+                          model_scales(model)).select(inputs=inputs)
     return system if chart is None else chart.reduced(system)
 
 
@@ -143,7 +143,7 @@ def carried(model, v) -> np.ndarray:
     """(nv, nv) ad of the body twists of ball and free joints: deviations in a body's frame turn and shift with it."""
     out = np.zeros((model.nv, model.nv))
     for joint in model.joints:
-        if joint.kind != SCREW:
+        if joint.kind != ONE_DOF:
             out[joint.v, joint.v] = bracket(v[joint.v]) if joint.kind == FREE else skew(v[joint.v])
     return out
 
@@ -153,7 +153,7 @@ def moving(model, prescribed) -> np.ndarray:
     turn into each other."""
     position = ~prescribed
     for joint in model.joints:
-        if joint.kind != SCREW:
+        if joint.kind != ONE_DOF:
             position[joint.v] = position[joint.v].any()
     return np.concatenate([position, ~prescribed])
 

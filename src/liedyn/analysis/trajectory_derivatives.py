@@ -22,7 +22,7 @@ from liedyn.dynamics.directional_derivatives import parameter_derivatives
 from liedyn.dynamics.dynamics import hybrid_dynamics, inverse_dynamics
 from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.model_parameters import parameter_names
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import CheckFailed, UsageError, nearest
 from liedyn.io.trajectory_csv import LONGEST_LINE
@@ -185,8 +185,8 @@ def varied(model: Model, name: str, change: float) -> Model:
     """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
     from a massless link to a negative mass."""
     tree = _ModelBuilder(_changed(_with_root_joint(model), model, name, change))
-    tree.grow()
-    tree.floor = np.zeros(model.nv)
+    tree.add_links()
+    tree.pivot_threshold = np.zeros(model.nv)
     return tree.model()
 
 
@@ -335,9 +335,9 @@ def differences(model: Model, asked: DerivativeRequest, motion, rows, update=lam
 
 def _characteristic(model: Model, asked: DerivativeRequest) -> tuple[np.ndarray, np.ndarray]:
     """Characteristic units of what comes out, and of what it is differentiated by."""
-    units = scales_of(model)
+    units = model_scales(model)
     outputs = [f"{'tau' if asked.prescribed[k] else 'a'}.{model.v_names[k]}" for k in asked.outputs]
-    return tuple(units.of_all(unit_of(model, name) for name in names) for names in (outputs, asked.by))
+    return tuple(units.unit_scales(unit_of(model, name) for name in names) for names in (outputs, asked.by))
 
 
 def _fewer_figures(asked: DerivativeRequest) -> DerivativeRequest:
@@ -366,9 +366,9 @@ def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
         return lambda s: _outcome_of(varied(model, name, s), model, asked, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
-    step = _STEP * scales_of(model).of(unit_of(model, name))
+    step = _STEP * model_scales(model).of(unit_of(model, name))
     if kind == "u":                                            # which results are linear in
-        sizes = scales_of(model).of_all(unit_of(model, f"{'a' if given else 'tau'}.{other}")
+        sizes = model_scales(model).unit_scales(unit_of(model, f"{'a' if given else 'tau'}.{other}")
                                         for other, given in zip(model.v_names, asked.prescribed, strict=True))
         step = float(sizes @ np.abs(du)) * np.abs(u / sizes).max(initial=1.0)
     steps = (step, 2 * FRICTION_SPEED) if kind == "v" and motion.passive and rough(model, name.partition(".")[2]) else (step,)
@@ -396,7 +396,7 @@ def _outcome(model: Model, asked: DerivativeRequest, motion, q, v, u) -> np.ndar
 def _steps(model: Model, name: str) -> tuple[float, ...]:
     """Of a parameter: small beside the link's own, since accelerations bend with it, and large, since forces are linear in it."""
     head, _, rest = name.partition(".")
-    unit = scales_of(model).of(unit_of(model, name))
+    unit = model_scales(model).of(unit_of(model, name))
     if head not in ("mass", "inertia", "armature"):
         return (_STEP * unit,)
     links = model.description.links

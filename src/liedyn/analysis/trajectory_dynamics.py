@@ -18,7 +18,7 @@ from liedyn.analysis.recorded_motion import (
     recorded_limit_notes,
 )
 from liedyn.analysis.trajectory_time_derivatives import higher_order_along
-from liedyn.dynamics.batching.arrays import WORLD, wrenches_in
+from liedyn.dynamics.batching.arrays import WORLD, wrenches_in_frame
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_hybrid_dynamics
 from liedyn.dynamics.constraints.constrained_inverse import constrained_inverse_dynamics
 from liedyn.dynamics.constraints.constraints import (
@@ -29,8 +29,8 @@ from liedyn.dynamics.constraints.constraints import (
     constraint_velocity,
     constraint_wrenches,
 )
-from liedyn.dynamics.constraints.rank import column_scale, least_solution, row_scale, size_of_rates
-from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, link_loads
+from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, least_norm_solution, rate_magnitude
+from liedyn.dynamics.dynamics import forward_dynamics, hybrid_dynamics, inverse_dynamics, newton_euler_residual
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
@@ -70,8 +70,8 @@ def obedient(model, motion):
     that is more than rounding."""
     A = constraint_jacobian(model, motion.q)
     off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
-    change = least_solution(model, A, off[..., None])[..., 0]
-    size, moved = size_of_rates(model, motion.a, 2).max(), np.abs(change / column_scale(model)).max(initial=0.0)
+    change = least_norm_solution(model, A, off[..., None])[..., 0]
+    size, moved = rate_magnitude(model, motion.a, 2).max(), np.abs(change / coordinate_scales(model)).max(initial=0.0)
     note = f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}"
     return motion.a - change, [note] if moved > _MOVED * size else []
 
@@ -85,7 +85,7 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
                          "simulate it, or use the library (drive=…)")
     _refuse_open(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
-    most = _CLOSED * size_of_rates(model, motion.v, 1).max(initial=0.0)
+    most = _CLOSED * rate_magnitude(model, motion.v, 1).max(initial=0.0)
     if any(name.startswith("v.") for name in trajectory.columns):
         _refuse_open(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), most)
         return motion
@@ -98,17 +98,18 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
 def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
     """Velocities (N, nv) that the constraints allow, and the largest change, in radians and lengths of the loops."""
     off = constraint_velocity(model, motion.q, motion.v)
-    change = least_solution(model, constraint_jacobian(model, motion.q), off[..., None])[..., 0]
-    return motion.v - change, float(np.abs(change / column_scale(model)).max(initial=0.0))
+    change = least_norm_solution(model, constraint_jacobian(model, motion.q), off[..., None])[..., 0]
+    return motion.v - change, float(np.abs(change / coordinate_scales(model)).max(initial=0.0))
 
 
 def _refuse_open(model, trajectory, what: str, x: np.ndarray, most: float) -> None:
     """x (N, m): residuals."""
-    off = np.abs(x) * row_scale(model)
+    off = np.abs(x) * equation_weights(model)
     if off.max(initial=0.0) > most:
         k, r = np.unravel_index(np.argmax(off), x.shape)
         raise TrajectoryError(f"the {what} violates the constraints", place=Place(trajectory.source, int(trajectory.lines[k])),
-                              found=f"a residual of {abs(x[k, r]):.3g} in {model.row_names[r]}", expected=f"at most {most:.1g}",
+                              found=f"a residual of {abs(x[k, r]):.3g} in {model.constraint_equation_names[r]}",
+                              expected=f"at most {most:.1g}",
                               hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")
 
 
@@ -131,11 +132,11 @@ def joint_wrenches_along(model: Model, motion, axes: str) -> dict[str, np.ndarra
     motion : with q, v, a, f_ext and, of a robot with constraints, multipliers (`SampledMotion`); axes of `AXES`.
     """
     T = link_poses(model, motion.q)
-    carried = link_loads(model, motion.q, motion.v, motion.a)
+    carried = newton_euler_residual(model, motion.q, motion.v, motion.a)
     if motion.f_ext is not None:
-        carried = carried - wrenches_in(WORLD, T, motion.f_ext)
+        carried = carried - wrenches_in_frame(WORLD, T, motion.f_ext)
     if motion.multipliers is not None:
-        carried = carried - wrenches_in(WORLD, T, constraint_wrenches(model, motion.q, motion.multipliers))
+        carried = carried - wrenches_in_frame(WORLD, T, constraint_wrenches(model, motion.q, motion.multipliers))
     joints = {one.name: (one.parent, one.child, pose(one.origin)) for one in model.description.joints}
     joints |= {one.name: (one.parent, one.child, one.home) for one in model.joints if one.name not in joints}
     out = {}

@@ -8,10 +8,10 @@ import numpy as np
 
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, error_notes, header_along, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import LARGEST, quotient
-from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
-from liedyn.dynamics.dynamics import link_loads, moving_links
-from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum, quaternions_over_time
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.batching.arrays import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in_frame
+from liedyn.dynamics.dynamics import moving_links, newton_euler_residual
+from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, continuous_quaternions, jacobian, momentum
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.trajectory_csv import LONGEST_LINE, MAY_BE_EMPTY
 from liedyn.model.model import Model
@@ -146,16 +146,16 @@ def _link_columns(asked: KinematicsRequest, link: str, T, V, dV) -> Columns:
     speed = np.linalg.norm(V[:, 3:], axis=1)
     if asked.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
         dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=1)
-    pose = np.concatenate([T[:, :3, 3], quaternions_over_time(T[:, :3, :3])], axis=1)
+    pose = np.concatenate([T[:, :3, 3], continuous_quaternions(T[:, :3, :3])], axis=1)
     out = _named(f"pose.{link}", ("px", "py", "pz", "qx", "qy", "qz", "qw"), ["m"] * 3 + [""] * 4, pose)
-    out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in(asked.frame, T, V))
+    out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in_frame(asked.frame, T, V))
     out += [(f"speed.{link}", "m/s", speed)]
-    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in(asked.frame, T, dV))
+    return out + _named(f"acceleration.{link}", _TWIST, ["rad/s^2"] * 3 + ["m/s^2"] * 3, twists_in_frame(asked.frame, T, dV))
 
 
 def _jacobian_columns(model: Model, asked: KinematicsRequest, link: str, q, T) -> Columns:
     local = _shifted(np.swapaxes(jacobian(model, q, link, frame=LOCAL), 1, 2), asked.point)     # (N, nv, 6): rows are twists
-    J = twists_in(asked.frame, _at_point(T, asked.point)[:, None], local)
+    J = twists_in_frame(asked.frame, _at_point(T, asked.point)[:, None], local)
     out = [(f"jacobian.{link}.{part}/{name}", quotient("rad" if row < 3 else "m", unit), J[:, k, row])
            for row, part in enumerate(_TWIST) for k, (name, unit) in enumerate(zip(model.v_names, model.v_units, strict=True))]
     if model.nc:
@@ -174,7 +174,7 @@ def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion
     moving = moving_links(model)
     mass = sum(link.mass for link, moves in zip(model.description.links, moving, strict=True) if moves)
     c, h = centre_of_mass(model, motion.q), momentum(model, motion.q, motion.v)
-    rate = link_loads(model, motion.q, motion.v, motion.a, gravity=False)[:, moving].sum(axis=1)
+    rate = newton_euler_residual(model, motion.q, motion.v, motion.a, gravity=False)[:, moving].sum(axis=1)
     axes, out = ("x", "y", "z"), []
     if asked.com:
         for name, unit, x in (("position", "m", c), ("velocity", "m/s", h[:, 3:] / mass),
@@ -186,7 +186,7 @@ def _whole_columns(model: Model, asked: KinematicsRequest, motion: SampledMotion
     if asked.zmp:
         weight = mass * np.asarray(model.gravity)
         m, f = rate[:, :3] - np.cross(c, weight), rate[:, 3:] - weight
-        least = _FEWEST_NEWTONS * scales_of(model).of("N")
+        least = _FEWEST_NEWTONS * model_scales(model).of("N")
         vertical = np.where(np.abs(f[:, 2]) > least, f[:, 2], np.nan)         # in free flight the point is not defined
         out += [("zmp.x", "m", -m[:, 1] / vertical), ("zmp.y", "m", m[:, 0] / vertical), ("zmp.force", "N", f[:, 2])]
     return out

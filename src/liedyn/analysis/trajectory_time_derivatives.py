@@ -46,7 +46,7 @@ from liedyn.dynamics.time_derivatives import (
 )
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.trajectory_csv import refuse_events
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
 from liedyn.simulation.name_binding import listed
@@ -125,7 +125,7 @@ class Chain:
     def blocks(self, k: int) -> list[slice]:
         """The columns of entry k that one spline goes through: the four of a quaternion, else one."""
         turns = [] if self.names[k] != "q" else [slice(joint.q.stop - 4, joint.q.stop) for joint in self.model.joints
-                                                 if joint.kind != SCREW]
+                                                 if joint.kind != ONE_DOF]
         single = set(range(self.arrays[k].shape[1])) - {i for turn in turns for i in range(turn.start, turn.stop)}
         return sorted([*turns, *(slice(i, i + 1) for i in single)], key=lambda block: block.start)
 

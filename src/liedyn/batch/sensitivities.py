@@ -21,7 +21,7 @@ from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.batch.vectorized_sweep import numbers_of, parted, signature
 from liedyn.codegen.batch_step import compile_batch_step
-from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_rates
+from liedyn.dynamics.kinematics import energy, jacobian, jacobian_derivative, link_pose, link_twist, tangent_velocity
 from liedyn.errors import ComputationError, LiedynError
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, grid_of
 from liedyn.kernels.simulation.signals import COMPONENTS, TORQUE
@@ -256,7 +256,7 @@ class _DualMotion:
         arm = link_pose(model, q, link)[..., :3, :3] @ np.array(at)
         J, V = (f(model, q, *more, link, frame="local_world_aligned") for f, more in ((jacobian, ()), (link_twist, (v,))))
         for dq, dv in zip(self.rates.q, self.rates.v, strict=True):
-            x = np.ascontiguousarray(tangent_rates(model, q, dq))
+            x = np.ascontiguousarray(tangent_velocity(model, q, dq))
             moved = (J @ x[..., None])[..., 0]
             turned = np.cross(moved[..., :3], arm)
             dV = (J @ dv[..., None])[..., 0] + (jacobian_derivative(model, q, x, link, frame="local_world_aligned")

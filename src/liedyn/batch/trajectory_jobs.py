@@ -20,8 +20,8 @@ from liedyn.batch.evaluator import SampleTable, SweepEvaluator, by_loops_of
 from liedyn.batch.output_expressions import BatchMotion, as_written, robots_of_rows
 from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun
 from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
-from liedyn.dynamics.batching.threads import at_most
-from liedyn.dynamics.variants import Variants, common_index
+from liedyn.dynamics.batching.threads import limit_threads
+from liedyn.dynamics.variants import Variants, merged_index
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
 from liedyn.io.sweep_file import TrajectoryJob
 from liedyn.model.model import Model
@@ -118,7 +118,7 @@ class TrajectoryEvaluator(SweepEvaluator):
             runs, constants, rows = todo.pop()
             began, half = time.perf_counter(), len(rows) // 2
             try:
-                with at_most(self.threads):
+                with limit_threads(self.threads):
                     motion = runs.motion(constants)
             except LiedynError:                                # of some run: halves, until it is by itself
                 left += rows.tolist() if half == 0 else []
@@ -170,7 +170,7 @@ class VectorizedTrajectory:
             model = self.binding.bind(values).model
         except LiedynError:
             return None
-        index = common_index(self.model, model)
+        index = merged_index(self.model, model)
         return model.constants if index is not None and np.array_equal(index, self.model.index) else None
 
     def motion(self, constants: np.ndarray) -> BatchMotion:

@@ -28,7 +28,7 @@ from liedyn.kernels.constraints.stages import desk_memory
 from liedyn.kernels.hybrid_dynamics import hybrid_memory
 from liedyn.kernels.simulation.rate_evaluation import TERMS
 from liedyn.kernels.simulation.signals import CLOCK, CONSTANT, HELD_CLOCK, ORDER, PROGRAM, READING, SWITCH, TIME
-from liedyn.model.model import on_cache_lines
+from liedyn.model.model import cache_aligned
 from liedyn.numba_tools import compile_cache
 from liedyn.numba_tools.decorators import entry_point_address
 
@@ -330,7 +330,7 @@ class RhsJacobian:
 
     def __init__(self, batch: GeneratedBatchFunction, n: int):
         self.batch, self.y, self.by, self.directions = batch, np.zeros(n), np.zeros((n - 1, n - 1)), np.eye(n - 1)
-        self.workspace, self.shared, self.run = on_cache_lines(max(batch.workspace_size, 8)), (), None
+        self.workspace, self.shared, self.run = cache_aligned(max(batch.workspace_size, 8)), (), None
 
     def __call__(self, call, q0, y) -> np.ndarray:
         if self.run is None or self.shared[0] is not call or self.shared[1] is not q0:

@@ -30,7 +30,7 @@ from liedyn.codegen.tracer import (
 from liedyn.kernels.hybrid_dynamics import hybrid_memory, mass_matrix_memory
 from liedyn.kernels.newton_euler import newton_euler_memory
 from liedyn.lie.simd import SINCOS_RANGE
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.numba_tools.numba_internals import split_workspace
 
 # shorter ----------------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def _longest_chain(tree) -> int:
 def inertia_to_parent(traced_module, tree, i, q, T, X):
     """Of `joints.joint_model`."""
     sym6_to_parent = traced_module("lie.inertia").sym6_to_parent
-    if tree.kind[i] != SCREW:
+    if tree.kind[i] != ONE_DOF:
         return sym6_to_parent(T, X)
     (s, c), (A, H, M) = _joint_sincos(tree, i, q), X
     return sym6_to_parent((load_pose(tree.T0, i)[0], T[1]), (_rotate_z_symmetric(s, c, A), _rotate_z(s, c, H),
@@ -121,7 +121,7 @@ def inertia_to_parent(traced_module, tree, i, q, T, X):
 def rigid_to_parent(traced_module, tree, i, q, T, I):
     """Of `joints.joint_model`."""
     sym6_to_parent = traced_module("lie.inertia").rigid_to_parent
-    if tree.kind[i] != SCREW:
+    if tree.kind[i] != ONE_DOF:
         return sym6_to_parent(T, I)
     (s, c), (m, h, A) = _joint_sincos(tree, i, q), I
     turned = m, (c * h[0] - s * h[1], s * h[0] + c * h[1], h[2]), _rotate_z_symmetric(s, c, A)

@@ -24,7 +24,17 @@ from liedyn.immutable import Immutable, read_only_property
 from liedyn.joints.joint_model import tree_of
 from liedyn.model.description import FREE, NV
 from liedyn.model.model import Model, ModelJoint
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rigid_matrix, rotation, screw_frame, skew, transform_rigid
+from liedyn.model.spatial import (
+    adjoint,
+    bracket,
+    exp_screw,
+    inertia_matrix,
+    inverse,
+    rotation,
+    screw_frame,
+    skew,
+    transform_inertia,
+)
 
 # Kinematics by products of exponentials, space form and body form: Park, Bobrow and Ploen 1995 (PBP) §2, §4 -------------
 
@@ -154,7 +164,7 @@ class ProductOfExponentials(Immutable):
         return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
 
 
-def carried_links(model: Model) -> Integers:
+def child_links(model: Model) -> Integers:
     """(N,) the child link of the joint that a block belongs to, by its index; -1 for blocks between the screws of a joint."""
     found = np.full(model.n_bodies - 1, -1)
     for joint in model.joints:
@@ -185,7 +195,7 @@ def _parent_frame(model: Model, joint: ModelJoint) -> Array:
     block = int(model.link_body[k]) - 1
     if block < 0:
         return model.link_pose[k]
-    return inverse(model.link_pose[carried_links(model)[block]]) @ model.link_pose[k]
+    return inverse(model.link_pose[child_links(model)[block]]) @ model.link_pose[k]
 
 
 def product(poses) -> np.ndarray:
@@ -228,8 +238,8 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
         raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
     check_configuration(model, q)
     tree, rigid = tree_of.py_func(model.index, model.constants), []
-    for I, k in zip(tree.I[10:].reshape(-1, 10), carried_links(model), strict=True):
-        rigid.append(I if k < 0 else transform_rigid(inverse(model.link_pose[k]), I))
+    for I, k in zip(tree.I[10:].reshape(-1, 10), child_links(model), strict=True):
+        rigid.append(I if k < 0 else transform_inertia(inverse(model.link_pose[k]), I))
     return ClosedForm.of(model, q, rigid=np.reshape(rigid, (-1, 10)), armature=tree.armature, gravity=model.gravity)
 
 
@@ -260,7 +270,7 @@ class ClosedForm(ProductOfExponentials):
     @read_only_property
     def A(self) -> Array:
         """(6N, nv) block-diagonal screws at home in the world (PBP (41))."""
-        return self._spread(self.space_screws[:, columns] for columns in self.columns)
+        return self._block_columns(self.space_screws[:, columns] for columns in self.columns)
 
     @read_only_property
     def L(self) -> Array:
@@ -274,7 +284,7 @@ class ClosedForm(ProductOfExponentials):
     @read_only_property
     def D(self) -> Array:
         """(6N, 6N) block-diagonal inertias at home in the world (PBP (35), (36), (44), (45), Definition 1)."""
-        return block_diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
+        return block_diagonal([inertia_matrix(transform_inertia(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
 
     @read_only_property
     def Q(self) -> Array:
@@ -292,12 +302,12 @@ class ClosedForm(ProductOfExponentials):
     @read_only_property
     def S(self) -> Array:
         """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47); PL (19))."""
-        return self._spread(self.screws)
+        return self._block_columns(self.screws)
 
     @read_only_property
     def J(self) -> Array:
         """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48); PL (12), (21))."""
-        return block_diagonal(rigid_matrix(self.rigid))
+        return block_diagonal(inertia_matrix(self.rigid))
 
     @read_only_property
     def steps(self) -> Array:
@@ -399,17 +409,17 @@ class ClosedForm(ProductOfExponentials):
                 phi[k] -= self.gravity @ (to_world @ _hat(A) @ r)[:3]
         return phi
 
-    def _spread(self, blocks) -> Array:
+    def _block_columns(self, blocks) -> Array:
         out = np.zeros((6 * len(self.parent), len(self.armature)))
         for i, (screws, columns) in enumerate(zip(blocks, self.columns, strict=True)):
             out[block(i), columns] = screws
         return out
 
     def _velocity(self, v) -> Array:
-        return of_one_state("v", v, *self.armature.shape)
+        return as_single_state("v", v, *self.armature.shape)
 
 
-def of_one_state(name: str, x, *shape: int) -> Array:
+def as_single_state(name: str, x, *shape: int) -> Array:
     """x as an array of this shape, or a ShapeError or ConfigurationError."""
     x = as_array(x, name, shape)
     if x.shape != shape:
@@ -421,7 +431,7 @@ def of_one_state(name: str, x, *shape: int) -> Array:
 
 def skew_form(I, V) -> Array:
     """(…, 6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of bodies I (…, 10) at twists V (…, 6) (PL (30)-(34), Proposition 1)."""
-    J = rigid_matrix(I)
+    J = inertia_matrix(I)
     w, A, h = skew(V[..., :3]), J[..., :3, :3], J[..., :3, 3:]
     return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[..., 0, None, None] * w]])
 
@@ -432,7 +442,7 @@ def skew_forms(rigid, twists, screws) -> Array:
     out = []
     for I, V, Z in zip(rigid, twists, frames, strict=True):
         back = adjoint(inverse(Z))
-        out.append(back.T @ skew_form(transform_rigid(inverse(Z), I), back @ V) @ back)
+        out.append(back.T @ skew_form(transform_inertia(inverse(Z), I), back @ V) @ back)
     return block_diagonal(out)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Coriolis, OnError
-from liedyn.dynamics.batching.arrays import as_array, states
-from liedyn.dynamics.batching.calls import computed, each_state
+from liedyn.dynamics.batching.arrays import as_array, broadcast_states
+from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.coriolis import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels, coriolis_matrices, coriolis_memory
 from liedyn.model.model import Model
-from liedyn.model.spatial import bracket, rigid_matrix
+from liedyn.model.spatial import bracket, inertia_matrix
 
-_PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
+_METHODS = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
 
 
 def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Coriolis = "recursive",
@@ -55,13 +55,13 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
            [-0.099,  0.   ]])
     """
     if on_error != "raise":
-        return each_state(coriolis_matrix, locals())
-    if method in _PLOEN:
-        return computed(model, ("coriolis_matrix", method), coriolis_matrices, coriolis_memory, {"q": q, "v": v},
-                        (model.nv, model.nv), before=(_PLOEN[method],))
+        return handle_failed_states(coriolis_matrix, locals())
+    if method in _METHODS:
+        return evaluate(model, ("coriolis_matrix", method), coriolis_matrices, coriolis_memory, {"q": q, "v": v},
+                        (model.nv, model.nv), static_arguments=(_METHODS[method],))
     if method != "factorized":
-        raise ShapeError(f"method must be one of {', '.join(_PLOEN)}, factorized; found {method!r}")
-    lead, given = states(model, {"q": q, "v": v})
+        raise ShapeError(f"method must be one of {', '.join(_METHODS)}, factorized; found {method!r}")
+    lead, given = broadcast_states(model, {"q": q, "v": v})
     matrices = [closed_form(model, x).coriolis_matrix(y) for x, y in zip(given["q"], given["v"], strict=True)]
     return np.reshape(matrices, (*lead, model.nv, model.nv))
 
@@ -99,7 +99,7 @@ def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnEr
            [0.05 , 0.   ]])
     """
     if on_error != "raise":
-        return each_state(mass_matrix_rate, locals())
+        return handle_failed_states(mass_matrix_rate, locals())
     C = coriolis_matrix(model, q, v)
     return C + C.swapaxes(-1, -2)
 
@@ -129,7 +129,7 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
            [0.099, 0.099]])
     """
     if on_error != "raise":
-        return each_state(christoffel_symbols, locals())
+        return handle_failed_states(christoffel_symbols, locals())
     return _christoffels(model, q, SYMBOLS)
 
 
@@ -165,13 +165,13 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
            [0.099, 0.   ]])
     """
     if on_error != "raise":
-        return each_state(mass_matrix_derivative, locals())
+        return handle_failed_states(mass_matrix_derivative, locals())
     return _christoffels(model, q, DERIVATIVE)
 
 
 def _christoffels(model, q, what):
-    return computed(model, ("christoffel_symbols", what), christoffels, christoffel_memory, {"q": q}, (model.nv,) * 3,
-                    before=(what,))
+    return evaluate(model, ("christoffel_symbols", what), christoffels, christoffel_memory, {"q": q}, (model.nv,) * 3,
+                    static_arguments=(what,))
 
 
 # Riemannian curvature of the mass matrix (PBP (66)): in plain NumPy, one state ------------------------------------------
@@ -217,7 +217,7 @@ def curvature_tensor(model: Model, q: ArrayLike) -> Array:
 
 
 def _curvature(f):
-    c, M = brackets_of_fields(f), f.mass_matrix
+    c, M = field_brackets(f), f.mass_matrix
     size = np.sqrt(M.diagonal())
     if len(M) and not np.linalg.cond(M / np.outer(size, size)) < 1e13:
         raise ComputationError("the mass matrix is singular in this configuration: its curvature is not defined")
@@ -306,7 +306,7 @@ def christoffel_derivative(f):
     jacobians = (f.G @ f.S).reshape(len(f.parent), 6, nv)         # step by step: not by way of the world's origin
     for l, (I, J) in enumerate(zip(f.rigid, jacobians, strict=True)):
         k = np.flatnonzero(f.above[f.block_of, l])
-        X, t, at = J[:, k], trilinear(rigid_matrix(I)), f.block_of[k]
+        X, t, at = J[:, k], trilinear(inertia_matrix(I)), f.block_of[k]
         dX = np.array([bracket(x) @ X for x in X.T]).reshape(len(k), 6, len(k)).swapaxes(0, 1)       # (6, i, m)
         dX = dX * strictly[np.ix_(at, at)]
         d = (np.einsum("ajk,aim->ijkm", np.einsum("abc,bj,ck->ajk", t, X, X), dX)
@@ -324,7 +324,7 @@ def trilinear(I):
     return 0.5 * (lowered + lowered.transpose(1, 2, 0) + lowered.transpose(2, 1, 0))
 
 
-def brackets_of_fields(f):
+def field_brackets(f):
     """(nv, nv, nv) c with [Xi, Xj] = sum_m c_ijm Xm: not zero within a ball or free joint only, whose screws are unit twists."""
     c = np.zeros((len(f.armature),) * 3)
     for S, at in zip(f.screws, f.columns, strict=True):

@@ -7,8 +7,8 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
-from liedyn.dynamics.batching.calls import by_line, computed, each_state
-from liedyn.dynamics.dynamics import none_prescribed, refuse_constraints
+from liedyn.dynamics.batching.calls import call_generated, evaluate, handle_failed_states
+from liedyn.dynamics.dynamics import no_prescribed_mask, raise_for_constraints
 from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_memory
 from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_memory
 from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_memory, retractions_derivatives
@@ -165,13 +165,13 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
            [ 4.88 ,  5.371]])
     """
     if model.nc:
-        refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
+        raise_for_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
     if on_error != "raise":
-        return each_state(inverse_dynamics_derivatives, locals())
+        return handle_failed_states(inverse_dynamics_derivatives, locals())
     key = "inverse_dynamics_derivatives", bool(passive)
-    matrices = by_line(model, key, out, q, v, a) if f_ext is None else None
+    matrices = call_generated(model, key, out, q, v, a) if f_ext is None else None
     if matrices is None:
-        matrices = computed(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory,
+        matrices = evaluate(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory,
                             {"q": q, "v": v, "a": a, "f_ext": f_ext}, *_shapes(model), options=(bool(passive),), out=out)
     return InverseDerivatives(*matrices)
 
@@ -214,14 +214,14 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
            [ 13.09 , -39.625]])
     """
     if model.nc:
-        refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
+        raise_for_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
     if on_error != "raise":
-        return each_state(forward_dynamics_derivatives, locals())
+        return handle_failed_states(forward_dynamics_derivatives, locals())
     key = "forward_dynamics_derivatives", bool(passive)
-    matrices = by_line(model, key, out, q, v, tau) if f_ext is None else None
+    matrices = call_generated(model, key, out, q, v, tau) if f_ext is None else None
     if matrices is None:
         given = {"q": q, "v": v, "a": NONE, "tau": tau, "f_ext": f_ext}
-        matrices = _solved(model, key, given, none_prescribed(model), passive, out)
+        matrices = _hybrid_derivatives(model, key, given, no_prescribed_mask(model), passive, out)
     return ForwardDerivatives(*matrices)
 
 
@@ -262,20 +262,20 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
            [-14.637, -16.107]])
     """
     if model.nc:
-        refuse_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")
+        raise_for_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")
     if on_error != "raise":
-        return each_state(hybrid_dynamics_derivatives, locals())
+        return handle_failed_states(hybrid_dynamics_derivatives, locals())
     mask = as_mask(prescribed, model.nv).copy()
     key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
-    matrices = by_line(model, key, out, q, v, a, tau) if f_ext is None else None
+    matrices = call_generated(model, key, out, q, v, a, tau) if f_ext is None else None
     if matrices is None:
-        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}, mask, passive, out)
+        matrices = _hybrid_derivatives(model, key, {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}, mask, passive, out)
     mask.flags.writeable = False
     return HybridDerivatives(*matrices, mask)
 
 
-def _solved(model, key, given, prescribed, passive, out):
-    return computed(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, given, *_shapes(model),
+def _hybrid_derivatives(model, key, given, prescribed, passive, out):
+    return evaluate(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, given, *_shapes(model),
                     prescribed=prescribed, options=(bool(passive),), out=out)
 
 
@@ -336,11 +336,11 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
            [-0.49 , -1.104]])
     """
     if model.nc:
-        refuse_constraints(model, "inverse_dynamics_second_derivatives")
+        raise_for_constraints(model, "inverse_dynamics_second_derivatives")
     if on_error != "raise":
-        return each_state(inverse_dynamics_second_derivatives, locals())
+        return handle_failed_states(inverse_dynamics_second_derivatives, locals())
     n = model.nv
-    tensors = computed(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_memory,
+    tensors = evaluate(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_memory,
                        {"q": q, "v": v, "a": a}, (4, n, n, n), options=(bool(passive),))
     return SecondDerivatives(*(tensors[..., k, :, :, :] for k in range(4)))
 
@@ -380,8 +380,8 @@ def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError
            [ 0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
-        return each_state(d_integrate, locals())
-    return _matrices(model, "d_integrate", retractions_derivatives, {"q0": q0, "dv": dv})
+        return handle_failed_states(d_integrate, locals())
+    return _manifold_derivatives(model, "d_integrate", retractions_derivatives, {"q0": q0, "dv": dv})
 
 
 def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
@@ -417,9 +417,9 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
            [ 0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
-        return each_state(d_difference, locals())
-    return _matrices(model, "d_difference", differences_derivatives, {"q0": q0, "q1": q1})
+        return handle_failed_states(d_difference, locals())
+    return _manifold_derivatives(model, "d_difference", differences_derivatives, {"q0": q0, "q1": q1})
 
 
-def _matrices(model, key, entry, given):
-    return computed(model, key, entry, manifold_derivatives_memory, given, *((model.nv, model.nv),) * 2)
+def _manifold_derivatives(model, key, entry, given):
+    return evaluate(model, key, entry, manifold_derivatives_memory, given, *((model.nv, model.nv),) * 2)

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, common_lead, states, wrenches
-from liedyn.dynamics.batching.calls import check_finite, each_state, refuse, run
-from liedyn.dynamics.dynamics import refuse_constraints
-from liedyn.dynamics.model_parameters import parameter_names, rates_of, rates_size
+from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_states, common_leading_axes, wrenches
+from liedyn.dynamics.batching.calls import check_finite, handle_failed_states, raise_for_code, run
+from liedyn.dynamics.dynamics import raise_for_constraints
+from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent, tangent_sizes
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.kernels.directional_derivatives import (
     hybrid_directions,
@@ -68,12 +68,12 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     array([25.045,  6.661])
     """
     if on_error != "raise":
-        return _of_state(each_state(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
+        return _remove_leading_axes(handle_failed_states(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
     if model.nc:
-        refuse_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
-    given = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
-    tau, dtau = _inverse(model, given, passive)
-    return _shaped(tau, given), dtau.reshape(*given.lead, model.nv)
+        raise_for_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
+    inputs = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
+    tau, dtau = _inverse(model, inputs, passive)
+    return _restore_leading_axes(tau, inputs), dtau.reshape(*inputs.lead, model.nv)
 
 
 def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
@@ -94,13 +94,13 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     array([ 1.631, -4.027])
     """
     if on_error != "raise":
-        return _of_state(each_state(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
+        return _remove_leading_axes(handle_failed_states(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
     if model.nc:
-        refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
-    given = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
+        raise_for_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
+    inputs = _arrange(model, {"q": q, "v": v, "a": NONE, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau},
                      df_ext, parameters)
-    a, _, out = _hybrid(model, given, np.zeros(model.nv, dtype=bool), passive)
-    return _shaped(a, given), np.ascontiguousarray(out[..., :model.nv]).reshape(*given.lead, model.nv)
+    a, _, out = _hybrid(model, inputs, np.zeros(model.nv, dtype=bool), passive)
+    return _restore_leading_axes(a, inputs), np.ascontiguousarray(out[..., :model.nv]).reshape(*inputs.lead, model.nv)
 
 
 def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -140,18 +140,18 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     (array([  0.   , -14.637]), array([6.885, 0.   ]))
     """
     if on_error != "raise":
-        return _of_state(each_state(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
+        return _remove_leading_axes(handle_failed_states(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
     if model.nc:
-        refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
+        raise_for_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
     prescribed = as_mask(prescribed, model.nv)
     read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
     a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
                         for name, x, mask in read)
-    given = _arrange(model, {"q": q, "v": v, "a": a, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": da, "dtau": dtau}, df_ext,
+    inputs = _arrange(model, {"q": q, "v": v, "a": a, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": da, "dtau": dtau}, df_ext,
                      parameters)
-    a, tau, out = _hybrid(model, given, prescribed, passive)
-    return (_shaped(a, given), _shaped(tau, given),
-            *(np.ascontiguousarray(x).reshape(*given.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
+    a, tau, out = _hybrid(model, inputs, prescribed, passive)
+    return (_restore_leading_axes(a, inputs), _restore_leading_axes(tau, inputs),
+            *(np.ascontiguousarray(x).reshape(*inputs.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
 
 
 def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
@@ -196,75 +196,75 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
            [0.64 , 0.5  ]])
     """
     if on_error != "raise":
-        return each_state(parameter_derivatives, locals())
+        return handle_failed_states(parameter_derivatives, locals())
     if model.nc:
-        refuse_constraints(model, "parameter_derivatives")
+        raise_for_constraints(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
     if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
         raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
                          f"{'out' if prescribed is None else ''} prescribed")
-    rows = np.zeros((len(names), sum(rates_size(model))))
+    rows = np.zeros((len(names), sum(tangent_sizes(model))))
     for row, name in zip(rows, names, strict=True):
-        rates = rates_of(model, name)
+        rates = parameter_tangent(model, name)
         row[rates.at] = rates.values
     x = as_array(x, {"inverse": "a", "forward": "tau"}.get(of, "x"), (model.nv,))
     if of == "inverse":
-        given = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
-        out = _inverse(model, _by_parameter(model, given, rows), passive)[1]
+        inputs = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
+        out = _inverse(model, _parameter_directions(model, inputs, rows), passive)[1]
     else:
         mask = np.zeros(model.nv, dtype=bool) if of == "forward" else as_mask(prescribed, model.nv)
-        given = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
+        inputs = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
-        out = _hybrid(model, _by_parameter(model, given, rows), mask, passive)[2]
+        out = _hybrid(model, _parameter_directions(model, inputs, rows), mask, passive)[2]
         out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
-    out = out.swapaxes(0, 1) if given.one else out
-    return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*given.lead, model.nv, len(names))
+    out = out.swapaxes(0, 1) if inputs.one else out
+    return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*inputs.lead, model.nv, len(names))
 
 
 _NONE = np.empty((1, 1, 0))
 
 
 # arguments --------------------------------------------------------------------------------------------------------
-class _Given(NamedTuple):
+class _DirectionalInputs(NamedTuple):
     """State and directions as the kernels take them: K directions of each of N states, or N directions of one."""
 
     one: bool
     lead: tuple[int, ...]
     state: dict[str, np.ndarray]     # (N, …), or (1, …) of one
     count: int                       # N
-    planes: int                      # K
+    n_directions: int                      # K
     motion: np.ndarray               # (K or 1, N or 1, …)
     df_ext: np.ndarray               # the same; no columns where there is none
     changes: np.ndarray
 
 
-def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
-    own, state = states(model, {**state, "f_ext": f_ext})
-    changes, twists = _changes(model, parameters)
+def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _DirectionalInputs:
+    own, state = broadcast_states(model, {**state, "f_ext": f_ext})
+    changes, twists = _parameter_tangents(model, parameters)
     dF = wrenches(model, df_ext, "df_ext")
     if dF is not None and not np.isfinite(dF).all():
         raise ConfigurationError("df_ext contains NaN or infinite values")
     if f_ext is not None and twists is not None:                        # a moved link carries its wrench along
-        dF = _carried(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
+        dF = _wrench_derivative(twists, state["f_ext"].reshape(*own, len(model.link_names), 6)) + (0.0 if dF is None else dF)
     rates = {name: as_array(x, name, (model.nv,)) for name, x in moved.items() if x is not None}
     for name, x in rates.items():
         check_finite(name, x, model.v_names)
     named = [(name, x, 1) for name, x in rates.items()] + [("df_ext", dF, 2)] * (dF is not None)
     named += [("parameters", changes, 1)] * (changes is not None) + [("q", state["q"].reshape(*own, model.nq), 1)] * bool(own)
-    lead = common_lead(*named)
+    lead = common_leading_axes(*named)
     count = math.prod(lead)
 
     def spread(x, last):
         """(1, N, …): one row where it is the same for all."""
-        return (_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
+        return (_broadcast_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
 
     motion = np.zeros((1, count if any(x.ndim > 1 for x in rates.values()) else 1, len(moved) * model.nv))
     for k, name in enumerate(moved):
         if name in rates:
             motion[..., k * model.nv:(k + 1) * model.nv] = spread(rates[name], 1)
     if own:
-        state = {name: _rows(x.reshape(*own, x.shape[1]), 1, lead, count) for name, x in state.items()}
-    return _Given(not own, lead, state, *_size(not own, count), motion, _NONE if dF is None else spread(dF, 2),
+        state = {name: _broadcast_rows(x.reshape(*own, x.shape[1]), 1, lead, count) for name, x in state.items()}
+    return _DirectionalInputs(not own, lead, state, *_size(not own, count), motion, _NONE if dF is None else spread(dF, 2),
                   _NONE if changes is None else spread(changes, 1))
 
 
@@ -273,52 +273,54 @@ def _size(one: bool, count: int) -> tuple[int, int]:
     return (max(count, 1), min(count, 1)) if one else (count, 1)
 
 
-def _by_parameter(model, given: _Given, rows: np.ndarray) -> _Given:
+def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -> _DirectionalInputs:
     """The same state with one direction for each row of rates (K, …), and no other."""
-    size = rates_size(model)[0]
-    changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], given.df_ext
-    if given.state["f_ext"].size and twists.any():
+    size = tangent_sizes(model)[0]
+    changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], inputs.df_ext
+    if inputs.state["f_ext"].size and twists.any():
         n = len(model.link_names)
-        df_ext = _carried(twists.reshape(-1, 1, n, 6), given.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
-    if not given.one:
-        return given._replace(planes=len(rows), df_ext=df_ext, changes=changes)
-    count, planes = _size(True, len(rows))
-    return given._replace(count=count, planes=planes, df_ext=df_ext.swapaxes(0, 1), changes=changes.swapaxes(0, 1))
+        df_ext = _wrench_derivative(twists.reshape(-1, 1, n, 6), inputs.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows),
+                                                                                                                     -1, 6 * n)
+    if not inputs.one:
+        return inputs._replace(n_directions=len(rows), df_ext=df_ext, changes=changes)
+    count, n_directions = _size(True, len(rows))
+    return inputs._replace(count=count, n_directions=n_directions, df_ext=df_ext.swapaxes(0, 1), changes=changes.swapaxes(0, 1))
 
 
-def _changes(model, parameters):
+def _parameter_tangents(model, parameters):
     """Rates (…, changes_size) of what the kernels read, and twists (…, n_links, 6) of link frames in their bodies, or None."""
     if not parameters and (parameters is None or isinstance(parameters, dict)):
         return None, None
     if not isinstance(parameters, dict):
         raise ShapeError(f"parameters is a dict of rates by name; found {type(parameters).__name__}")
-    given = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
-    for name, x in given.items():
+    inputs = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
+    for name, x in inputs.items():
         if not np.isfinite(x).all():
             raise ConfigurationError(f"parameters[{name!r}] contains NaN or infinite values")
-    size, twists = rates_size(model)
-    out = np.zeros((*common_lead(*((f"parameters[{name!r}]", x, 0) for name, x in given.items())), size + twists))
-    for name, x in given.items():
-        rates = rates_of(model, name)
+    size, twists = tangent_sizes(model)
+    out = np.zeros((*common_leading_axes(*((f"parameters[{name!r}]", x, 0) for name, x in inputs.items())), size + twists))
+    for name, x in inputs.items():
+        rates = parameter_tangent(model, name)
         out[..., rates.at] += x[..., None] * rates.values
     links = out[..., size:].reshape(*out.shape[:-1], twists // 6, 6)
     return np.ascontiguousarray(out[..., :size]), links if links.any() else None
 
 
-def _carried(x: np.ndarray, F: np.ndarray) -> np.ndarray:
+def _wrench_derivative(x: np.ndarray, F: np.ndarray) -> np.ndarray:
     """-ad*_x F: what the twist x of a link in its body does to its wrench, seen from the body (K1 (60))."""
     return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
                           axis=-1)
 
 
-def _rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
+def _broadcast_rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
     """(count, …), C-contiguous and writeable, as entries ask."""
     shape = lead + x.shape[x.ndim - own:]
     return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
 
 
-def _of_state(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tuple[Array, ...]:
-    """What `each_state` gives; the first `count` results of one state have no leading axes, whatever its directions have."""
+def _remove_leading_axes(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tuple[Array, ...]:
+    """What `handle_failed_states` gives; the first `count` results of one state have no leading axes, whatever its directions
+    have."""
     wrenches = [(F, 1) for F in f_ext.values()] if isinstance(f_ext, Mapping) else [] if f_ext is None else [(f_ext, 2)]
     if any(np.ndim(x) > own for x, own in [*((x, 1) for x in state), *wrenches]):
         return results
@@ -326,26 +328,26 @@ def _of_state(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tu
     return *(x[np.argmax(np.isfinite(x).all(axis=1))] for x in rows), *results[count:]
 
 
-def _shaped(x: np.ndarray, given: _Given) -> np.ndarray:
-    return x[0] if given.one else x.reshape(*given.lead, x.shape[-1])
+def _restore_leading_axes(x: np.ndarray, inputs: _DirectionalInputs) -> np.ndarray:
+    return x[0] if inputs.one else x.reshape(*inputs.lead, x.shape[-1])
 
 
 # kernels ----------------------------------------------------------------------------------------------------------
-def _inverse(model, given: _Given, passive):
+def _inverse(model, inputs: _DirectionalInputs, passive):
     """tau (N, nv) or (1, nv), dtau (K, N, nv)."""
-    tau, dtau = np.empty(given.state["v"].shape), np.empty((given.planes, given.count, model.nv))
+    tau, dtau = np.empty(inputs.state["v"].shape), np.empty((inputs.n_directions, inputs.count, model.nv))
     code = run(inverse_directions, model, inverse_directions_memory(*model.sizes), (),
-               (*given.state.values(), bool(passive), given.motion, given.df_ext, given.changes, tau, dtau), given.count)
-    refuse(model, code, **given.state)
+               (*inputs.state.values(), bool(passive), inputs.motion, inputs.df_ext, inputs.changes, tau, dtau), inputs.count)
+    raise_for_code(model, code, **inputs.state)
     return tau, dtau
 
 
-def _hybrid(model, given: _Given, prescribed: np.ndarray, passive):
+def _hybrid(model, inputs: _DirectionalInputs, prescribed: np.ndarray, passive):
     """a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
-    q, v, a, tau, F = given.state.values()
+    q, v, a, tau, F = inputs.state.values()
     a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
-    out = np.empty((given.planes, given.count, 2 * model.nv))
+    out = np.empty((inputs.n_directions, inputs.count, 2 * model.nv))
     code = run(hybrid_directions, model, hybrid_directions_memory(*model.sizes), (prescribed,),
-               (q, v, a, tau, F, bool(passive), given.motion, given.df_ext, given.changes, out), given.count)
-    refuse(model, code, prescribed, **given.state)
+               (q, v, a, tau, F, bool(passive), inputs.motion, inputs.df_ext, inputs.changes, out), inputs.count)
+    raise_for_code(model, code, prescribed, **inputs.state)
     return a, tau, out

@@ -7,8 +7,18 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError, Wrenches
-from liedyn.dynamics.batching.arrays import LOCAL, NONE, WORLD, as_mask, batched, check_frame, hand_over, wrenches, wrenches_in
-from liedyn.dynamics.batching.calls import completed, computed, each_state
+from liedyn.dynamics.batching.arrays import (
+    LOCAL,
+    NONE,
+    WORLD,
+    as_mask,
+    broadcast_arrays,
+    check_frame,
+    copy_to_out,
+    wrenches,
+    wrenches_in_frame,
+)
+from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid, handle_failed_states
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
 from liedyn.dynamics.kinematics import all_link_motions, link_poses
 from liedyn.errors import ModelError
@@ -16,17 +26,17 @@ from liedyn.kernels.hybrid_dynamics import hybrid_batch, hybrid_batch_memory
 from liedyn.kernels.mass_matrix import inverse_mass_memory, inverse_masses, mass_matrices, mass_memory
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, full
+from liedyn.model.spatial import adjoint, symmetric_matrix
 
 # What the dynamics of the open tree says to a robot whose loops and couplings it would leave out ------------------------
 
-def refuse_constraints(model, function: str, instead: str | None = None) -> None:
+def raise_for_constraints(model, function: str, instead: str | None = None) -> None:
     """ModelError for a robot with constraints (`model.nc`), with the function that obeys them."""
     names = [one.name for one in model.constraints]
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function obeys them here; "
     raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({shown})",
-                     hint=f"{use}model.open_tree() for the robot without them; see docs/loops.md#dynamics")
+                     hint=f"{use}model.spanning_tree() for the robot without them; see docs/loops.md#dynamics")
 
 
 # inverse ----------------------------------------------------------------------------------------------------------------
@@ -67,7 +77,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     ShapeError, ConfigurationError
     ModelError
         For a robot with loops or couplings: use `constrained_inverse_dynamics`, which accounts for them, or
-        `Model.open_tree`.
+        `Model.spanning_tree`.
 
     Notes
     -----
@@ -89,10 +99,10 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
         except (KeyError, TypeError):
             pass
     if model.nc:
-        refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
+        raise_for_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
     if on_error != "raise":
-        return each_state(inverse_dynamics, locals())
-    return computed(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory,
+        return handle_failed_states(inverse_dynamics, locals())
+    return evaluate(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory,
                     {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options=(bool(passive),), after=(NONE,), out=out)
 
 
@@ -133,8 +143,8 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
     array([4.962, 0.39 ])
     """
     if on_error != "raise":
-        return each_state(bias_force, locals())
-    return inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
+        return handle_failed_states(bias_force, locals())
+    return inverse_dynamics(model.spanning_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
 
 
 def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -171,8 +181,8 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     array([4.838, 0.49 ])
     """
     if on_error != "raise":
-        return each_state(gravity_force, locals())
-    return inverse_dynamics(model.open_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
+        return handle_failed_states(gravity_force, locals())
+    return inverse_dynamics(model.spanning_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
 def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -211,28 +221,28 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     array([ 0.  ,  0.39,  0.  ,  0.41,  0.  , 11.88])
     """
     if on_error != "raise":
-        return each_state(joint_wrenches, locals())
+        return handle_failed_states(joint_wrenches, locals())
     check_frame(frame)
     F = f_ext
     if model.description.loops or multipliers is not None:
-        F = _with_reactions(model, q, wrenches(model, f_ext), multipliers, drive)
-    _, on_bodies = computed(model, "joint_wrenches", inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": F},
+        F = _add_reactions(model, q, wrenches(model, f_ext), multipliers, drive)
+    _, on_bodies = evaluate(model, "joint_wrenches", inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": F},
                             (model.nv,), (model.n_bodies, 6), options=(False,))
     children = [model.link_index(joint.child) for joint in model.joints]
     rows = on_bodies[..., [joint.body for joint in model.joints], None, :]
     local = (rows @ adjoint(model.link_pose[children]))[..., 0, :]                                 # Ad*_T of each row
-    return local if frame == LOCAL else wrenches_in(frame, link_poses(model, q)[..., children, :, :], local)
+    return local if frame == LOCAL else wrenches_in_frame(frame, link_poses(model, q)[..., children, :, :], local)
 
 
-def _with_reactions(model, q, F, multipliers, drive):
+def _add_reactions(model, q, F, multipliers, drive):
     if multipliers is None:
         raise ModelError(f"robot {model.name} has loops, whose reactions also act on its links",
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
-                              "constrained_inverse_dynamics return them, or use model.open_tree()")
+                              "constrained_inverse_dynamics return them, or use model.spanning_tree()")
     reactions = constraint_wrenches(model, q, multipliers, drive=drive)
     if F is None:
         return reactions
-    lead, (F, reactions) = batched(("f_ext", F, 2), ("reactions", reactions, 2))
+    lead, (F, reactions) = broadcast_arrays(("f_ext", F, 2), ("reactions", reactions, 2))
     return (F + reactions).reshape(*lead, -1, 6)
 
 
@@ -273,7 +283,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     ------
     ShapeError, ConfigurationError
     ModelError
-        For a robot with loops or couplings: use `constrained_forward_dynamics` or `Model.open_tree`.
+        For a robot with loops or couplings: use `constrained_forward_dynamics` or `Model.spanning_tree`.
     ComputationError
         If a joint's articulated inertia vanishes.
 
@@ -297,11 +307,12 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
         except (KeyError, TypeError):
             pass
     if model.nc:
-        refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
+        raise_for_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
     if on_error != "raise":
-        return each_state(forward_dynamics, locals())
-    found = _general(model, _FORWARD_CALLS[bool(passive)], q, v, NONE, tau, none_prescribed(model), f_ext, passive, out)
-    return hand_over(found[0], out)
+        return handle_failed_states(forward_dynamics, locals())
+    found = _evaluate_hybrid(model, _FORWARD_CALLS[bool(passive)], q, v, NONE, tau, no_prescribed_mask(model), f_ext, passive,
+                             out)
+    return copy_to_out(found[0], out)
 
 
 def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -336,7 +347,7 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     ------
     ShapeError, ConfigurationError, ComputationError
     ModelError
-        For a robot with loops or couplings: use `constrained_hybrid_dynamics` or `Model.open_tree`.
+        For a robot with loops or couplings: use `constrained_hybrid_dynamics` or `Model.spanning_tree`.
 
     Notes
     -----
@@ -350,22 +361,22 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     (array([0.   , 0.329]), array([5.233, 0.5  ]))
     """
     if model.nc:
-        refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
+        raise_for_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
     if on_error != "raise":
-        return each_state(hybrid_dynamics, locals())
+        return handle_failed_states(hybrid_dynamics, locals())
     if f_ext is None:
         try:
             all_a, all_tau = a.copy(), tau.copy()
             if not model._cache["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
-                return hand_over((all_a, all_tau), out)
+                return copy_to_out((all_a, all_tau), out)
         except (KeyError, TypeError, AttributeError):
             pass
     prescribed = as_mask(prescribed, model.nv)
     key = "hybrid_dynamics", bool(passive), prescribed.tobytes()
-    return hand_over(_general(model, key, q, v, a, tau, prescribed, f_ext, passive), out)
+    return copy_to_out(_evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive), out)
 
 
-def none_prescribed(model) -> np.ndarray:
+def no_prescribed_mask(model) -> np.ndarray:
     """Mask of no prescribed coordinate."""
     try:
         return model._cache["none"]
@@ -373,10 +384,10 @@ def none_prescribed(model) -> np.ndarray:
         return model._cache.setdefault("none", np.zeros(model.nv, dtype=bool))
 
 
-def _general(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
+def _evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
     """a: NONE where nothing is prescribed; out: then for the accelerations."""
     given = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
-    return completed(model, key, hybrid_batch, hybrid_batch_memory, given, (model.nv,), prescribed, (prescribed,),
+    return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_memory, given, (model.nv,), prescribed, (prescribed,),
                      (bool(passive),), out)
 
 
@@ -412,9 +423,9 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out:
            [0.823, 0.333]])
     """
     if on_error != "raise":
-        return each_state(mass_matrix, locals())
+        return handle_failed_states(mass_matrix, locals())
     nv = model.nv
-    return computed(model, "mass_matrix", mass_matrices, mass_memory, {"q": q}, (nv, nv), out=out)
+    return evaluate(model, "mass_matrix", mass_matrices, mass_memory, {"q": q}, (nv, nv), out=out)
 
 
 def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out: Array | None = None) -> Array:
@@ -446,10 +457,10 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
            [-4.027, 12.945]])
     """
     if on_error != "raise":
-        return each_state(inverse_mass_matrix, locals())
+        return handle_failed_states(inverse_mass_matrix, locals())
     nv = model.nv
-    return computed(model, "inverse_mass_matrix", inverse_masses, inverse_mass_memory, {"q": q}, (nv, nv),
-                    prescribed=none_prescribed(model), out=out)
+    return evaluate(model, "inverse_mass_matrix", inverse_masses, inverse_mass_memory, {"q": q}, (nv, nv),
+                    prescribed=no_prescribed_mask(model), out=out)
 
 
 # Newton's and Euler's equations of each link of its own, in plain NumPy: what its motion and gravity ask for ------------
@@ -457,7 +468,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 # Kernels merge links that are welded together. Here each link stands alone, so that the wrench in a weld, the rate of the
 # momentum and the zero-moment point follow by sums.
 
-def link_loads(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
+def newton_euler_residual(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
     """Wrench (N, n_links, 6) [m; f] [N m | N] that must act on each link besides its weight, in the "world" frame.
 
     World axes, about the world's origin. With r the centre of mass: f = mass (ddr - g), m = d/dt (I w) + r x f. Without
@@ -468,7 +479,7 @@ def link_loads(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
     T, V, dV = all_link_motions(model, q, v, a)
     links = model.description.links
     mass, com = np.array([link.mass for link in links]), np.array([link.com for link in links])
-    I = full([link.inertia for link in links])
+    I = symmetric_matrix([link.inertia for link in links])
     w, dw = V[..., :3], dV[..., :3]
     rate = dV[..., 3:] + np.cross(w, V[..., 3:] + np.cross(w, com)) + np.cross(dw, com)        # of the centre's velocity, local
     if gravity:
@@ -476,7 +487,7 @@ def link_loads(model: Model, q, v, a, *, gravity: bool = True) -> np.ndarray:
     f = mass[:, None] * rate
     Iw, Idw = (np.einsum("kij,nkj->nki", I, x) for x in (w, dw))
     m = Idw + np.cross(w, Iw) + np.cross(com, f)
-    return wrenches_in(WORLD, T, np.concatenate([m, f], axis=-1))
+    return wrenches_in_frame(WORLD, T, np.concatenate([m, f], axis=-1))
 
 
 def moving_links(model: Model) -> np.ndarray:

@@ -8,20 +8,21 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Integers, OnError
-from liedyn.dynamics.batching.calls import computed, each_state
-from liedyn.dynamics.dynamics import refuse_constraints
-from liedyn.dynamics.scales import Scales, scales_of
+from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
+from liedyn.dynamics.dynamics import raise_for_constraints
+from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.regressor import regressor_memory, regressors, sums
-from liedyn.model.description import FREE, FRICTION_SPEED, SCREW
+from liedyn.model.description import FREE, FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
-from liedyn.model.spatial import rigid_from_link
+from liedyn.model.spatial import inertia_from_link
 
-OF_A_LINK = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-OF_A_JOINT = ("armature", "damping", "friction", "stiffness", "offset")
-_OF_COORDINATES = ("armature", "damping", "friction", "stiffness", "preload", "offset")    # in the order of the kernel's plan
+LINK_PARAMETERS = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+JOINT_PARAMETERS = ("armature", "damping", "friction", "stiffness", "offset")
+# in the order of the kernel's plan
+_COORDINATE_PARAMETERS = ("armature", "damping", "friction", "stiffness", "preload", "offset")
 _LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
 _JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"), "friction": ("N m", "N"),
                 "stiffness": ("N m/rad", "N/m"), "preload": ("N m", "N"), "offset": ("N m", "N")}
@@ -83,10 +84,10 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
     values, names, units = [], [], []
     for k in _links(model):
         link = model.description.links[k]
-        values += list(rigid_from_link(link))
-        names += [f"{number}.{link.name}" for number in OF_A_LINK]
+        values += list(inertia_from_link(link))
+        names += [f"{number}.{link.name}" for number in LINK_PARAMETERS]
         units += _LINK_UNITS
-    for what, k, value in _joint_parameters(model, joint_kinds(model, passive, joints)):
+    for what, k, value in _joint_parameters(model, joint_parameter_kinds(model, passive, joints)):
         values.append(value)
         names.append(f"{what}.{model.v_names[k]}")
         units.append(_JOINT_UNITS[what][model.v_units[k] == "m"])
@@ -137,10 +138,10 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
     array([5.786, 0.724])
     """
     if on_error != "raise":
-        return each_state(regressor, locals())
-    columns, plan = _plan(model, passive, joints)
-    return computed(model, ("regressor", *_asked(passive, joints)), regressors, _memory(model.nv * columns),
-                    {"q": q, "v": v, "a": a}, (model.nv, columns), before=(plan,))
+        return handle_failed_states(regressor, locals())
+    columns, plan = _column_plan(model, passive, joints)
+    return evaluate(model, ("regressor", *_cache_key(passive, joints)), regressors, _memory(model.nv * columns),
+                    {"q": q, "v": v, "a": a}, (model.nv, columns), static_arguments=(plan,))
 
 
 def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
@@ -160,8 +161,8 @@ def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool 
     1.777
     """
     if on_error != "raise":
-        return each_state(energy_regressor, locals())
-    sums = _sums(model, q, v, passive, joints)
+        return handle_failed_states(energy_regressor, locals())
+    sums = _energy_momentum_rows(model, q, v, passive, joints)
     return EnergyRegressor(sums[..., 0, :], sums[..., 1, :])
 
 
@@ -179,15 +180,15 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
     array([ 0.   , -1.3  ,  0.   , -2.179,  0.   ,  0.518])
     """
     if on_error != "raise":
-        return each_state(momentum_regressor, locals())
-    return np.ascontiguousarray(_sums(model, q, v, passive, joints)[..., 2:, :])
+        return handle_failed_states(momentum_regressor, locals())
+    return np.ascontiguousarray(_energy_momentum_rows(model, q, v, passive, joints)[..., 2:, :])
 
 
-def _sums(model, q, v, passive, joints) -> np.ndarray:
+def _energy_momentum_rows(model, q, v, passive, joints) -> np.ndarray:
     """Rows (…, 8, P) of kinetic energy, potential energy and momentum."""
-    columns, plan = _plan(model, passive, joints)
-    return computed(model, ("sums", *_asked(passive, joints)), sums, _memory(8 * columns), {"q": q, "v": v}, (8, columns),
-                    before=(plan,))
+    columns, plan = _column_plan(model, passive, joints)
+    return evaluate(model, ("sums", *_cache_key(passive, joints)), sums, _memory(8 * columns), {"q": q, "v": v}, (8, columns),
+                    static_arguments=(plan,))
 
 
 def _memory(results: int):
@@ -202,53 +203,53 @@ def _links(model) -> list[int]:
             and (link.name in children or link.mass or any(link.inertia))]
 
 
-def joint_kinds(model, passive, joints) -> tuple[str, ...]:
+def joint_parameter_kinds(model, passive, joints) -> tuple[str, ...]:
     """Kinds of joint parameters, in our order."""
     if joints is not None:
         for what in joints:
-            if what not in OF_A_JOINT:
-                raise NameLookupError(f"no joint parameter {what!r}; there are {', '.join(OF_A_JOINT)}")
-        return tuple(what for what in OF_A_JOINT if what in joints)
-    parameters = _parameters_of_joints(model)
-    return tuple(what for what in (OF_A_JOINT if passive else OF_A_JOINT[:1]) if parameters[what].any())
+            if what not in JOINT_PARAMETERS:
+                raise NameLookupError(f"no joint parameter {what!r}; there are {', '.join(JOINT_PARAMETERS)}")
+        return tuple(what for what in JOINT_PARAMETERS if what in joints)
+    parameters = _joint_parameter_values(model)
+    return tuple(what for what in (JOINT_PARAMETERS if passive else JOINT_PARAMETERS[:1]) if parameters[what].any())
 
 
-def _parameters_of_joints(model) -> dict[str, np.ndarray]:
+def _joint_parameter_values(model) -> dict[str, np.ndarray]:
     """Of each velocity coordinate, by kind."""
     tree = tree_of.py_func(model.index, model.constants)
-    return {what: getattr(tree, what) for what in OF_A_JOINT[:-1]} | {"preload": tree.stiffness * tree.rest,
+    return {what: getattr(tree, what) for what in JOINT_PARAMETERS[:-1]} | {"preload": tree.stiffness * tree.rest,
                                                                       "offset": np.zeros(model.nv)}
 
 
 def _joint_parameters(model, kinds):
     """(kind, coordinate, value) of each joint parameter, column by column. Springs and offsets are for 1-DoF
     coordinates."""
-    parameters = _parameters_of_joints(model)
-    straight = [k for joint in model.joints if joint.kind == SCREW for k in range(joint.v.start, joint.v.stop)]
+    parameters = _joint_parameter_values(model)
+    straight = [k for joint in model.joints if joint.kind == ONE_DOF for k in range(joint.v.start, joint.v.stop)]
     for what in kinds:
         for name in ("stiffness", "preload") if what == "stiffness" else (what,):
             for k in straight if what in ("stiffness", "offset") else range(model.nv):
                 yield name, k, parameters[name][k]
 
 
-def _asked(passive, joints) -> tuple:
+def _cache_key(passive, joints) -> tuple:
     return bool(passive), None if joints is None else tuple(joints)
 
 
-def _plan(model, passive, joints) -> tuple[int, np.ndarray]:
+def _column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
     """Number of columns P, and the plan of `recursions.regressor`; kept, since making it takes ten times as long as using it."""
-    key = "plan of the regressor", *_asked(passive, joints)
+    key = "plan of the regressor", *_cache_key(passive, joints)
     try:
         return model._cache[key]
     except KeyError:
-        return model._cache.setdefault(key, _new_plan(model, passive, joints))
+        return model._cache.setdefault(key, _make_column_plan(model, passive, joints))
 
 
-def _new_plan(model, passive, joints) -> tuple[int, np.ndarray]:
-    links, own = _links(model), list(_joint_parameters(model, joint_kinds(model, passive, joints)))
-    columns, rows = 10 * len(links) + len(own), np.full((len(_OF_COORDINATES), model.nv), -1)
+def _make_column_plan(model, passive, joints) -> tuple[int, np.ndarray]:
+    links, own = _links(model), list(_joint_parameters(model, joint_parameter_kinds(model, passive, joints)))
+    columns, rows = 10 * len(links) + len(own), np.full((len(_COORDINATE_PARAMETERS), model.nv), -1)
     for column, (what, k, _) in enumerate(own, 10 * len(links)):
-        rows[_OF_COORDINATES.index(what), k] = column
+        rows[_COORDINATE_PARAMETERS.index(what), k] = column
     return columns, np.r_[columns, len(links), links, rows.ravel()].astype(np.int64)
 
 
@@ -258,14 +259,15 @@ def _new_plan(model, passive, joints) -> tuple[int, np.ndarray]:
 # joint torques and joint forces are numbers of one kind there.
 TOLERANCE = 1e-10     # of the strongest parameter's effect: one with less has no effect but rounding
 WEAK = 1e-4           # of the same: a parameter with less acts because an angle of the robot file is not quite a right one
-_CLEAR = 1e3          # minimum ratio between the last pivot of the rank and the first beyond it
-_WELL = 1e-2          # of a normalized column: a distance from the columns already kept that does no harm to the condition
+_MIN_RANK_GAP = 1e3          # minimum ratio between the last pivot of the rank and the first beyond it
+# of a normalized column: a distance from the columns already kept that does no harm to the condition
+_MIN_INDEPENDENT_NORM = 1e-2
 _ROUNDING = 1e-13     # of normalized columns: eps times the number of operations
-_WHOLE = 1e-12        # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
-_TOLD = 1e-5          # of the largest coefficient of a parameter: a regrouping leaves out terms with less
+_INTEGER_TOLERANCE = 1e-12        # of a coefficient: a whole number that near is its value; of characteristic units: 0 is
+_DISPLAY_THRESHOLD = 1e-5          # of the largest coefficient of a parameter: a regrouping leaves out terms with less
 _FRICTION_SPEEDS = 5.0     # random velocities of joints with friction, in speeds below which friction is smoothed: with less it
                            # could not be told from damping
-_OFFERED = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
+_SELECTION_ORDER = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +313,7 @@ class BaseParameters(Immutable):
         they are in `matrix`."""
         terms = [self.names[k]]
         in_sizes = np.abs(self.matrix) / self.sizes[self.columns][:, None]
-        for j in np.flatnonzero(in_sizes[k] > _TOLD * in_sizes.max(axis=0)):
+        for j in np.flatnonzero(in_sizes[k] > _DISPLAY_THRESHOLD * in_sizes.max(axis=0)):
             if j != self.columns[k]:
                 c = self.matrix[k, j]
                 size = "" if abs(c) == 1 else f"{abs(c):.6g} "
@@ -345,7 +347,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     Raises
     ------
     ModelError
-        For a robot with loops or couplings, whose forces determine fewer parameters; use `Model.open_tree` for all.
+        For a robot with loops or couplings, whose forces determine fewer parameters; use `Model.spanning_tree` for all.
     ComputationError
         If the rank of the regressor is not clear, or no parameter has an effect.
     NameLookupError, ShapeError, ConfigurationError
@@ -364,12 +366,12 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     ['hz.upper - mass.lower', 'Iyy.upper + mass.lower']
     """
     if model.nc:
-        refuse_constraints(model, "base_parameters")
+        raise_for_constraints(model, "base_parameters")
     pi = inertial_parameters(model, passive=passive, joints=joints)
-    units = scales_of(model)
-    sizes = units.of_all(pi.units)
+    units = model_scales(model)
+    sizes = units.unit_scales(pi.units)
     if states is None:
-        states = _random_states(model, len(pi.names), seed, units, smoothed=_smoothed(pi.names))
+        states = _random_states(model, len(pi.names), seed, units, smoothed=_friction_coordinates(pi.names))
     Y = regressor(model, *states, passive=passive, joints=joints)
     if not Y.size:
         raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
@@ -391,7 +393,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
                           matrix, float(np.linalg.cond(X[:, kept])), tuple(gone), tuple(weak), pi, sizes)
 
 
-def _smoothed(names: Sequence[str]) -> set[str]:
+def _friction_coordinates(names: Sequence[str]) -> set[str]:
     """Coordinates with a column of friction."""
     return {owner for number, _, owner in (name.partition(".") for name in names) if number == "friction"}
 
@@ -402,9 +404,9 @@ def _random_states(model, parameters: int, seed: int, units: Scales, smoothed: s
     rng = np.random.default_rng(seed)
     n = 20 + 3 * parameters // max(model.nv, 1)
     q = random_configuration(model, rng, n)
-    reach = units.of_all(model.v_units)
+    reach = units.unit_scales(model.v_units)
     for joint in model.joints:
-        if joint.kind == SCREW:
+        if joint.kind == ONE_DOF:
             span = np.where(np.array(model.v_units[joint.v]) == "rad", np.pi, reach[joint.v])
             q[:, joint.q] = rng.uniform(-span, span, (n, len(span)))
         elif joint.kind == FREE:
@@ -422,7 +424,7 @@ def _rank(X: np.ndarray, tolerance: float) -> int:
     pivots = np.maximum(np.r_[pivots, np.zeros(X.shape[1] - len(pivots) + 1)], max(_ROUNDING, tolerance))
     ratios = pivots[:-1] / pivots[1:]
     rank = int(np.argmax(ratios)) + 1
-    if ratios[rank - 1] < _CLEAR:
+    if ratios[rank - 1] < _MIN_RANK_GAP:
         raise ComputationError(f"the rank of the regressor is not clear for these states: the largest drop between pivots is "
                                f"{ratios.max():.2g} (about {rank} of {X.shape[1]} parameters); use more "
                                "states, or states that differ more")
@@ -430,12 +432,12 @@ def _rank(X: np.ndarray, tolerance: float) -> int:
 
 
 def _order(names: Sequence[str]) -> list[int]:
-    """In which order columns are offered: links from the ground on, within a link by _OFFERED, joint parameters last."""
+    """In which order columns are offered: links from the ground on, within a link by _SELECTION_ORDER, joint parameters last."""
     def rank(k: int) -> tuple[int, int, int]:
         number, _, owner = names[k].partition(".")
-        if number not in OF_A_LINK:
+        if number not in LINK_PARAMETERS:
             return 1, k, 0
-        return 0, places.setdefault(owner, k), _OFFERED.index(number)
+        return 0, places.setdefault(owner, k), _SELECTION_ORDER.index(number)
     places: dict[str, int] = {}
     return sorted(range(len(names)), key=rank)
 
@@ -444,18 +446,18 @@ def _independent(X: np.ndarray, order: Sequence[int], rank: int) -> list[int]:
     """Indices of `rank` independent columns: those offered first, but for ill-conditioned ones."""
     left, kept, waiting = X.copy(), [], []
     for j in order:
-        if len(kept) < rank and np.linalg.norm(left[:, j]) > _WELL:
-            _keep(left, j, kept)
+        if len(kept) < rank and np.linalg.norm(left[:, j]) > _MIN_INDEPENDENT_NORM:
+            _project_out(left, j, kept)
         else:
             waiting.append(j)
     while len(kept) < rank:
         j = max(waiting, key=lambda j: np.linalg.norm(left[:, j]))
         waiting.remove(j)
-        _keep(left, j, kept)
+        _project_out(left, j, kept)
     return kept
 
 
-def _keep(left: np.ndarray, j: int, kept: list[int]) -> None:
+def _project_out(left: np.ndarray, j: int, kept: list[int]) -> None:
     """Take the direction of column j out of all columns, twice against rounding."""
     x = left[:, j] / np.linalg.norm(left[:, j])
     for _ in range(2):
@@ -468,8 +470,8 @@ def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: f
     C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
     C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # a weak column was scaled up, its rounding too
     C = C * norms / norms[kept][:, None]
-    C[np.abs(C) < _WHOLE] = 0.0
+    C[np.abs(C) < _INTEGER_TOLERANCE] = 0.0
     C = C * sizes[kept][:, None] / sizes
     C[:, kept] = np.eye(len(kept))
     whole = np.round(C)
-    return np.where(np.abs(C - whole) < _WHOLE * np.abs(whole), whole, C) + 0.0
+    return np.where(np.abs(C - whole) < _INTEGER_TOLERANCE * np.abs(whole), whole, C) + 0.0

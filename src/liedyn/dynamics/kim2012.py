@@ -17,7 +17,7 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.kinematics import joint_motion
 from liedyn.errors import ShapeError
 from liedyn.model.model import Model, ModelJoint
-from liedyn.model.spatial import adjoint, inverse, rigid_from_link, rigid_matrix, transform_rigid
+from liedyn.model.spatial import adjoint, inertia_from_link, inertia_matrix, inverse, transform_inertia
 from liedyn.model.spatial import bracket as ad
 
 
@@ -109,18 +109,18 @@ class KimTables:
     def table_5(self, a: ArrayLike, pa: ArrayLike) -> tuple[Array, Array]:
         """Derivative of inverse dynamics: tau, dtau/dp (K1 Table 5)."""
         a, pa = np.asarray(a, dtype=float), np.asarray(pa, dtype=float)
-        links = self._moving()
+        links = self._velocity_pass()
         for b in links:                                                                                 # forward
-            x, px, dVp = a[b.at], pa[b.at], b.Ad @ b.above.dV
+            x, px, dVp = a[b.at], pa[b.at], b.Ad @ b.parent_body.dV
             b.dV = dVp + b.S @ x + b.eta
-            b.pdV = b.Ad @ b.above.pdV - ad(b.h) @ dVp + b.pS @ x + b.S @ px + b.p_eta
+            b.pdV = b.Ad @ b.parent_body.pdV - ad(b.h) @ dVp + b.pS @ x + b.S @ px + b.p_eta
             b.F, b.pF = b.I @ b.dV + b.B, b.pI @ b.dV + b.I @ b.pdV + b.pB
-        tau, p_tau = self._of_motors(a, pa)
+        tau, p_tau = self._motor_forces(a, pa)
         for b in links[::-1]:                                                                           # backward
             tau[b.at] += b.S.T @ b.F
             p_tau[b.at] += b.pS.T @ b.F + b.S.T @ b.pF
-            b.above.F = b.above.F + b.Ad.T @ b.F
-            b.above.pF = b.above.pF + b.Ad.T @ (b.pF - ad(b.h).T @ b.F)                                 # (60)
+            b.parent_body.F = b.parent_body.F + b.Ad.T @ b.F
+            b.parent_body.pF = b.parent_body.pF + b.Ad.T @ (b.pF - ad(b.h).T @ b.F)                                 # (60)
         return tau, p_tau
 
     def table_6(self, tau: ArrayLike, p_tau: ArrayLike) -> tuple[Array, Array]:
@@ -133,7 +133,7 @@ class KimTables:
         """Derivative of hybrid dynamics (K1 Table 7): a, tau, da/dp, dtau/dp, complete. The rows for joints that are not
         prescribed are those of Table 6, and the values are those of Table 4."""
         a, tau, pa, p_tau = (np.array(x, dtype=float) for x in (a, tau, pa, p_tau))
-        given, links = np.asarray(prescribed, dtype=bool), self._moving()
+        given, links = np.asarray(prescribed, dtype=bool), self._velocity_pass()
         for b in links:
             b.given = given[b.at].all()                                                 # a fixed joint, too
             if given[b.at].any() and not b.given:
@@ -141,39 +141,39 @@ class KimTables:
             b.AI, b.pAI, b.AB, b.pAB = b.I, b.pI, b.B, b.pB
         for b in links[::-1]:                                                                           # backward
             if b.given:
-                _prescribed(b, a[b.at], pa[b.at])
+                _eliminate_prescribed(b, a[b.at], pa[b.at])
             else:
-                _not_prescribed(b, (tau + self.passive)[b.at], (p_tau + self.p_passive)[b.at], np.diag(self.rotor[b.at]),
+                _eliminate_free(b, (tau + self.passive)[b.at], (p_tau + self.p_passive)[b.at], np.diag(self.rotor[b.at]),
                                 np.diag(self.p_rotor[b.at]))
             turn = b.Pi @ ad(b.h)
-            b.above.AI = b.above.AI + b.Ad.T @ b.Pi @ b.Ad
-            b.above.AB = b.above.AB + b.Ad.T @ b.beta
-            b.above.pAI = b.above.pAI + b.Ad.T @ (b.pPi - turn - turn.T) @ b.Ad
-            b.above.pAB = b.above.pAB + b.Ad.T @ (b.p_beta - ad(b.h).T @ b.beta)
+            b.parent_body.AI = b.parent_body.AI + b.Ad.T @ b.Pi @ b.Ad
+            b.parent_body.AB = b.parent_body.AB + b.Ad.T @ b.beta
+            b.parent_body.pAI = b.parent_body.pAI + b.Ad.T @ (b.pPi - turn - turn.T) @ b.Ad
+            b.parent_body.pAB = b.parent_body.pAB + b.Ad.T @ (b.p_beta - ad(b.h).T @ b.beta)
         for b in links:                                                                                 # forward again
-            dVp = b.Ad @ b.above.dV + b.eta
-            pdVp = b.Ad @ b.above.pdV - ad(b.h) @ b.Ad @ b.above.dV + b.p_eta
+            dVp = b.Ad @ b.parent_body.dV + b.eta
+            pdVp = b.Ad @ b.parent_body.pdV - ad(b.h) @ b.Ad @ b.parent_body.dV + b.p_eta
             if not b.given:
                 rest = b.tau - b.S.T @ (b.AI @ dVp + b.AB)
                 p_rest = b.p_tau - b.pS.T @ (b.AI @ dVp + b.AB) - b.S.T @ (b.pAI @ dVp + b.AI @ pdVp + b.pAB)
                 a[b.at], pa[b.at] = b.Psi @ rest, b.pPsi @ rest + b.Psi @ p_rest
             b.dV, b.pdV = dVp + b.S @ a[b.at], pdVp + b.pS @ a[b.at] + b.S @ pa[b.at]
             b.F, b.pF = b.AI @ b.dV + b.AB, b.pAI @ b.dV + b.AI @ b.pdV + b.pAB
-        motors, p_motors = self._of_motors(a, pa)
+        motors, p_motors = self._motor_forces(a, pa)
         for b in (b for b in links if b.given):
             tau[b.at] = b.S.T @ b.F + motors[b.at]
             p_tau[b.at] = b.pS.T @ b.F + b.S.T @ b.pF + p_motors[b.at]
         return a, tau, pa, p_tau
 
-    def _moving(self) -> list[_Moving]:
+    def _velocity_pass(self) -> list[_BodyState]:
         """The first recursion of each table: V, eta = ad_V S v + dS v, B = -ad*_V I V - F_ext, and their derivatives."""
-        links: list[_Moving] = []
-        ground = _Moving(None, None, self.dV0, self.pdV0)
+        links: list[_BodyState] = []
+        ground = _BodyState(None, None, self.dV0, self.pdV0)
         for body in self.bodies:
-            b = _Moving(body, links[body.parent] if body.parent >= 0 else ground)
-            v, pv, Vp = self.v[b.at], self.pv[b.at], b.Ad @ b.above.V
+            b = _BodyState(body, links[body.parent] if body.parent >= 0 else ground)
+            v, pv, Vp = self.v[b.at], self.pv[b.at], b.Ad @ b.parent_body.V
             b.V = Vp + b.S @ v
-            b.pV = b.Ad @ b.above.pV - ad(b.h) @ Vp + b.pS @ v + b.S @ pv
+            b.pV = b.Ad @ b.parent_body.pV - ad(b.h) @ Vp + b.pS @ v + b.S @ pv
             b.eta = ad(b.V) @ b.S @ v + b.dS @ v
             b.p_eta = ad(b.pV) @ b.S @ v + ad(b.V) @ (b.pS @ v + b.S @ pv) + b.pdS @ v + b.dS @ pv
             b.B = -ad(b.V).T @ b.I @ b.V - b.F_ext
@@ -181,18 +181,18 @@ class KimTables:
             links.append(b)
         return links
 
-    def _of_motors(self, a: Array, pa: Array) -> tuple[Array, Array]:
+    def _motor_forces(self, a: Array, pa: Array) -> tuple[Array, Array]:
         return self.rotor * a - self.passive, self.p_rotor * a + self.rotor * pa - self.p_passive
 
 
-def _prescribed(b: _Moving, x: Array, px: Array) -> None:
+def _eliminate_prescribed(b: _BodyState, x: Array, px: Array) -> None:
     """Pi, beta of a joint whose acceleration x is given."""
     b.Pi, b.pPi = b.AI, b.pAI
     b.beta = b.AB + b.AI @ (b.eta + b.S @ x)
     b.p_beta = b.pAB + b.pAI @ (b.eta + b.S @ x) + b.AI @ (b.p_eta + b.pS @ x + b.S @ px)
 
 
-def _not_prescribed(b: _Moving, tau: Array, p_tau: Array, rotor: Array, p_rotor: Array) -> None:
+def _eliminate_free(b: _BodyState, tau: Array, p_tau: Array, rotor: Array, p_rotor: Array) -> None:
     """Psi, Pi, beta of a joint whose force tau is given."""
     b.tau, b.p_tau = tau, p_tau
     U = b.AI @ b.S
@@ -209,14 +209,15 @@ def _not_prescribed(b: _Moving, tau: Array, p_tau: Array, rotor: Array, p_rotor:
                 + b.AI @ (b.p_eta + (b.pS @ b.Psi + b.S @ b.pPsi) @ rest + b.S @ b.Psi @ p_rest))
 
 
-class _Moving:
-    """A body and what a table finds of it, by the paper's names; `above`: the parent. Of the ground: at rest, without inertia."""
+class _BodyState:
+    """A body and what a table finds of it, by the paper's names; `parent_body`: the parent. Of the ground: at rest, without
+    inertia."""
 
-    def __init__(self, body: Body | None, above: _Moving | None, dV=None, pdV=None):
+    def __init__(self, body: Body | None, parent_body: _BodyState | None, dV=None, pdV=None):
         if body is not None:
             vars(self).update(vars(body))
             self.Ad = adjoint(inverse(body.T))                       # Ad_{T^-1}
-        self.above, self.V, self.pV, self.dV, self.pdV = above, np.zeros(6), np.zeros(6), dV, pdV
+        self.parent_body, self.V, self.pV, self.dV, self.pdV = parent_body, np.zeros(6), np.zeros(6), dV, pdV
         self.F = self.pF = self.AB = self.pAB = np.zeros(6)
         self.AI = self.pAI = np.zeros((6, 6))
 
@@ -235,7 +236,7 @@ def _body(model: Model, joint: ModelJoint, q, v, dq, dv, F, dF) -> Body:
     frame = inverse(model.link_pose[model.link_index(joint.child)])
     links = {k: frame @ model.link_pose[k] for k in np.flatnonzero(model.link_body == joint.body)}
     robot = {link.name: link for link in model.description.links}
-    I = sum(rigid_matrix(transform_rigid(X, rigid_from_link(robot[model.link_names[k]]))) for k, X in links.items())
+    I = sum(inertia_matrix(transform_inertia(X, inertia_from_link(robot[model.link_names[k]]))) for k, X in links.items())
     wrench, p_wrench = (sum(adjoint(inverse(X)).T @ f[k] for k, X in links.items()) for f in (F, dF))
     parent, place = _parent(model, joint)
     return Body(parent, joint.v, place @ pose, S @ dq, S, pS, dS, pdS, I, wrench, pF_ext=p_wrench)

@@ -5,8 +5,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.batching.arrays import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, NONE, as_array, check_frame, twists_in
-from liedyn.dynamics.batching.calls import check_unit, computed, each_state
+from liedyn.dynamics.batching.arrays import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, NONE, as_array, check_frame, twists_in_frame
+from liedyn.dynamics.batching.calls import check_quaternion, evaluate, handle_failed_states
 from liedyn.errors import ComputationError, ConfigurationError
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
@@ -20,10 +20,10 @@ from liedyn.kernels.kinematics import (
     totals,
 )
 from liedyn.kernels.manifold import differences, manifold_memory, retractions
-from liedyn.model.description import BALL, FREE, SCREW
+from liedyn.model.description import BALL, FREE, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.model import joint_motion as _screw_motion
-from liedyn.model.spatial import rotation, unflat
+from liedyn.model.spatial import pose_from_array, rotation
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
@@ -58,7 +58,7 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
            [ 0.   ,  0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
-        return each_state(link_pose, locals())
+        return handle_failed_states(link_pose, locals())
     return link_poses(model, q)[..., model.link_index(link), :, :]
 
 
@@ -89,8 +89,8 @@ def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Ar
     (1000, 3, 4, 4)
     """
     if on_error != "raise":
-        return each_state(link_poses, locals())
-    return unflat(_motions(model, POSES, {"q": q}, 12)[0])
+        return handle_failed_states(link_poses, locals())
+    return pose_from_array(_motions(model, POSES, {"q": q}, 12)[0])
 
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
@@ -127,10 +127,10 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
     array([ 0.   ,  1.5  ,  0.   , -2.448,  0.   ,  0.445])
     """
     if on_error != "raise":
-        return each_state(link_twist, locals())
+        return handle_failed_states(link_twist, locals())
     check_frame(frame)
     k, (T, V) = model.link_index(link), _motions(model, TWISTS, {"q": q, "v": v}, 12, 6)
-    return twists_in(frame, unflat(T[..., k, :]), V[..., k, :])
+    return twists_in_frame(frame, pose_from_array(T[..., k, :]), V[..., k, :])
 
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
@@ -169,13 +169,13 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     array([ 0.   ,  0.   ,  0.   , -0.099,  0.   , -0.49 ])
     """
     if on_error != "raise":
-        return each_state(link_acceleration, locals())
+        return handle_failed_states(link_acceleration, locals())
     check_frame(frame)
     k, motions = model.link_index(link), _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
     T, V, dV = (x[..., k, :] for x in motions)
     if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
         dV = np.concatenate([dV[..., :3], dV[..., 3:] + np.cross(V[..., :3], V[..., 3:])], axis=-1)
-    return twists_in(frame, unflat(T), dV)
+    return twists_in_frame(frame, pose_from_array(T), dV)
 
 
 def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -183,14 +183,14 @@ def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.
 
     Raises ShapeError, ConfigurationError."""
     T, V, dV = _motions(model, ACCELERATIONS, {"q": q, "v": v, "a": a}, 12, 6, 6)
-    return unflat(T), V, dV
+    return pose_from_array(T), V, dV
 
 
 def _motions(model, level, given, *sizes) -> tuple[np.ndarray, ...]:
     """Poses (…, n_links, 12) and, up to the level, twists and their rates (…, n_links, 6)."""
     unused = (NONE,) * (3 - len(given))
-    found = computed(model, ("link_motions", level), link_motions, kinematics_entry_memory, given,
-                     *((len(model.link_names), size) for size in sizes), before=(level,), options=unused, after=unused)
+    found = evaluate(model, ("link_motions", level), link_motions, kinematics_entry_memory, given,
+                     *((len(model.link_names), size) for size in sizes), static_arguments=(level,), options=unused, after=unused)
     return found if len(sizes) > 1 else (found,)
 
 
@@ -231,9 +231,9 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
            [ 0.395,  0.1  ]])
     """
     if on_error != "raise":
-        return each_state(jacobian, locals())
+        return handle_failed_states(jacobian, locals())
     which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-    return computed(model, ("jacobian", *which), jacobians, jacobian_memory, {"q": q}, (6, model.nv), before=which,
+    return evaluate(model, ("jacobian", *which), jacobians, jacobian_memory, {"q": q}, (6, model.nv), static_arguments=which,
                     options=(NONE,), after=(NONE,))
 
 
@@ -275,10 +275,10 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
            [2.448, 1.493]])
     """
     if on_error != "raise":
-        return each_state(jacobian_derivative, locals())
+        return handle_failed_states(jacobian_derivative, locals())
     which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-    return computed(model, ("jacobian_derivative", *which), jacobians, jacobian_memory, {"q": q, "v": v}, (6, model.nv),
-                    (6, model.nv), before=which)[1]
+    return evaluate(model, ("jacobian_derivative", *which), jacobians, jacobian_memory, {"q": q, "v": v}, (6, model.nv),
+                    (6, model.nv), static_arguments=which)[1]
 
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = True,
@@ -316,7 +316,7 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = True,
     (1.777, 20.302)
     """
     if on_error != "raise":
-        return each_state(energy, locals())
+        return handle_failed_states(energy, locals())
     out = _totals(model, q, v, bool(passive))
     return out[..., 0][()], out[..., 1][()]
 
@@ -350,7 +350,7 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "r
     array([ 0.   , -1.3  ,  0.   , -2.179,  0.   ,  0.518])
     """
     if on_error != "raise":
-        return each_state(momentum, locals())
+        return handle_failed_states(momentum, locals())
     return _totals(model, q, v)[..., 2:8]
 
 
@@ -383,7 +383,7 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
     array([-0.247,  0.   ,  1.035])
     """
     if on_error != "raise":
-        return each_state(centre_of_mass, locals())
+        return handle_failed_states(centre_of_mass, locals())
     centre = _totals(model, q, np.zeros(model.nv))[..., 8:]
     if not np.isfinite(centre).all():
         raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
@@ -391,7 +391,7 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
 
 
 def _totals(model, q, v, passive: bool = True) -> np.ndarray:
-    return computed(model, ("totals", passive), totals, energy_memory, {"q": q, "v": v}, (11,), options=(passive,))
+    return evaluate(model, ("totals", passive), totals, energy_memory, {"q": q, "v": v}, (11,), options=(passive,))
 
 
 # Moving on the configuration manifold; random configurations; a joint's own functions -----------------------------------
@@ -425,8 +425,8 @@ def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError =
     array([0.318, 0.318, 0.   , 0.   , 0.   , 0.707, 0.707])
     """
     if on_error != "raise":
-        return each_state(integrate, locals())
-    return computed(model, "integrate", retractions, manifold_memory, {"q0": q0, "dv": dv}, (model.nq,))
+        return handle_failed_states(integrate, locals())
+    return evaluate(model, "integrate", retractions, manifold_memory, {"q0": q0, "dv": dv}, (model.nq,))
 
 
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -456,8 +456,8 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError 
     array([ 0.   ,  0.   ,  3.142,  0.   , -0.785,  0.   ])
     """
     if on_error != "raise":
-        return each_state(difference, locals())
-    return computed(model, "difference", differences, manifold_memory, {"q0": q0, "q1": q1}, (model.nv,))
+        return handle_failed_states(difference, locals())
+    return evaluate(model, "difference", differences, manifold_memory, {"q0": q0, "q1": q1}, (model.nv,))
 
 
 def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
@@ -487,7 +487,7 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
     size = (size,) if np.isscalar(size) else tuple(size)
     q = np.empty((*size, model.nq))
     for joint in model.joints:
-        if joint.kind == SCREW:
+        if joint.kind == ONE_DOF:
             span = np.array([np.pi if unit == "rad" else 1.0 for unit in model.v_units[joint.v]])
             low, high = model.lower[joint.v], model.upper[joint.v]
             low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 2 * span, -span))
@@ -539,9 +539,9 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
     v = np.zeros(joint.v.stop - joint.v.start) if v is None else as_array(v, f"v of {name!r}", (joint.v.stop - joint.v.start,))
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
         raise ConfigurationError(f"{'v' if np.isfinite(q).all() else 'q'} of {name!r} contains NaN or infinite values")
-    if joint.kind == SCREW:
+    if joint.kind == ONE_DOF:
         return _screw_motion(joint, q, v)
-    check_unit(name, q[-4:])
+    check_quaternion(name, q[-4:])
     T = np.eye(4)
     T[:3, :3] = rotation(q[-4:])
     if joint.kind != BALL:
@@ -554,35 +554,35 @@ def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = No
 
 # Derivatives and rates by the numbers of a configuration, quaternions among them, and by tangent coordinates: x of q (+) x.
 
-def numbers_of_tangent(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+def coordinate_gradient(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
     """(…, nq) derivatives by the numbers of q that give the tangent ones w (…, nv), and none across the unit sphere."""
     out = np.empty((*q.shape[:-1], model.nq))
     for joint in model.joints:
-        out[..., joint.q] = w[..., joint.v] if joint.kind == SCREW else _applied(
-            _numbers_rates(joint, q[..., joint.q], 4.0), w[..., joint.v])
+        out[..., joint.q] = w[..., joint.v] if joint.kind == ONE_DOF else _matvec(
+            _coordinate_jacobian(joint, q[..., joint.q], 4.0), w[..., joint.v])
     return out
 
 
-def tangent_of_numbers(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
+def tangent_gradient(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
     """(…, nv) tangent derivatives from those by the numbers of q, (…, nq)."""
     out = np.empty((*q.shape[:-1], model.nv))
     for joint in model.joints:
-        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
+        out[..., joint.v] = _matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
     return out
 
 
-def tangent_rates(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+def tangent_velocity(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
     """(…, nv) tangent rates of q whose numbers have the rates dq (…, nq)."""
     out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
     for joint in model.joints:
-        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
+        out[..., joint.v] = _matvec(np.swapaxes(_coordinate_jacobian(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
     return out
 
 
-def _numbers_rates(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
+def _coordinate_jacobian(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
     """(…, nq, nv) of a joint: d(q (+) x)/dx at x = 0; those of the quaternion times `turns`: 4 times they are its pseudoinverse,
     transposed."""
-    if joint.kind == SCREW:
+    if joint.kind == ONE_DOF:
         return np.broadcast_to(np.eye(q.shape[-1]), (*q.shape, q.shape[-1]))
     u = q[..., -4:]
     x, y, z, w = np.moveaxis(u, -1, 0)
@@ -595,13 +595,13 @@ def _numbers_rates(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
     return out
 
 
-def _applied(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _matvec(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (A @ x[..., None])[..., 0]
 
 
 # Orientations over time, as files and pages hold them -------------------------------------------------------------------
 
-def quaternions_over_time(R: np.ndarray) -> np.ndarray:
+def continuous_quaternions(R: np.ndarray) -> np.ndarray:
     """(N, ..., 4) unit quaternions x y z w of rotations (N, ..., 3, 3), without jumps of sign from row to row; first w >= 0."""
     from scipy.spatial.transform import Rotation
 

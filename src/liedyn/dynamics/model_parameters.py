@@ -20,18 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.errors import NameLookupError, nearest
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import (
     adjoint,
     bracket,
-    full,
+    inertia_from_link,
+    inertia_matrix,
     inverse,
-    rigid_from_link,
-    rigid_matrix,
     screw_frame,
     skew,
-    transform_rigid,
+    symmetric_matrix,
+    transform_inertia,
 )
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
@@ -69,7 +69,7 @@ def parameter_names(model: Model) -> tuple[str, ...]:
     return tuple(_table(model))
 
 
-def rates_of(model: Model, name: str) -> ParameterTangents:
+def parameter_tangent(model: Model, name: str) -> ParameterTangents:
     """NameLookupError for a name that the model does not have."""
     table = _table(model)
     if name not in table:
@@ -78,7 +78,7 @@ def rates_of(model: Model, name: str) -> ParameterTangents:
     return table[name]
 
 
-def rates_size(model: Model) -> tuple[int, int]:
+def tangent_sizes(model: Model) -> tuple[int, int]:
     """How many numbers the kernels' `changes` has (`kernels.directional_derivatives`), and the twists of link frames after it."""
     return 6 + 22 * model.n_bodies + 5 * model.nv, 6 * len(model.link_names)
 
@@ -86,7 +86,7 @@ def rates_size(model: Model) -> tuple[int, int]:
 def _table(model: Model) -> dict[str, ParameterTangents]:
     if "parameters" not in model._cache:
         table: dict[str, ParameterTangents] = {}
-        for name, dense in _Places(model).all():
+        for name, dense in _TangentTable(model).all():
             at = np.flatnonzero(dense)
             if table.setdefault(name, rates := ParameterTangents(at, dense[at])) is not rates:
                 raise NameLookupError(f"two parameters are called {name!r}: rename the joint or the link")
@@ -94,13 +94,13 @@ def _table(model: Model) -> dict[str, ParameterTangents]:
     return model._cache["parameters"]
 
 
-class _Places:
+class _TangentTable:
     """The changes that a unit rate of each parameter makes, dense."""
 
     def __init__(self, model: Model):
         n, nv = model.n_bodies, model.nv
         self.model = model
-        self.total = sum(rates_size(model))
+        self.total = sum(tangent_sizes(model))
         self.T0, self.S, self.I, self.coordinates = 6, 6 + 6 * n, 6 + 12 * n, 6 + 22 * n
         self.links = self.coordinates + 5 * nv
         self.link = {name: k for k, name in enumerate(model.link_names)}
@@ -114,13 +114,13 @@ class _Places:
             yield from self._inertial(link)
         for joint in self.model.joints:
             for c, letter in enumerate(_TWIST):
-                yield f"origin.{joint.name}.{letter}", self._moved_joint(joint, np.eye(6)[c])
-            if joint.kind == SCREW:
+                yield f"origin.{joint.name}.{letter}", self._shift_joint(joint, np.eye(6)[c])
+            if joint.kind == ONE_DOF:
                 yield from self._screws(joint)
         for joint in self.model.description.joints:
             if joint.type == "fixed":
                 for c, letter in enumerate(_TWIST):
-                    yield f"origin.{joint.name}.{letter}", self._moved_links(joint, np.eye(6)[c])
+                    yield f"origin.{joint.name}.{letter}", self._shift_links(joint, np.eye(6)[c])
         yield from self._coordinates()
         for c, letter in enumerate("xyz"):
             yield f"gravity.{letter}", self._at(3 + c, -1.0)
@@ -137,11 +137,11 @@ class _Places:
         for e, letter in zip(np.eye(3), "xyz", strict=True):
             yield f"com.{link.name}.{letter}", self._rigid(link.name, 0.0, m * e, m * (skew(e).T @ skew(c) + skew(c).T @ skew(e)))
         for e, letters in zip(np.eye(6), _UPPER, strict=True):
-            yield f"inertia.{link.name}.{letters}", self._rigid(link.name, 0.0, np.zeros(3), full(e))
+            yield f"inertia.{link.name}.{letters}", self._rigid(link.name, 0.0, np.zeros(3), symmetric_matrix(e))
 
     def _rigid(self, name: str, m: float, h: np.ndarray, A: np.ndarray) -> np.ndarray:
         k = self.link[name]
-        moments = transform_rigid(self.model.link_pose[k], np.r_[m, h, A[np.triu_indices(3)]])
+        moments = transform_inertia(self.model.link_pose[k], np.r_[m, h, A[np.triu_indices(3)]])
         return self._at(self.I + 10 * self.model.link_body[k], moments)
 
     def _screws(self, joint: ModelJoint):
@@ -155,12 +155,12 @@ class _Places:
             if joint.type == "helical":
                 yield f"pitch.{joint.name}", self._at(at, to_body @ np.r_[np.zeros(3), screw[:3]])
 
-    def _moved_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
+    def _shift_joint(self, joint: ModelJoint, xi: np.ndarray) -> np.ndarray:
         """The joint's frame moves by the twist xi (in itself): its first body's T0 is … home Z."""
         Z = np.eye(4) if joint.screws is None else screw_frame(joint.screws[0])[0]
         return self._at(self.T0 + 6 * joint.first_body, adjoint(inverse(Z)) @ xi)
 
-    def _moved_links(self, joint, xi: np.ndarray) -> np.ndarray:
+    def _shift_links(self, joint, xi: np.ndarray) -> np.ndarray:
         """The child of a fixed joint moves by the twist xi (in itself), and with it what is welded or jointed to it."""
         model, dense = self.model, np.zeros(self.total)
         X_child, waiting, moved = model.link_pose[self.link[joint.child]], [joint.child], {}
@@ -168,18 +168,18 @@ class _Places:
             name = waiting.pop()
             X = model.link_pose[self.link[name]]
             x = moved[name] = adjoint(inverse(X) @ X_child) @ xi
-            dense += self._moved_link(name, X, x)
+            dense += self._shift_link(name, X, x)
             waiting += self.welded.get(name, [])
         for other in model.joints:
             if other.parent in moved:
-                dense += self._moved_joint(other, adjoint(inverse(other.home)) @ moved[other.parent])
+                dense += self._shift_joint(other, adjoint(inverse(other.home)) @ moved[other.parent])
         return dense
 
-    def _moved_link(self, name: str, X: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def _shift_link(self, name: str, X: np.ndarray, x: np.ndarray) -> np.ndarray:
         """d(Ad*_{X^-1} I Ad_{X^-1}) = -Ad*_{X^-1} (ad_x^T I + I ad_x) Ad_{X^-1}; the second moment and the like of it."""
         k = self.link[name]
         link = self.model.description.links[k]
-        back, I = adjoint(inverse(X)), rigid_matrix(rigid_from_link(link))
+        back, I = adjoint(inverse(X)), inertia_matrix(inertia_from_link(link))
         J = -back.T @ (bracket(x).T @ I + I @ bracket(x)) @ back
         moments = np.r_[0.0, J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
         return self._at(self.I + 10 * self.model.link_body[k], moments) + self._at(self.links + 6 * k, x)
@@ -188,7 +188,7 @@ class _Places:
         model, nv = self.model, self.model.nv
         springs = np.zeros(nv, dtype=bool)
         for joint in model.joints:
-            springs[joint.v] = joint.kind == SCREW
+            springs[joint.v] = joint.kind == ONE_DOF
         for row, parameter in enumerate(("armature", "damping", "friction", "stiffness", "rest")):
             for k, name in enumerate(model.v_names):
                 if row < 3 or springs[k]:

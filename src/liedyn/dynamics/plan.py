@@ -14,9 +14,9 @@ from liedyn.codegen.rhs import StageKey, trace_stages
 from liedyn.codegen.trace import make_trace
 from liedyn.codegen.tracer import NotTraceableError
 from liedyn.dynamics.batching.arrays import as_mask
-from liedyn.dynamics.batching.calls import asked_by
+from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.constraints.constraints import require_constraints
+from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.errors import NameLookupError, UsageError
 from liedyn.kernels.constraints.stages import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
@@ -76,11 +76,12 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     called = _function(function)
     known(called, options)
     if called in (constrained_forward_dynamics, constrained_hybrid_dynamics):
-        return _of_parts(model, function, **options)
-    asked, of = asked_by(called, model, *_arguments(called, model, options), **_remaining(called, options))
+        return _constrained_plan(model, function, **options)
+    specialization, of = intercepted_specialization(called, model, *_arguments(called, model, options),
+                                                    **_keyword_options(called, options))
     if not specialize.is_enabled():
-        return _switched_off(function, specialize.MAX_OPERATIONS)
-    trace = make_trace(of, asked)
+        return _disabled_plan(function, specialize.MAX_OPERATIONS)
+    trace = make_trace(of, specialization)
     if trace is None:
         way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
     elif trace.size > specialize.MAX_OPERATIONS:
@@ -90,19 +91,20 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     return Plan(function, way, size, specialize.MAX_OPERATIONS, specialize.simd_width(), reason)
 
 
-def _switched_off(function: str, longest: int) -> Plan:
+def _disabled_plan(function: str, longest: int) -> Plan:
     return Plan(function, "loops", None, longest, specialize.simd_width(),
                 "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
 
 
-def _of_parts(model, function: str, prescribed=None, f_ext=None, passive: bool = True, baumgarte: float = 0.0, **_) -> Plan:
+def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive: bool = True, baumgarte: float = 0.0,
+                      **_) -> Plan:
     """Of constrained motion: two lines, and one dense solver for all robots between them."""
-    require_constraints(model)
+    check_has_constraints(model)
     if prescribed is None and function == "constrained_hybrid_dynamics":
         raise UsageError(f"{function} needs prescribed=")
     mask = (False,) * model.nv if prescribed is None else tuple(map(bool, as_mask(prescribed, model.nv)))
     if not specialize.is_enabled():
-        return _switched_off(function, MAX_SEGMENT_OPERATIONS)
+        return _disabled_plan(function, MAX_SEGMENT_OPERATIONS)
     ask = StageKey(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
     try:
         sizes = [trace.size for trace in trace_stages(model, (EQUATIONS, COMPLETED), ask)]
@@ -136,6 +138,6 @@ def _arguments(function, model, options) -> list:
     return found
 
 
-def _remaining(function, options) -> dict:
+def _keyword_options(function, options) -> dict:
     by_position = {x.name for x in inspect.signature(function).parameters.values() if x.default is x.empty}
     return {name: value for name, value in options.items() if name not in by_position}

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.joints.joint_model import tree_of
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 
 
@@ -27,12 +27,12 @@ class Scales(NamedTuple):
         over, _, under = unit.partition("/")
         return self._product(over) / self._product(under)
 
-    def of_all(self, units) -> Array:
+    def unit_scales(self, units) -> Array:
         return np.array([self.of(unit) for unit in units])
 
     def of_forces(self, units) -> Array:
         """Of the joint forces of coordinates with the units rad or m."""
-        return self.of_all("N m" if unit == "rad" else "N" for unit in units)
+        return self.unit_scales("N m" if unit == "rad" else "N" for unit in units)
 
     def _product(self, unit: str) -> float:
         size = 1.0
@@ -47,7 +47,7 @@ class Scales(NamedTuple):
         return {"kg": self.mass, "m": self.length, "s": self.time, "rad": 1.0, "1": 1.0}[name]
 
 
-def scales_of(model: Model) -> Scales:
+def model_scales(model: Model) -> Scales:
     """The scales of a model, computed once.
 
     length   longest of: distances of axes that turn on one moving body, distances from such an axis to the mass centre of its
@@ -63,7 +63,7 @@ def scales_of(model: Model) -> Scales:
 
 def _scales(model: Model) -> Scales:
     tree = tree_of.py_func(model.index, model.constants)
-    turns = (tree.kind != SCREW) | (tree.S[::2] != 0.0)
+    turns = (tree.kind != ONE_DOF) | (tree.S[::2] != 0.0)
     turns[0] = False                                   # the ground: where the robot stands does not matter
     I, places = tree.I.reshape(-1, 10)[1:], tree.T0.reshape(-1, 12)[:, 9:]
     heavy = I[:, 0] > 0.0

@@ -22,11 +22,11 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, BaseFrame, Integers, Mask
 from liedyn.dynamics.batching.arrays import LOCAL, WORLD, check_frame
-from liedyn.dynamics.closed_form import block, block_diagonal, closed_form, of_one_state, skew_forms
+from liedyn.dynamics.closed_form import as_single_state, block, block_diagonal, closed_form, skew_forms
 from liedyn.errors import ShapeError
 from liedyn.immutable import Immutable, read_only_property
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
+from liedyn.model.spatial import adjoint, bracket, inertia_matrix, inverse
 
 
 def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "local") -> SpatialClosedForm:
@@ -136,7 +136,7 @@ class SpatialClosedForm(Immutable):
     def B(self) -> Array:
         """(6N, 6N) block-diagonal spatial inertias (AGF (60))."""
         back = adjoint(inverse(self.poses))
-        return block_diagonal(np.swapaxes(back, -1, -2) @ rigid_matrix(self.rigid) @ back)
+        return block_diagonal(np.swapaxes(back, -1, -2) @ inertia_matrix(self.rigid) @ back)
 
     @read_only_property
     def X(self) -> Array:
@@ -262,14 +262,14 @@ class SpatialClosedForm(Immutable):
 
     def _on_bodies(self, name, wrenches) -> Array:
         """(6N,) W: those of the links that each body carries, summed."""
-        wrenches = of_one_state(name, wrenches, len(self.link_block), 6)
+        wrenches = as_single_state(name, wrenches, len(self.link_block), 6)
         out = np.zeros((len(self.parent), 6))
         on = self.link_block >= 0
         np.add.at(out, self.link_block[on], wrenches[on])
         return out.ravel()
 
     def _rates(self, name, x) -> Array:
-        return of_one_state(name, x, *self.armature.shape)
+        return as_single_state(name, x, *self.armature.shape)
 
 
 def _brackets(twists) -> Array: return block_diagonal(bracket(twists.reshape(-1, 6)))

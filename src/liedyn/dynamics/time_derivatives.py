@@ -15,11 +15,11 @@ from liedyn.dynamics.batching.arrays import (
     as_array,
     as_mask,
     check_frame,
-    common_lead,
+    common_leading_axes,
     wrenches,
 )
-from liedyn.dynamics.batching.calls import check_finite, check_unit, completed, computed, each_state
-from liedyn.dynamics.dynamics import forward_dynamics, none_prescribed, refuse_constraints
+from liedyn.dynamics.batching.calls import check_finite, check_quaternion, evaluate, evaluate_hybrid, handle_failed_states
+from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask, raise_for_constraints
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.kernels.batch_blocks import UNIT
@@ -29,7 +29,7 @@ from liedyn.kernels.taylor_kinematics import EVERY, jacobian_derivatives_of, lin
 from liedyn.model.description import FREE
 from liedyn.model.description import WORLD as WORLD_LINK
 from liedyn.model.model import Model
-from liedyn.model.spatial import adjoint, bracket, inverse, rotation, unflat
+from liedyn.model.spatial import adjoint, bracket, inverse, pose_from_array, rotation
 
 # Time derivatives of any order of link poses, twists and Jacobians, of the centre of mass and of momentum ---------------
 
@@ -75,10 +75,10 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
     array([-2.448,  0.   ,  0.445])
     """
     if on_error != "raise":
-        return each_state(link_pose_derivatives, locals())
-    T = _series(model, link_derivatives, q, v_derivatives, (1, _count(model, link), 12),
-                before=(_which(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
-    out = unflat(T)
+        return handle_failed_states(link_pose_derivatives, locals())
+    T = _series(model, link_derivatives, q, v_derivatives, (1, _n_links(model, link), 12),
+                static_arguments=(_link_argument(model, link), KERNEL_FRAMES[LOCAL]), after=(NONE,))
+    out = pose_from_array(T)
     out[..., 1:, :, 3, 3] = 0.0
     return out if link is None else out[..., 0, :, :]
 
@@ -114,9 +114,10 @@ def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike,
            [ 0.   ,  1.   ,  0.   , -1.099,  0.   , -0.49 ]])
     """
     if on_error != "raise":
-        return each_state(link_twist_derivatives, locals())
-    count, frame = _count(model, link), KERNEL_FRAMES[check_frame(frame)]
-    _, V = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), (0, count, 6), before=(_which(model, link), frame))
+        return handle_failed_states(link_twist_derivatives, locals())
+    count, frame = _n_links(model, link), KERNEL_FRAMES[check_frame(frame)]
+    _, V = _series(model, link_derivatives, q, v_derivatives, (1, count, 12), (0, count, 6),
+                   static_arguments=(_link_argument(model, link), frame))
     return V if link is None else V[..., 0, :]
 
 
@@ -137,9 +138,10 @@ def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, l
     (3, 6, 2)
     """
     if on_error != "raise":
-        return each_state(jacobian_derivatives, locals())
+        return handle_failed_states(jacobian_derivatives, locals())
     frame = KERNEL_FRAMES[check_frame(frame)]
-    return _series(model, jacobian_derivatives_of, q, v_derivatives, (1, 6, model.nv), before=(model.link_index(link), frame))
+    return _series(model, jacobian_derivatives_of, q, v_derivatives, (1, 6, model.nv), static_arguments=(model.link_index(link),
+                                                                                                         frame))
 
 
 def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -159,7 +161,7 @@ def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayL
            [ 0.029,  0.   ,  1.301]])
     """
     if on_error != "raise":
-        return each_state(centre_of_mass_derivatives, locals())
+        return handle_failed_states(centre_of_mass_derivatives, locals())
     c, _ = _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))
     if not np.isfinite(c).all():
         raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
@@ -181,20 +183,20 @@ def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *
     (2, 6)
     """
     if on_error != "raise":
-        return each_state(momentum_derivatives, locals())
+        return handle_failed_states(momentum_derivatives, locals())
     return _series(model, total_derivatives, q, v_derivatives, (1, 3), (0, 6))[1]
 
 
-def _count(model, link) -> int:
+def _n_links(model, link) -> int:
     return len(model.link_names) if link is None else 1
 
 
-def _which(model, link) -> int:
+def _link_argument(model, link) -> int:
     return EVERY if link is None else model.link_index(link)
 
 
-def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], before: tuple = (), after: tuple = ()):
-    """`computed` for v and its first r derivatives, m = r + 1 being the first argument of the entry. A shape (k, …) is that of
+def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arguments: tuple = (), after: tuple = ()):
+    """`evaluate` for v and its first r derivatives, m = r + 1 being the first argument of the entry. A shape (k, …) is that of
     m + k derivatives of (…)."""
     v = as_array(v_derivatives, "v_derivatives", (model.nv,))
     if v.ndim < 2 or v.shape[-2] == 0:
@@ -202,9 +204,9 @@ def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], before: tu
                          "its derivatives to order r")
     m = v.shape[-2]
     shapes = tuple((m + more, *shape) for more, *shape in shapes)
-    return computed(model, (entry.__name__, len(shapes), m, *before), entry,
+    return evaluate(model, (entry.__name__, len(shapes), m, *static_arguments), entry,
                     lambda n, nq, nv, nl: series_memory(n, nq, nv, m, sum(map(prod, shapes))),
-                    {"q": q, "v_derivatives": v}, *shapes, before=(m, *before), after=after)
+                    {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments), after=after)
 
 
 # A floating base's twist and wrench, and their time derivatives of any order, between body and spatial coordinates ------
@@ -350,7 +352,7 @@ def _arguments(base, twists, wrenches=None):
     """Poses, and the series of twists and of wrenches (where there are none, the twists again)."""
     T, V = _pose(base), _taylor("twists", twists)
     F = V if wrenches is None else _taylor("wrenches", wrenches)
-    common_lead(("base", T, 2), ("twists", V, 2), *[("wrenches", F, 2)] * (wrenches is not None))
+    common_leading_axes(("base", T, 2), ("twists", V, 2), *[("wrenches", F, 2)] * (wrenches is not None))
     if V.shape[-2] < F.shape[-2] - 1:
         raise ShapeError(f"wrenches to order {F.shape[-2] - 1} need twists to order {F.shape[-2] - 2} at least; "
                          f"found {V.shape[-2]} of them, expected {F.shape[-2] - 1}")
@@ -373,7 +375,7 @@ def _pose(base) -> np.ndarray:
         if not np.isfinite(q).all():
             raise ConfigurationError("base contains NaN or infinite values")
         for u in q[..., 3:].reshape(-1, 4):
-            check_unit("base", u)
+            check_quaternion("base", u)
         T = np.zeros((*q.shape[:-1], 4, 4))
         T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = rotation(q[..., 3:]), q[..., :3], 1.0
         return T
@@ -391,24 +393,24 @@ def _pose(base) -> np.ndarray:
 
 # What higher-order dynamics is given: shapes, frames, spatial coordinates of a base, and errors that name what is wrong.
 
-HIGHEST = 170      # order
+MAX_ORDER = 170      # order
 
 
-def order_of(x, name: str, nv: int, least: int) -> int:
+def derivative_rows(x, name: str, nv: int, min_rows: int) -> int:
     """How many rows of derivatives x (…, rows, nv) has."""
     try:
         shape = np.shape(x)
     except ValueError:                                   # ragged lists
         raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}") from None
-    if len(shape) < 2 or shape[-1] != nv or shape[-2] < least:
-        raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {least} or more rows of "
+    if len(shape) < 2 or shape[-1] != nv or shape[-2] < min_rows:
+        raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {min_rows} or more rows of "
                          "derivatives")
-    if shape[-2] - least > HIGHEST:
-        raise ShapeError(f"{name} goes to order {shape[-2] - least}; the highest order is {HIGHEST}")
+    if shape[-2] - min_rows > MAX_ORDER:
+        raise ShapeError(f"{name} goes to order {shape[-2] - min_rows}; the highest order is {MAX_ORDER}")
     return shape[-2]
 
 
-def spatial_joint(model, base_frame: str):
+def spatial_base_joint(model, base_frame: str):
     """The floating base's joint where its coordinates are spatial, else None."""
     if check_frame(base_frame, "base_frame", (LOCAL, WORLD)) == LOCAL:
         return None
@@ -423,25 +425,25 @@ def framed_wrenches(model, f_ext, frame: str, rows: int) -> tuple[np.ndarray | N
     return wrenches(model, f_ext, "f_ext_derivatives", (rows,)), which if f_ext is not None else KERNEL_FRAMES[LOCAL]
 
 
-def in_body(pose, joint, x: np.ndarray) -> np.ndarray:
+def to_body_coordinates(pose, joint, x: np.ndarray) -> np.ndarray:
     """Derivatives x (..., rows, nv) of v, from order 0 on, with the base's from spatial to body coordinates."""
-    lead = common_lead(("q", pose[..., 0, 0], 0), ("v_derivatives", x[..., 0, 0], 0))
+    lead = common_leading_axes(("q", pose[..., 0, 0], 0), ("v_derivatives", x[..., 0, 0], 0))
     out = np.broadcast_to(x, (*lead, *x.shape[-2:])).copy()
     out[..., joint.v] = body_twists(pose, out[..., joint.v])
     return out
 
 
-def motion_in_body(model, pose, joint, v: np.ndarray, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
+def motion_to_body_coordinates(model, pose, joint, v: np.ndarray, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """The same of v (..., nv) and the derivatives of a (..., rows, nv), as one array (..., rows + 1, nv)."""
     check_finite("v", v, model.v_names)
     check_finite("a_derivatives", a, model.v_names)
-    lead = common_lead(("q", pose[..., 0, 0], 0), ("v", v[..., 0], 0), ("tau_derivatives", tau[..., 0, 0], 0),
+    lead = common_leading_axes(("q", pose[..., 0, 0], 0), ("v", v[..., 0], 0), ("tau_derivatives", tau[..., 0, 0], 0),
                        ("a_derivatives", a[..., 0, 0], 0))
     parts = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (v[..., None, :], a)]
-    return in_body(pose, joint, np.concatenate(parts, axis=-2))
+    return to_body_coordinates(pose, joint, np.concatenate(parts, axis=-2))
 
 
-def all_or_none(prescribed) -> None:
+def check_base_prescription(prescribed) -> None:
     if prescribed.any() and not prescribed.all():
         raise ShapeError('with base_frame="world" all six coordinates of the base are prescribed or none; found '
                          f"{int(prescribed.sum())} of them")
@@ -449,7 +451,7 @@ def all_or_none(prescribed) -> None:
 
 # higher order -----------------------------------------------------------------------------------------------------------
 
-_NOWHERE = -1      # no body whose coordinates are spatial
+_NO_BODY = -1      # no body whose coordinates are spatial
 
 
 def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *,
@@ -500,9 +502,9 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
            [21.42 ,  7.566]])
     """
     if model.nc:
-        refuse_constraints(model, "higher_order_inverse_dynamics")
+        raise_for_constraints(model, "higher_order_inverse_dynamics")
     if on_error != "raise":
-        return each_state(higher_order_inverse_dynamics, locals())
+        return handle_failed_states(higher_order_inverse_dynamics, locals())
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
         try:                                  # one state, of which the line checks all
@@ -511,16 +513,16 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
                 return tau
         except (AttributeError, IndexError, KeyError, TypeError):
             pass
-    rows = order_of(v_derivatives, "v_derivatives", model.nv, 2)
+    rows = derivative_rows(v_derivatives, "v_derivatives", model.nv, 2)
     F, which = framed_wrenches(model, f_ext_derivatives, f_ext_frame, rows - 1)
-    v, joint = as_array(v_derivatives, "v_derivatives", (rows, model.nv)), spatial_joint(model, base_frame)
+    v, joint = as_array(v_derivatives, "v_derivatives", (rows, model.nv)), spatial_base_joint(model, base_frame)
     if joint is not None:
         pose = link_pose(model, q, joint.child)
         check_finite("v_derivatives", v, model.v_names)
-        v = in_body(pose, joint, v)
-    tau = computed(model, ("higher_order_inverse", rows, passive) if F is None else None, higher_order_inverses,
+        v = to_body_coordinates(pose, joint, v)
+    tau = evaluate(model, ("higher_order_inverse", rows, passive) if F is None else None, higher_order_inverses,
                    lambda *sizes: higher_order_inverse_memory(*sizes, rows),
-                   {"q": q, "v_derivatives": v, "f_ext_derivatives": F}, (rows - 1, model.nv), before=(rows,),
+                   {"q": q, "v_derivatives": v, "f_ext_derivatives": F}, (rows - 1, model.nv), static_arguments=(rows,),
                    options=(which, passive))
     if joint is not None:
         tau[..., joint.v] = spatial_wrenches(pose, v[..., :-1, joint.v], tau[..., joint.v])
@@ -568,9 +570,9 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
            [-8.142, -6.395]])
     """
     if model.nc:
-        refuse_constraints(model, "higher_order_forward_dynamics")
+        raise_for_constraints(model, "higher_order_forward_dynamics")
     if on_error != "raise":
-        return each_state(higher_order_forward_dynamics, locals())
+        return handle_failed_states(higher_order_forward_dynamics, locals())
     passive = bool(passive)
     if f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:
         try:
@@ -579,11 +581,11 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
                 return a
         except (KeyError, TypeError):
             pass
-    rows = order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
+    rows = derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1)
     if rows == 1 and np.ndim(q) > 1 and f_ext_derivatives is None and base_frame == f_ext_frame == LOCAL:      # a tenth faster
         with suppress(ShapeError, ConfigurationError):                   # what follows names them as they are called here
             return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
-    return _hybrid(model, ("higher_order_forward", rows, passive), q, v, NONE, tau_derivatives, none_prescribed(model), rows,
+    return _hybrid(model, ("higher_order_forward", rows, passive), q, v, NONE, tau_derivatives, no_prescribed_mask(model), rows,
                    f_ext_derivatives, f_ext_frame, passive, base_frame)[0]
 
 
@@ -628,12 +630,12 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
            [  0.   , -22.69 ]])
     """
     if model.nc:
-        refuse_constraints(model, "higher_order_hybrid_dynamics")
+        raise_for_constraints(model, "higher_order_hybrid_dynamics")
     if on_error != "raise":
-        return each_state(higher_order_hybrid_dynamics, locals())
+        return handle_failed_states(higher_order_hybrid_dynamics, locals())
     prescribed = as_mask(prescribed, model.nv)
-    rows = order_of(a_derivatives, "a_derivatives", model.nv, 1)
-    if order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
+    rows = derivative_rows(a_derivatives, "a_derivatives", model.nv, 1)
+    if derivative_rows(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
     return _hybrid(model, None, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, f_ext_frame,
                    bool(passive), base_frame)
@@ -641,20 +643,22 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
 
 def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, base_frame):
     """a: NONE where nothing is prescribed."""
-    nv, joint, body = model.nv, spatial_joint(model, base_frame), _NOWHERE
+    nv, joint, body = model.nv, spatial_base_joint(model, base_frame), _NO_BODY
     F, which = framed_wrenches(model, f_ext, f_ext_frame, rows)
     v, tau = as_array(v, "v", (nv,)), np.where(prescribed, 0.0, as_array(tau, "tau_derivatives", (rows, nv)))
     if a is not NONE:
         a = np.where(prescribed, as_array(a, "a_derivatives", (rows, nv)), 0.0)
     given = {"q": q, "v": v, "a_derivatives": a, "tau_derivatives": tau, "f_ext_derivatives": F}
     if joint is not None:
-        all_or_none(prescribed[joint.v])
+        check_base_prescription(prescribed[joint.v])
         pose = link_pose(model, q, joint.child)
-        motion = motion_in_body(model, pose, joint, v, np.zeros((rows, nv)) if a is NONE else a, tau)
+        motion = motion_to_body_coordinates(model, pose, joint, v, np.zeros((rows, nv)) if a is NONE else a, tau)
         given |= {"v": motion[..., 0, :], "a_derivatives": motion[..., 1:, :]}
-        body = _NOWHERE if prescribed[joint.v].any() else joint.body
-    all_a, all_tau = completed(model, key, higher_order_hybrids, lambda *sizes: higher_order_hybrid_memory(*sizes, rows + 1),
-                               given, (rows, nv), prescribed, before=(rows + 1, prescribed), options=(which, body, passive))
+        body = _NO_BODY if prescribed[joint.v].any() else joint.body
+    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids, lambda *sizes: higher_order_hybrid_memory(*sizes, rows
+                                                                                                                 + 1),
+                               given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
+                                     options=(which, body, passive))
     if joint is not None:                                   # what was given comes back as it was, to the last digit
         base = joint.v
         twists = np.concatenate([np.broadcast_to(motion[..., :1, base], (*all_a.shape[:-2], 1, 6)), all_a[..., base]], axis=-2)

@@ -11,12 +11,18 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.codegen.specialize import generated_batch_function, is_enabled, specialization_of
 from liedyn.dynamics import coriolis, derivatives, dynamics, kinematics
-from liedyn.dynamics.batching.calls import of_states, run_line, scratch_of_eight, taken_over, with_numbers
+from liedyn.dynamics.batching.calls import (
+    have_state_rows,
+    intercept_entry_points,
+    nonempty_arrays,
+    run_generated_batch,
+    simd_thread_workspace,
+)
 from liedyn.errors import ModelError, NameLookupError, ShapeError
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels import batch_blocks
-from liedyn.model.constraint_arrays import geometry_of, loop_machine
-from liedyn.model.description import BARE
+from liedyn.model.constraint_arrays import constraint_geometry, packed_model
+from liedyn.model.description import NO_AXIAL_INERTIA
 from liedyn.model.model import Model
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -26,7 +32,7 @@ R = TypeVar("R")
 _PASSIVE = slice(4, 6)       # of Model.index: whether there are springs, damping or friction, and friction
 
 
-class _OfEach(Generic[P, R]):
+class _VariantsMethod(Generic[P, R]):
     """A function of the package as a method of `Variants`, without its first argument."""
 
     def __init__(self, function: Callable[Concatenate[Model, P], R]):
@@ -43,10 +49,10 @@ class _OfEach(Generic[P, R]):
             return self
 
         @wraps(self._function)
-        def of_each(*arguments: P.args, **options: P.kwargs) -> R:
+        def call(*arguments: P.args, **options: P.kwargs) -> R:
             with variants.in_place_of_the_model() as model:
                 return self._function(model, *arguments, **options)
-        return of_each
+        return call
 
 
 class Variants:
@@ -75,24 +81,24 @@ class Variants:
            [0.799, 0.081]])
     """
 
-    inverse_dynamics = _OfEach(dynamics.inverse_dynamics)
-    forward_dynamics = _OfEach(dynamics.forward_dynamics)
-    hybrid_dynamics = _OfEach(dynamics.hybrid_dynamics)
-    bias_force = _OfEach(dynamics.bias_force)
-    gravity_force = _OfEach(dynamics.gravity_force)
-    mass_matrix = _OfEach(dynamics.mass_matrix)
-    inverse_mass_matrix = _OfEach(dynamics.inverse_mass_matrix)
-    link_poses = _OfEach(kinematics.link_poses)
-    link_twist = _OfEach(kinematics.link_twist)
-    link_acceleration = _OfEach(kinematics.link_acceleration)
-    jacobian = _OfEach(kinematics.jacobian)
-    energy = _OfEach(kinematics.energy)
-    momentum = _OfEach(kinematics.momentum)
-    centre_of_mass = _OfEach(kinematics.centre_of_mass)
-    coriolis_matrix = _OfEach(coriolis.coriolis_matrix)
-    inverse_dynamics_derivatives = _OfEach(derivatives.inverse_dynamics_derivatives)
-    forward_dynamics_derivatives = _OfEach(derivatives.forward_dynamics_derivatives)
-    hybrid_dynamics_derivatives = _OfEach(derivatives.hybrid_dynamics_derivatives)
+    inverse_dynamics = _VariantsMethod(dynamics.inverse_dynamics)
+    forward_dynamics = _VariantsMethod(dynamics.forward_dynamics)
+    hybrid_dynamics = _VariantsMethod(dynamics.hybrid_dynamics)
+    bias_force = _VariantsMethod(dynamics.bias_force)
+    gravity_force = _VariantsMethod(dynamics.gravity_force)
+    mass_matrix = _VariantsMethod(dynamics.mass_matrix)
+    inverse_mass_matrix = _VariantsMethod(dynamics.inverse_mass_matrix)
+    link_poses = _VariantsMethod(kinematics.link_poses)
+    link_twist = _VariantsMethod(kinematics.link_twist)
+    link_acceleration = _VariantsMethod(kinematics.link_acceleration)
+    jacobian = _VariantsMethod(kinematics.jacobian)
+    energy = _VariantsMethod(kinematics.energy)
+    momentum = _VariantsMethod(kinematics.momentum)
+    centre_of_mass = _VariantsMethod(kinematics.centre_of_mass)
+    coriolis_matrix = _VariantsMethod(coriolis.coriolis_matrix)
+    inverse_dynamics_derivatives = _VariantsMethod(derivatives.inverse_dynamics_derivatives)
+    forward_dynamics_derivatives = _VariantsMethod(derivatives.forward_dynamics_derivatives)
+    hybrid_dynamics_derivatives = _VariantsMethod(derivatives.hybrid_dynamics_derivatives)
 
     model: Model
 
@@ -101,40 +107,42 @@ class Variants:
             raise ModelError("variants of no robot", expected="at least one model")
         first = self.model = models[0]
         for k, other in enumerate(models):
-            index = common_index(self.model, other)
+            index = merged_index(self.model, other)
             if index is None:
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
             if not (np.array_equal(other.loop_index, first.loop_index)
-                    and np.array_equal(*(geometry_of(model.loop_constants, len(model.constraints)) for model in (other, first)))):
+                    and np.array_equal(*(constraint_geometry(model.loop_constants, len(model.constraints))
+                                         for model in (other, first)))):
                 raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
                                  expected="the same in all variants, which differ in numbers of links and joints alone")
             if not np.array_equal(index, self.model.index):
-                machine = loop_machine(index, first.constants, first.loop_index, first.loop_constants)
-                self.model = first._copy(index=index, loop_machine=machine)
+                machine = packed_model(index, first.constants, first.loop_index, first.loop_constants)
+                self.model = first._copy(index=index, packed_model=machine)
         constants = np.array([model.constants for model in models])
         different = np.flatnonzero((constants != constants[0]).any(axis=0))
-        self._places = tuple(map(int, different))
-        self._numbers = np.ascontiguousarray(constants[:, different])
+        self._varying_indices = tuple(map(int, different))
+        self._varying_constants = np.ascontiguousarray(constants[:, different])
 
     @classmethod
     def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
         """Of a model whose constants at `places` are `numbers` (robots, places)."""
         found = cls.__new__(cls)
-        found.model, found._places, found._numbers = model, tuple(map(int, places)), np.ascontiguousarray(numbers)
+        found.model, found._varying_indices, found._varying_constants = model, tuple(map(int,
+                                                                                         places)), np.ascontiguousarray(numbers)
         return found
 
     def constants_of(self, k: int) -> Array:
         """Constants of the model of robot k."""
         found = self.model.constants.copy()
-        found[list(self._places)] = self._numbers[k]
+        found[list(self._varying_indices)] = self._varying_constants[k]
         return found
 
     def robot(self, k: int) -> Model:
         """The model of robot k: its numbers for the kernels, all else as in `model`."""
         first, constants = self.model, self.constants_of(k)
-        machine = loop_machine(first.index, constants, first.loop_index, first.loop_constants)
-        return first._copy(constants=constants, loop_machine=machine)
+        machine = packed_model(first.index, constants, first.loop_index, first.loop_constants)
+        return first._copy(constants=constants, packed_model=machine)
 
     @contextmanager
     def in_place_of_the_model(self) -> Iterator[Model]:
@@ -142,19 +150,19 @@ class Variants:
         kept = self.model._cache
         if "variants" not in kept:
             kept["variants"] = self.model._copy()                     # which has no lines for one state, of `model` alone
-        with taken_over(self._run):
+        with intercept_entry_points(self._run):
             yield kept["variants"]
 
     @property
     def varying(self) -> tuple[tuple[int, ...], Array]:
         """Places in the constants of a model at which the robots differ, and the numbers there (robots, places)."""
-        return self._places, self._numbers
+        return self._varying_indices, self._varying_constants
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._varying_constants)
 
     def __repr__(self) -> str:
-        return f"<Variants of {self.model.name}: {len(self)} robots, {len(self._places)} numbers differ>"
+        return f"<Variants of {self.model.name}: {len(self)} robots, {len(self._varying_indices)} numbers differ>"
 
     if not TYPE_CHECKING:                                  # a checker would take it for attributes of any name
         def __getattr__(self, name: str):
@@ -162,27 +170,28 @@ class Variants:
                 raise AttributeError(name)
             raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
 
-    def _run(self, model, entry, size: int, before: tuple, arrays: tuple, count: int | None) -> int:
+    def _run(self, model, entry, size: int, static_arguments: tuple, arrays: tuple, count: int | None) -> int:
         """In place of `calls.run`."""
         found, count = ("one state", 1) if count is None else (f"{count} states", count)
         if count != len(self):
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
-        rows = with_numbers((*arrays, self._numbers))
-        if is_enabled() and of_states(rows, count):
-            line = generated_batch_function(model, specialization_of(entry, size, before, arrays, self._places))
-            if line is not None and run_line(line, model, rows, count):
+        rows = nonempty_arrays((*arrays, self._varying_constants))
+        if is_enabled() and have_state_rows(rows, count):
+            line = generated_batch_function(model, specialization_of(entry, size, static_arguments, arrays,
+                                                                     self._varying_indices))
+            if line is not None and run_generated_batch(line, model, rows, count):
                 return batch_blocks.OK
         which = len(entry.liedyn_signatures) - 1
         compile_entry_point(entry, which)
         for k in range(len(self)):
             rows = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
-            code = entry(model._arrays.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
+            code = entry(model._arrays.index, self.constants_of(k), simd_thread_workspace(size), *static_arguments, *rows, 0, 1)
             if code:
                 return code
         return batch_blocks.OK
 
 
-def common_index(one: Model, other: Model) -> Array | None:
+def merged_index(one: Model, other: Model) -> Array | None:
     """`Model.index` for both robots: springs, damping, friction and armature act where one of them has them, since zeros compute
     the same. None if links, joints or their types differ."""
     if one.v_names != other.v_names or one.link_names != other.link_names or one.index.size != other.index.size:
@@ -190,10 +199,10 @@ def common_index(one: Model, other: Model) -> Array | None:
     found = [one.index.copy(), other.index.copy()]
     passive = found[0][_PASSIVE] | found[1][_PASSIVE]
     marks = [tree_of.py_func(x, model.constants).marks for x, model in zip(found, (one, other), strict=True)]
-    bare = marks[0] & marks[1] & BARE
+    bare = marks[0] & marks[1] & NO_AXIAL_INERTIA
     for x, mark in zip(found, marks, strict=True):
-        x[_PASSIVE], mark[:] = passive, mark & ~BARE | bare
+        x[_PASSIVE], mark[:] = passive, mark & ~NO_AXIAL_INERTIA | bare
     return found[0] if np.array_equal(*found) else None
 
 
-FUNCTIONS = tuple(name for name, value in vars(Variants).items() if isinstance(value, _OfEach))
+FUNCTIONS = tuple(name for name, value in vars(Variants).items() if isinstance(value, _VariantsMethod))

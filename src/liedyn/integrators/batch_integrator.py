@@ -7,8 +7,8 @@ import numpy as np
 
 from liedyn.codegen.batch_step import N_STEP_TIMES, NUMBERS_PER_EVENT, BatchStep, Pivots, compile_batch_step
 from liedyn.codegen.specialize import simd_width
-from liedyn.dynamics.batching.calls import scratch
-from liedyn.dynamics.batching.threads import cores, on_threads
+from liedyn.dynamics.batching.calls import thread_workspace
+from liedyn.dynamics.batching.threads import cores, run_on_threads
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.kernels.simulation.rate_evaluation import TERMS
@@ -157,9 +157,10 @@ class BatchIntegrator:
         def part(first, until):
             return roll(line.step.address, line.outputs.address if kept else 0, simd_width(), more, grid.row, grid.clocks, curves,
                         driven.places, driven.series, values, runs.begins, *before, runs.q, runs.v, runs.work, self.varying,
-                        runs.last, runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, scratch(size), first, until)
+                        runs.last, runs.ended, runs.codes, out.q, out.v, out.more, out.work, rest, thread_workspace(size), first,
+                        until)
 
-        on_threads(part, shares(n, threads))
+        run_on_threads(part, shares(n, threads))
 
 
 def shares(runs: int, threads: int | None = None) -> list[int]:

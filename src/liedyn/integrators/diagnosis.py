@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
-from liedyn.dynamics.constraints.rank import column_scale, scaled_equations, significant
+from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.contact_forces import stop_coefficients, touch, touch_coefficients
@@ -108,7 +108,7 @@ def _unit_motions(problem, q, free) -> np.ndarray:
     if problem.ties is not None:
         model = problem.model
         _, s, Vt = np.linalg.svd(scaled_equations(model, constraint_jacobian(model, q))[:, free])
-        Z = column_scale(model)[free, None] * Vt[int(significant(s).sum()):].T
+        Z = coordinate_scales(model)[free, None] * Vt[int(is_significant(s).sum()):].T
     M = Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z
     if not np.isfinite(M).all():
         return np.zeros((len(free), 0))
@@ -119,7 +119,7 @@ def _unit_motions(problem, q, free) -> np.ndarray:
 
 def mass_matrix_by_columns(model, q) -> np.ndarray:
     """(nv, nv) by inverse dynamics, which a run needs anyway: the kernel of the mass matrix would take 5 s to compile."""
-    tree, rest = model.open_tree(), np.zeros(model.nv)
+    tree, rest = model.spanning_tree(), np.zeros(model.nv)
     gravity = inverse_dynamics(tree, q, rest, rest, passive=False)
     return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
 
@@ -292,10 +292,12 @@ def _constraint_reason(problem: InitialValueProblem, code: int, t: float, ties: 
     given = _given_on(problem, name)
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
-        return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.row_names[row]} has a residual "
+        return (f"the prescribed motion contradicts the constraint {name} {at}: its row {model.constraint_equation_names[row]} "
+                f"has a residual "
                 f"acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer joints, or consistent "
                 "motions)"), False
-    open_ = f"the constraint {name} cannot be closed {at}: the residual of {model.row_names[row]} stays at {size:.3g}"
+    equation = model.constraint_equation_names[row]
+    open_ = f"the constraint {name} cannot be closed {at}: the residual of {equation} stays at {size:.3g}"
     if given:
         return f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the mechanism allows)", False
     return f"{open_} (a mechanism may jam or snap through in a singular configuration)", True
@@ -305,7 +307,7 @@ def _given_on(problem: InitialValueProblem, name: str) -> list[str]:
     """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
     model, prescribed = problem.model, problem.prescribed
     A = scaled_equations(model, constraint_jacobian(model, problem.q))[model.constraint(name).rows]
-    felt = prescribed & significant(np.abs(A).max(axis=0))
+    felt = prescribed & is_significant(np.abs(A).max(axis=0))
     among = felt if felt.any() else prescribed
     driven = [one.name for one in model.constraints if one.driven]
     return [model.v_names[i] for i in np.flatnonzero(among)] + [f"the motion of closure {one}" for one in driven]

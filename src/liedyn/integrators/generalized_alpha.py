@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.constraints.rank import entry_sizes, row_scale
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.constraints.rank import entry_bounds, equation_weights
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
 from liedyn.integrators.run_state import (
     EVALUATIONS,
@@ -483,7 +483,7 @@ def method_of(rho: float, step: float) -> np.ndarray:
 
 def _work(model, ties, method) -> AlphaWorkspace:
     n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
-    units = scales_of(model)
+    units = model_scales(model)
     method[LEAST] = _NO_FORCE * units.of("N m")
     if ties is None:
         m = nc = 0
@@ -492,10 +492,10 @@ def _work(model, ties, method) -> AlphaWorkspace:
     tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWorkspace(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)),
-                       entry_sizes(model) if m else np.zeros((0, nv)))
+                       entry_bounds(model) if m else np.zeros((0, nv)))
     drive = np.zeros(0) if ties is None else ties.drive
     rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
     return AlphaWorkspace(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive,
                           solver,
                      BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
-                     row_scale(model) if m else np.zeros(0), units.of_all(model.v_units))
+                     equation_weights(model) if m else np.zeros(0), units.unit_scales(model.v_units))

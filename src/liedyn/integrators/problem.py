@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.codegen.rhs import GeneratedRhs, generated_rhs, generated_rhs_jacobian
 from liedyn.codegen.scenario_inputs import ConstraintTables, ScenarioTables
 from liedyn.codegen.specialize import GeneratedBatchFunction
-from liedyn.dynamics.constraints.constraints import desk_for
+from liedyn.dynamics.constraints.constraints import constraint_workspace_for
 from liedyn.errors import Place
 from liedyn.integrators.run_state import Record, Stages, State, zeros
 from liedyn.kernels.constraints.stages import (
@@ -168,10 +168,10 @@ class InitialValueProblem:
             return None
         rests = self.prescribed & (level == TORQUE)
         masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
-        made = desk_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
-        made.desk.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
-        return ConstrainedSystem(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
-                         made.desk.figures)
+        made = constraint_workspace_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
+        made.workspace.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
+        return ConstrainedSystem(made.numbers, ties.signals, self._turns, made.workspace.drive, made.workspace.multipliers,
+                         made.workspace.figures)
 
     @property
     def _turns(self) -> np.ndarray:

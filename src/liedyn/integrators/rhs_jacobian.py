@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import bernoulli, factorial
 
 from liedyn.codegen.rhs import RhsJacobian
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, of a state or of its characteristic unit: the root of a rounding
@@ -36,8 +36,8 @@ class RateJacobian:
 
     def __init__(self, problem, work, evaluate, sides=None, origin=None):
         self.problem, self.work, self.evaluate, self.sides, self.origin = problem, work, evaluate, sides, origin
-        self.slopes, units = None, scales_of(problem.model)
-        reach = units.of_all(problem.model.v_units)
+        self.slopes, units = None, model_scales(problem.model)
+        reach = units.unit_scales(problem.model.v_units)
         self.units = np.concatenate([reach, reach / units.time, reach[problem.schedule.integral] * units.time])
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
@@ -46,8 +46,8 @@ class RateJacobian:
         self.prescribed = problem.prescribed
         self.exact = problem.ties is None and problem.law is None and problem.slopes is not None and not len(kept) \
             and (problem.joint_laws is None or problem.joint_laws.task is None)          # whose slopes take longer
-        self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.open_tree()
-        self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
+        self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.spanning_tree()
+        self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != ONE_DOF]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
                           or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
                           or problem.stops is not None)

@@ -20,7 +20,7 @@ from liedyn.integrators.runge_kutta import LEAST_FIRST
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
 from liedyn.lie.simd import sqrt
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # rosenbrock tableau -----------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class RosenbrockSolver:
             h, last = (left, True) if h >= 0.99 * left else (h, False)
             code, error = self._try(t, h, y)
             if code == REFUSED and refused == _PATIENCE:
-                run.sides.turn_to_loops()
+                run.sides.use_generic_kernels()
                 continue
             if code in (NOT_FINITE, SINGULAR, REFUSED) or not np.isfinite(error):
                 refused += code == REFUSED
@@ -371,4 +371,4 @@ class RosenbrockSolver:
 def _blocks(joint) -> list[tuple[int, int]]:
     """First coordinate and size."""
     first, last = joint.v.start, joint.v.stop
-    return [(k, 1) for k in range(first, last)] if joint.kind == SCREW else [(first, last - first)]
+    return [(k, 1) for k in range(first, last)] if joint.kind == ONE_DOF else [(first, last - first)]

@@ -9,7 +9,7 @@ from math import isfinite
 
 import numpy as np
 
-from liedyn.dynamics.constraints.rank import column_scale
+from liedyn.dynamics.constraints.rank import coordinate_scales
 from liedyn.dynamics.kinematics import difference
 from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import RunObserver, Segment, SegmentStart, Statistics, integral_of, kept_rows, loop_figures
@@ -19,7 +19,7 @@ from liedyn.integrators.run_state import NEXT_OUTPUT, SMALLEST_STEP, STEPS, T_NO
 from liedyn.integrators.segment import SegmentState
 from liedyn.integrators.zero_crossings import LOOSE_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 
 # saved solver -----------------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class _SolverRun(SegmentState):
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or RunObserver(), [], ()
         self.saved = self.keeper.saved
-        self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != SCREW for k in range(3)]
+        self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != ONE_DOF for k in range(3)]
 
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
@@ -301,7 +301,7 @@ class _SolverRun(SegmentState):
         y = np.array(solver.y)
         self.bring_back(solver.t, y, True)
         if self.options.method == "LSODA":
-            return np.abs((y - solver.y)[:self.model.nv] / column_scale(self.model)).max(initial=0.0) > _LOOSE
+            return np.abs((y - solver.y)[:self.model.nv] / coordinate_scales(self.model)).max(initial=0.0) > _LOOSE
         solver.y = y
         if self.options.method == "BDF":
             solver.D[0] = y                  # the first backward difference is the state

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from liedyn.dynamics.constraints.constraints import turn_to_loops
+from liedyn.dynamics.constraints.constraints import use_generic_kernels
 from liedyn.integrators.diagnosis import early_end, failure
 from liedyn.integrators.problem import (
     InitialValueProblem,
@@ -53,10 +53,10 @@ class RightHandSide:
         self.walls = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
                            self.ties.desk if self.ties else np.zeros(0), False)
 
-    def turn_to_loops(self) -> None:
+    def use_generic_kernels(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
         if self.ties:
-            turn_to_loops(self.ties.desk)
+            use_generic_kernels(self.ties.desk)
         self.line, self.loops = None, self._loops()
 
     def at(self, *arguments) -> int:
@@ -74,7 +74,7 @@ class RightHandSide:
     def _either(self, function, arguments) -> int:
         code = function(self.line, self.loops, *arguments)
         if code == REFUSED and self.line:
-            self.turn_to_loops()
+            self.use_generic_kernels()
             code = function(self.line, self.loops, *arguments)
         return code
 
@@ -205,7 +205,7 @@ class SegmentState:
         """Go on from a snapshot. Returns its text."""
         text, switches = json.loads(str(saved[TEXT])), self.switches
         if text["loops"] and self.sides.line is not None:
-            self.sides.turn_to_loops()
+            self.sides.use_generic_kernels()
         switches.cuts = [deque(one, maxlen=cuts.maxlen) for one, cuts in zip(text["cuts"], switches.cuts, strict=True)]
         switches.notes = dict(map(tuple, text["notes"]))
         switches.armed, switches.bound = np.array(text["armed"], dtype=bool), np.array(text["bounds"], dtype=float)

@@ -103,7 +103,7 @@ def solve_stretch(problem: InitialValueProblem, start: SegmentStart, times: np.n
                 torques.act(state)
             continue
         if code == REFUSED:
-            sides.turn_to_loops()
+            sides.use_generic_kernels()
             state.count[FIRST_RATE_KNOWN], code = 0, RUNNING
         if code == AT_EVENT:
             break

@@ -32,7 +32,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.lie.se3 import dexp_inv, dot, neg_dad
 from liedyn.lie.so3 import dexp_inv3
 from liedyn.lie.vectors import clear, cross, load3, store3
-from liedyn.model.description import NV, SCREW
+from liedyn.model.description import NV, ONE_DOF
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
 # variational ------------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def less_joint_coadjoint(tree, v, p, out):
     """out -= ad*_v p, joint by joint: what turns with the frame of a ball or free joint."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             continue
         if NV[tree.kind[i]] == 3:
             turned = cross(load3(p, k), load3(v, k))                        # ad*_w m = m x w
@@ -138,7 +138,7 @@ def chart_rate_transposed(tree, x, p, out):
     """out = J(x)^-T p with the right Jacobian J of exp: the transpose of `manifold.chart_rate`."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             out[k] = p[k]
         elif NV[tree.kind[i]] == 3:
             store3(out, k, dexp_inv3(load3(x, k), load3(p, k)))             # dexp_w^-T = dexp_{-w}^-1

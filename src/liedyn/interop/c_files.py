@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.codegen.c99 import CFunction, identifier
-from liedyn.dynamics.batching.calls import asked_by
+from liedyn.dynamics.batching.calls import intercepted_specialization
 from liedyn.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
-from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix, refuse_constraints
+from liedyn.dynamics.dynamics import forward_dynamics, inverse_dynamics, inverse_mass_matrix, mass_matrix, raise_for_constraints
 from liedyn.dynamics.kinematics import random_configuration
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, open_output, path_part
 from liedyn.model.model import Model
@@ -53,14 +53,14 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         For a robot with loops, couplings or mimics.
     """
     if model.nc:
-        refuse_constraints(model, function)
+        raise_for_constraints(model, function)
     if path is not None and (path.suffix != ".c" or not path.stem.isidentifier() or not path.stem.isascii()):
         raise UsageError(f"{path} is not the name of a C file; expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
     compute, names = FUNCTIONS[function]
     options = {"passive": passive} if names else {}
-    asked, _ = asked_by(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
+    asked, _ = intercepted_specialization(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
     found = CFunction(model, function, asked, name=path.stem, passive=passive, single=single)
     texts = {path: found.source, path.with_suffix(".h"): found.header}
     if with_test:
@@ -83,6 +83,6 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
 
 def _units(model: Model) -> dict[str, np.ndarray]:
     """Characteristic units of coordinates, their rates and forces."""
-    scales = scales_of(model)
-    reach = scales.of_all(model.v_units)
+    scales = model_scales(model)
+    reach = scales.unit_scales(model.v_units)
     return {"q": reach, "v": reach / scales.time, "a": reach / scales.time**2, "tau": scales.of_forces(model.v_units)}

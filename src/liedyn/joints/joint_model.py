@@ -28,7 +28,7 @@ from liedyn.lie.vectors import (
     store_sym6,
     store_twist,
 )
-from liedyn.model.description import BALL, BARE, FREE, FRICTION_SPEED, HAS_CHILDREN, LAST_CHILD, NV, SCREW
+from liedyn.model.description import BALL, FREE, FRICTION_SPEED, HAS_CHILDREN, LAST_CHILD, NO_AXIAL_INERTIA, NV, ONE_DOF
 from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -37,10 +37,10 @@ HEADER = 8
 
 class Tree(NamedTuple):
     parent: np.ndarray      # (n,) body indices
-    kind: np.ndarray        # (n,) joint of body i to its parent: SCREW, BALL, FREE
+    kind: np.ndarray        # (n,) joint of body i to its parent: ONE_DOF, BALL, FREE
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
-    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | BARE, see `model.description`
+    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | NO_AXIAL_INERTIA, see `model.description`
     slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1
@@ -100,7 +100,7 @@ def joint_pose(tree, i, q):
     """T of body i in its parent."""
     o = tree.iq[i]
     T0 = load_pose(tree.T0, i)
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(q, o)
         s, c = sincos(S[0] * x)
         return screw_pose(T0, S, s, c, x)
@@ -125,7 +125,7 @@ def joint_motion(tree, i, v):
 @inline_kernel
 def joint_add(tree, i, V, v):
     """V + S v: `v` is a velocity or an acceleration of all coordinates."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), load(v, tree.iv[i]))
     return add(V, joint_motion(tree, i, v))
 
@@ -133,7 +133,7 @@ def joint_add(tree, i, V, v):
 @inline_kernel
 def joint_eta(tree, i, V, v):
     """eta = ad_V S v (K1 Table 4; dS/dt is zero for all kinds)."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         return ad_screw(V, screw(tree, i), load(v, tree.iv[i]))
     return ad(V, joint_motion(tree, i, v))
 
@@ -147,7 +147,7 @@ def store_joint_force(tree, i, F, tau):
 @inline_kernel
 def store_force_apart(tree, i, F, x, o, step):
     """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         store(x, o, screw_dot(screw(tree, i), F))
     else:
         store3_strided(x, o, step, F[0])
@@ -158,7 +158,7 @@ def store_force_apart(tree, i, F, x, o, step):
 @inline_kernel
 def joint_column(tree, i, c, zero):
     """Column c of S in the body frame; `zero` gives the kind of number."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         S = screw(tree, i)
         return (zero, zero, zero + S[0]), (zero, zero, zero + S[1])
     return unit6(c, zero)
@@ -221,7 +221,7 @@ def passive_force(tree, q, v, out):
         o = tree.iv[i]
         for k in range(o, o + NV[tree.kind[i]]):
             force = resistance(tree, k, v)
-            if tree.kind[i] == SCREW:
+            if tree.kind[i] == ONE_DOF:
                 force = force - load(tree.stiffness, k) * (load(q, tree.iq[i]) - load(tree.rest, k))
             store(out, k, force)
 
@@ -247,7 +247,7 @@ def spring_energy(tree, q):
     """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
     energy = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             k = tree.iv[i]
             x = load(q, tree.iq[i]) - load(tree.rest, k)
             energy = energy + 0.5 * load(tree.stiffness, k) * x * x
@@ -280,7 +280,7 @@ def eliminate(tree, i, AI, prescribed, work):
         if not prescribed[k]:
             Psi = 1.0 / D
             Pi = rank_one_downdate(Pi, U, Psi)
-            if tree.marks[i] & BARE:
+            if tree.marks[i] & NO_AXIAL_INERTIA:
                 Pi = remove_z_inertia(Pi)                       # zeros that fold: 7% of a line's operations
             deficit = maximum(deficit, load(tree.floor, k) - D)
         store_twist(work.U, k, U)

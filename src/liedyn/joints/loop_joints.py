@@ -59,7 +59,7 @@ def loops_of(index, constants):
 
 @inline_kernel
 def loop_parts(machine):
-    """index and constants of the loops, from what follows those of the tree (`model.constraint_arrays.loop_machine`)."""
+    """index and constants of the loops, from what follows those of the tree (`model.constraint_arrays.packed_model`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
     return index[:i], split_workspace(machine, (i, 27 * index[0] + index[2]))[1]

@@ -34,7 +34,7 @@ from liedyn.lie.vectors import (
     store_pose,
     transpose,
 )
-from liedyn.model.description import BALL, FRICTION_SPEED, NV, SCREW, SLIDES, TURNS
+from liedyn.model.description import BALL, FRICTION_SPEED, NV, ONE_DOF, ROTATES, TRANSLATES
 from liedyn.numba_tools.decorators import inline_kernel
 
 MOTION = 18          # numbers of E a coefficient
@@ -54,7 +54,7 @@ def joint_series(tree, i, K, k, v):
 @inline_kernel
 def joint_add_series(tree, i, K, k, V, v):
     """V + coefficient k of S v."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), load(v, tree.iv[i] * K + k))
     return add(V, joint_series(tree, i, K, k, v))
 
@@ -64,7 +64,7 @@ def joint_add_series(tree, i, K, k, V, v):
 def begin_motion(tree, i, K, E):
     """Coefficient 0 of E: the identity."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         store(E, e, 1.0)
         for k in range(1, 4):
             store(E, e + k * K, 0.0)
@@ -77,14 +77,14 @@ def begin_motion(tree, i, K, E):
 def advance_motion(tree, i, K, k, v, E):
     """Coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
     e, per = MOTION * K * i, 1.0 / k
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         S, o = screw(tree, i), tree.iv[i] * K
-        if tree.marks[i] & TURNS:
+        if tree.marks[i] & ROTATES:
             c, s = advance_turn(E, e, K, k, v, o)
             store(E, e + k, -(S[0] * per) * s)
             store(E, e + K + k, (S[0] * per) * c)
-        if tree.marks[i] & SLIDES:
-            if tree.marks[i] & TURNS:
+        if tree.marks[i] & TRANSLATES:
+            if tree.marks[i] & ROTATES:
                 c, s = advance_slide(E, e, K, k, v, o)
                 store(E, e + 2 * K + k, S[1] * c)
                 store(E, e + 3 * K + k, S[1] * s)
@@ -148,8 +148,8 @@ def carried_twist(tree, i, K, k, E, U, first):
     """Terms j = 1 … k of Ad_{D^-1} U, the coefficients of U from twist `first` of the array on."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
     wx, wy, wz, vx, vy, vz = zero, zero, zero, zero, zero, zero
-    if tree.kind[i] == SCREW:
-        turns, slides = tree.marks[i] & TURNS, tree.marks[i] & SLIDES
+    if tree.kind[i] == ONE_DOF:
+        turns, slides = tree.marks[i] & ROTATES, tree.marks[i] & TRANSLATES
         for j in range(1, k + 1):
             o = 6 * (first + k - j)
             x, y = load(U, o), load(U, o + 1)
@@ -175,8 +175,8 @@ def carried_wrench(tree, i, K, k, E, F, first):
     """Terms j = 1 … k of Ad*_{D^-1} F, the coefficients of F from wrench `first` of the array on."""
     e, zero = MOTION * K * i, number_like(E, 0.0)
     mx, my, mz, fx, fy, fz = zero, zero, zero, zero, zero, zero
-    if tree.kind[i] == SCREW:
-        turns, slides = tree.marks[i] & TURNS, tree.marks[i] & SLIDES
+    if tree.kind[i] == ONE_DOF:
+        turns, slides = tree.marks[i] & ROTATES, tree.marks[i] & TRANSLATES
         for j in range(1, k + 1):
             o = 6 * (first + k - j)
             p, q = load(F, o + 3), load(F, o + 4)
@@ -210,7 +210,7 @@ def passive_series(tree, K, k, q, v, rubs, rub, out):
             force = -(load(tree.damping, c) * load(v, c * K + k))
             if rubs:
                 force = force - load(tree.friction, c) * advance_friction(K, k, v, rub, c, nv)
-            if tree.kind[i] == SCREW:
+            if tree.kind[i] == ONE_DOF:
                 if k == 0:
                     force = force - load(tree.stiffness, c) * (load(q, tree.iq[i]) - load(tree.rest, c))
                 else:
@@ -251,7 +251,7 @@ def advance_friction(K, k, v, rub, c, nv):
 def move_by_joint(tree, i, q, v, m, way, T, M):
     """T in place to T M(q(t)), M being the motion of joint i (way 1.0), or to T M^-1 (way -1.0). So the frame that joint i stands
     on, T_parent T0, becomes that of body i, or the other way round. M (12 (m + 1)): scratch."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         angle_series(tree, i, q, v, m, M)
         turn(tree, i, q, v, m, way, T, M)
     else:

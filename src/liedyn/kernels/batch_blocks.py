@@ -5,7 +5,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from liedyn.lie.simd import SIMD_WIDTH, absolute, all_less, lanes, load, number_like
-from liedyn.model.description import BALL, SCREW
+from liedyn.model.description import BALL, ONE_DOF
 from liedyn.numba_tools.decorators import inline_kernel, internal_kernel
 
 _VEC = ir.VectorType(ir.DoubleType(), SIMD_WIDTH)
@@ -155,7 +155,7 @@ def bad_configuration(tree, q):
 @inline_kernel
 def bad_quaternions(tree, q):
     for i in range(1, tree.parent.size):
-        if tree.kind[i] != SCREW:
+        if tree.kind[i] != ONE_DOF:
             o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
             x, y, z, w = load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
             if not within(absolute(x * x + y * y + z * z + w * w - 1.0), UNIT):

@@ -26,7 +26,7 @@ from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, neg_dad, scale, screw_add, sub, sub_dad, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
 from liedyn.lie.vectors import load_pose, load_rigid, load_twist, store_twist
-from liedyn.model.description import FRICTION_SPEED, NV, SCREW
+from liedyn.model.description import FRICTION_SPEED, NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -69,7 +69,7 @@ def changes_size(n, nv): return 6 + 22 * n + 5 * nv
 @inline_kernel
 def joint_less(tree, i, V, v):
     """V - S v: what the parent gives to V (or to dV, with a for v)."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         return screw_add(V, screw(tree, i), -load(v, tree.iv[i]))
     return sub(V, joint_motion(tree, i, v))
 
@@ -77,7 +77,7 @@ def joint_less(tree, i, V, v):
 @inline_kernel
 def joint_eta_along(tree, i, pV, v, zero):
     """ad_pV S v, where pV runs along directions and v does not; `zero` gives the kind of number."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         w, u = ad_screw(pV, screw(tree, i), load(v, tree.iv[i]))
         return (w[0], w[1], zero), (u[0], u[1], zero)
     return ad(pV, joint_motion(tree, i, v))
@@ -86,7 +86,7 @@ def joint_eta_along(tree, i, pV, v, zero):
 @inline_kernel
 def joint_minus_dad(tree, i, dq, F):
     """-ad*_{S dq} F (K1 (60))."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(dq, tree.iv[i])
         (m, f), a, b = F, S[0] * x, S[1] * x
         zero = a - a
@@ -99,7 +99,7 @@ def joint_minus_dad(tree, i, dq, F):
 def placement_change(tree, i, T, q, changes):
     """dh of the joint's placement and screw: Ad_{M^-1} of T0^-1 dT0, and of M = exp(S q) the right Jacobian on dS q."""
     dh = Ad_inv(T, Ad(load_pose(tree.T0, i), load_twist(changes.T0, i)))
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         S, x = screw(tree, i), load(q, tree.iq[i])
         zero = x - x
         back = (zero, zero, -(S[0] * x)), (zero, zero, -(S[1] * x))
@@ -110,7 +110,7 @@ def placement_change(tree, i, T, q, changes):
 @inline_kernel
 def screw_change(tree, i, changes, x, zero):
     """dS x of a screw joint; ball and free joints keep their S."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         return scale(load(x, tree.iv[i]), load_twist(changes.S, i))
     return zero6(zero)
 
@@ -118,7 +118,7 @@ def screw_change(tree, i, changes, x, zero):
 @inline_kernel
 def add_screw_change_force(tree, i, changes, F, tau):
     """tau += dS^T F."""
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         k = tree.iv[i]
         store(tau, k, load(tau, k) + dot(load_twist(changes.S, i), F))
 
@@ -135,7 +135,7 @@ def less_passive_change(tree, q, v, dq, dv, changes, tau):
             force = load(tau, k) + slope * load(dv, k)
             if changes.damping.size:
                 force = force + (load(changes.damping, k) * x + load(changes.friction, k) * (x * r))
-            if tree.kind[i] == SCREW:
+            if tree.kind[i] == ONE_DOF:
                 force = force + load(tree.stiffness, k) * load(dq, k)
                 if changes.rest.size:
                     force = force - load(tree.stiffness, k) * load(changes.rest, k)

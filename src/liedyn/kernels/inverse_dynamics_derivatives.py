@@ -61,7 +61,7 @@ from liedyn.lie.vectors import (
     store_rigid,
     store_twist,
 )
-from liedyn.model.description import NV, SCREW
+from liedyn.model.description import NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -193,7 +193,7 @@ def add_passive_slopes(tree, v, Dq, Dv):
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            if tree.kind[i] == SCREW:
+            if tree.kind[i] == ONE_DOF:
                 store(Dq, k * nv + k, load(Dq, k * nv + k) + load(tree.stiffness, k))
             store(Dv, k * nv + k, load(Dv, k * nv + k) + resistance_slope(tree, k, v))
 

@@ -17,7 +17,7 @@ from liedyn.lie.so3 import (
     quaternion_unit,
 )
 from liedyn.lie.vectors import add_rotate, load3, neg3, rotate_back, store3, store3_strided, sub3
-from liedyn.model.description import BALL, NV, SCREW
+from liedyn.model.description import BALL, NV, ONE_DOF
 from liedyn.numba_tools.decorators import entry_point, inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -31,7 +31,7 @@ def retract(tree, q, x, out):
     """out = q (+) x. `out` may be q. Quaternions are brought back to unit norm, against rounding only."""
     for i in range(1, tree.parent.size):
         o, k = tree.iq[i], tree.iv[i]
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             store(out, o, load(q, o) + load(x, k))
         elif tree.kind[i] == BALL:
             u = quaternion_product(load_quaternion(q, o), quaternion_exp(load3(x, k)))
@@ -48,7 +48,7 @@ def difference(tree, q0, q1, out):
     """out (nv): the x with q0 (+) x = q1, rotations by the shorter way."""
     for i in range(1, tree.parent.size):
         o, k = tree.iq[i], tree.iv[i]
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             store(out, k, load(q1, o) - load(q0, o))
         elif tree.kind[i] == BALL:
             u = quaternion_product(quaternion_conjugate(load_quaternion(q0, o)), load_quaternion(q1, o))
@@ -66,7 +66,7 @@ def chart_rate(tree, x, v, out):
     """out (nv): dx/dt of the chart q = q0 (+) x when the velocity is v: the inverse right Jacobian of exp."""
     for i in range(1, tree.parent.size):
         k = tree.iv[i]
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             store(out, k, load(v, k))
         elif NV[tree.kind[i]] == 3:
             store3(out, k, dexp_inv3(neg3(load3(x, k)), load3(v, k)))
@@ -86,7 +86,7 @@ def retract_derivatives(tree, x, by_q, by_x):
     zero = number_like(x, 0.0)
     clear_both(tree, zero, by_q, by_x)
     for i in range(1, tree.parent.size):
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             store_ones(tree, i, zero + 1.0, zero + 1.0, by_q, by_x)
         else:
             X = joint_motion(tree, i, x)
@@ -103,7 +103,7 @@ def difference_derivatives(tree, x, by_q0, by_q1):
     zero = number_like(x, 0.0)
     clear_both(tree, zero, by_q0, by_q1)
     for i in range(1, tree.parent.size):
-        if tree.kind[i] == SCREW:
+        if tree.kind[i] == ONE_DOF:
             store_ones(tree, i, zero - 1.0, zero + 1.0, by_q0, by_q1)
         else:
             X = joint_motion(tree, i, x)

@@ -25,9 +25,9 @@ import numpy as np
 
 from liedyn.arrays import Array
 from liedyn.immutable import Immutable
-from liedyn.model.description import COUPLING, DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS, Coupling, Loop, Robot
+from liedyn.model.description import COUPLING, DISTANCE, LOOP_KINDS, N_EQUATIONS, NV, ROLLING, Coupling, Loop, Robot
 from liedyn.model.lever_arms import LeverArms
-from liedyn.model.spatial import flat, pose, rotation_of_z
+from liedyn.model.spatial import pose, pose_to_array, rotation_of_z
 from liedyn.model.validate import mimic_couplings
 
 
@@ -58,12 +58,12 @@ class ModelConstraint(Immutable):
     length: float = 0.0
 
     @property
-    def row_names(self) -> tuple[str, ...]:
+    def constraint_equation_names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}.{label}" if label else self.name for label in self.labels)
 
 
 @dataclass(slots=True)
-class Anchors:
+class ConstraintAnchors:
     """What of the tree carries constraints: bodies, links and coordinates."""
 
     parent: Sequence[int]                                       # of each body; -1 of the ground
@@ -71,7 +71,7 @@ class Anchors:
     links: Mapping[str, tuple[int, np.ndarray]]                 # body, pose of the link in it
     coordinates: Mapping[tuple[str, str], tuple[int, int, int, str]]    # by joint and label: body, v index, q index, unit
 
-    def carrying(self, body: int) -> list[int]:
+    def support(self, body: int) -> list[int]:
         """The body and all that carry it but for the ground, itself first."""
         found = []
         while body > 0:
@@ -80,7 +80,8 @@ class Anchors:
         return found
 
 
-def loop_arrays(robot: Robot, anchors: Anchors, arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
+def pack_constraints(robot: Robot, anchors: ConstraintAnchors, arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray,
+                                                                                         np.ndarray]:
     """constraints, `loop_index` and `loop_constants` of a validated robot: its loops, its couplings, its mimics. All empty where
     it has none."""
     described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
@@ -88,33 +89,34 @@ def loop_arrays(robot: Robot, anchors: Anchors, arms: LeverArms) -> tuple[tuple[
         return (), np.zeros(0, np.int64), np.zeros(0)
     parts, row = [], 0
     for element in described:
-        part = (_closure if isinstance(element, Loop) else _coupling)(element, anchors, row)
+        part = (_pack_closure if isinstance(element, Loop) else _pack_coupling)(element, anchors, row)
         parts.append(part)
         row = part.constraint.rows.stop
     closures = [part for part in parts if part.constraint.kind != COUPLING]
-    lengths = arms.of_closures((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0) for part in closures)
+    lengths = arms.closure_lengths((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0) for part in closures)
     for part, length in zip(closures, lengths, strict=True):
         part.constraint = replace(part.constraint, length=length)
     return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
 
 
-def length_of(constraints) -> float:
+def longest_loop_length(constraints) -> float:
     """The longest characteristic length [m] of loops; 1 where there are couplings alone."""
     return max((one.length for one in constraints), default=0.0) or 1.0
 
 
 def residual_weights(constraints) -> np.ndarray:
     """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
-    lengths = [one.length or length_of(constraints) if unit == "m" else 1.0 for one in constraints for unit in one.units]
+    lengths = [one.length or longest_loop_length(constraints) if unit == "m" else 1.0 for one in constraints
+               for unit in one.units]
     return 1.0 / np.array(lengths)
 
 
-def geometry_of(loop_constants, constraints: int) -> np.ndarray:
+def constraint_geometry(loop_constants, constraints: int) -> np.ndarray:
     """`loop_constants` without the lengths, which follow from the robot's joints and inertias too."""
     return np.delete(loop_constants, np.arange(26 * constraints, 27 * constraints))
 
 
-def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
+def packed_model(index, constants, loop_index, loop_constants) -> np.ndarray:
     """The four as one array (see `joints.loop_joints.loop_parts`)."""
     if not loop_index.size:
         return np.zeros(0)
@@ -122,7 +124,7 @@ def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
 
 
 @dataclass(slots=True)
-class _Part:
+class _PackedConstraint:
     """A constraint and its share of the arrays."""
 
     constraint: ModelConstraint
@@ -135,49 +137,49 @@ class _Part:
     terms: list[tuple[int, int, float]] = field(default_factory=list)          # v index, q index, coefficient
 
 
-def _closure(loop: Loop, anchors: Anchors, row: int) -> _Part:
+def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
     kind, labels = LOOP_KINDS[loop.type]
     bodies, frames = zip(*(anchors.links[name] if name in anchors.links else (0, np.eye(4)) for name in (loop.a, loop.b)),
                          strict=True)
-    turns = _turns(loop)
+    turns = _axis_rotations(loop)
     poses = tuple(frame @ pose(origin) @ turn
                   for frame, origin, turn in zip(frames, (loop.pose_a, loop.pose_b), turns, strict=True))
     units = tuple("rad" if label.startswith("w") else "m" for label in labels)
-    constraint = ModelConstraint(loop.name, loop.type, kind, slice(row, row + ROWS[kind]), labels, units, loop.a, loop.b,
+    constraint = ModelConstraint(loop.name, loop.type, kind, slice(row, row + N_EQUATIONS[kind]), labels, units, loop.a, loop.b,
                                  loop.driven, turns[0][:3, :3])
-    above_a, above_b = (anchors.carrying(body) for body in bodies)
-    return _Part(constraint, bodies, next((body for body in above_a if body in above_b), 0),
+    above_a, above_b = (anchors.support(body) for body in bodies)
+    return _PackedConstraint(constraint, bodies, next((body for body in above_a if body in above_b), 0),
                  sorted({*above_a, *above_b}, reverse=True), poses, loop.length if kind == DISTANCE else loop.radius,
                  {"disc": 1.0, "sphere": -1.0}[loop.shape] if kind == ROLLING else 0.0)
 
 
-def _coupling(coupling: Coupling, anchors: Anchors, row: int) -> _Part:
+def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
     found = [anchors.coordinates[joint, label] for joint, label, _ in coupling.terms]
     kind, labels = LOOP_KINDS["coupling"]
     constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (found[0][3],))
-    chain = sorted({above for body, *_ in found for above in anchors.carrying(body)}, reverse=True)
-    return _Part(constraint, chain=chain, extent=coupling.offset,
+    chain = sorted({above for body, *_ in found for above in anchors.support(body)}, reverse=True)
+    return _PackedConstraint(constraint, chain=chain, extent=coupling.offset,
                  terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)])
 
 
-def _turns(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
+def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:
     """(4, 4) rotations from the kernels' frames to the file's."""
     if loop.type == "universal":
-        return _turn(loop.axes[0], 0), _turn(loop.axes[1], 1)
+        return _axis_rotation(loop.axes[0], 0), _axis_rotation(loop.axes[1], 1)
     if not loop.axes:
         return np.eye(4), np.eye(4)
-    turn = _turn(loop.axes[0], 2)
+    turn = _axis_rotation(loop.axes[0], 2)
     return (np.eye(4) if loop.type == "rolling" else turn), turn
 
 
-def _turn(axis, k: int) -> np.ndarray:
+def _axis_rotation(axis, k: int) -> np.ndarray:
     """The shortest rotation that takes unit vector k to the axis."""
     order, T = [(k + 1) % 3, (k + 2) % 3, k], np.eye(4)
     T[np.ix_(order, order)] = rotation_of_z(np.array(axis)[order]) + 0.0          # no negative zeros
     return T
 
 
-def _index(parts: list[_Part], anchors: Anchors) -> np.ndarray:
+def _index(parts: list[_PackedConstraint], anchors: ConstraintAnchors) -> np.ndarray:
     constraints, terms = [part.constraint for part in parts], [term for part in parts for term in part.terms]
     chains, n_terms = [part.chain for part in parts], [len(part.terms) for part in parts]
     driven = np.cumsum([one.driven for one in constraints])
@@ -185,22 +187,22 @@ def _index(parts: list[_Part], anchors: Anchors) -> np.ndarray:
     table = zip([one.kind for one in constraints], *zip(*(part.bodies for part in parts), strict=True),
              [one.rows.start for one in constraints], [len(one.labels) for one in constraints], [part.common for part in parts],
              np.where([one.driven for one in constraints], driven - 1, -1),
-             _starts(n_terms), n_terms, _starts(map(len, chains)), list(map(len, chains)), strict=True)
+             _offsets(n_terms), n_terms, _offsets(map(len, chains)), list(map(len, chains)), strict=True)
     first = np.cumsum([0] + [NV[kind] for kind in anchors.kind[1:]])                # coordinate of body i: first[i - 1]
     shared = [[k for body in chain if body in other for k in range(first[body - 1], first[body])]
               for c, chain in enumerate(chains) for other in chains[:c + 1]]
     header[6] = len(shared) + 1 + sum(map(len, shared))
     return np.concatenate([header, *table, [v for v, _, _ in terms], [q for _, q, _ in terms], *chains,
-                           _starts([*map(len, shared), 0]), *shared]).astype(np.int64)
+                           _offsets([*map(len, shared), 0]), *shared]).astype(np.int64)
 
 
-def _starts(counts: Iterable[int]) -> list[int]:
+def _offsets(counts: Iterable[int]) -> list[int]:
     """Where each of several pieces begins, laid end to end."""
     return np.cumsum([0, *counts])[:-1].tolist()
 
 
-def _constants(parts: list[_Part]) -> np.ndarray:
-    poses = [flat(T) for part in parts for T in part.poses]
+def _constants(parts: list[_PackedConstraint]) -> np.ndarray:
+    poses = [pose_to_array(T) for part in parts for T in part.poses]
     extents = [x for part in parts for x in (part.extent, part.sign)]
     lengths = [part.constraint.length for part in parts]
     return np.concatenate([*poses, extents, lengths, [c for part in parts for _, _, c in part.terms]])

@@ -18,19 +18,19 @@ from liedyn.errors import Place
 
 # | kind  | nq | nv | motion T = T0 · M(q)                    | S in the body frame |
 # |-------|----|----|-----------------------------------------|---------------------|
-# | SCREW | 1  | 1  | exp((0 0 a, 0 0 b) q)                   | (0 0 a, 0 0 b)      |
+# | ONE_DOF | 1  | 1  | exp((0 0 a, 0 0 b) q)                   | (0 0 a, 0 0 b)      |
 # | BALL  | 4  | 3  | (R(q), 0), q = qx qy qz qw              | [1; 0]              |
 # | FREE  | 7  | 6  | (R(q), p), q = px py pz qx qy qz qw     | 1                   |
 #
 # All three have a constant S in the body frame, so dS/dt = 0 and eta = ad_V S dq.
 
-SCREW, BALL, FREE = 0, 1, 2
+ONE_DOF, BALL, FREE = 0, 1, 2
 NQ = (1, 4, 7)
 NV = (1, 3, 6)
 
 # Marks of bodies, a bit each: it has children; it is the child of its parent that a backward pass meets first; its screw turns
 # about its axis; moves along it; turns only, without armature: free of it, the body has no inertia about the axis.
-HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES, BARE = 1, 2, 4, 8, 16
+HAS_CHILDREN, LAST_CHILD, ROTATES, TRANSLATES, NO_AXIAL_INERTIA = 1, 2, 4, 8, 16
 
 SINGULAR = 1e-13         # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
 FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in SI units as files are: Coulomb friction is smoothed
@@ -38,7 +38,7 @@ FRICTION_SPEED = 1e-2    # rad/s or m/s, a number of the model of friction, in S
 
 # Kinds of constraint. A closure joins frame A to frame B; its rows are components, in frame B, of the twist of B relative to A.
 WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING = range(10)
-ROWS = (6, 5, 5, 4, 3, 3, 4, 1, 3, 1)
+N_EQUATIONS = (6, 5, 5, 4, 3, 3, 4, 1, 3, 1)
 # name in files -> kind, and a label a row; the empty label where there is one row only
 LOOP_KINDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "weld": (WELD, ("wx", "wy", "wz", "vx", "vy", "vz")),
@@ -62,7 +62,7 @@ Screw = tuple[float, float, float, float, float, float]                         
 
 WORLD = "world"                                   # the ground, a link of every robot
 IDENTITY: Rotation = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-LARGEST = 1e30                                    # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
+MAX_INPUT = 1e30                                    # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
 STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 
 
@@ -253,7 +253,7 @@ class Actuator:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RobotWarning:
     """Something computable but doubtful. `code` is a short fixed word, `element` the link or joint."""
 
     code: str
@@ -287,7 +287,7 @@ class Robot:
     actuators: tuple[Actuator, ...] = ()
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
-    findings: tuple[Finding, ...] = field(default=(), compare=False)   # what the loader noticed
+    findings: tuple[RobotWarning, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

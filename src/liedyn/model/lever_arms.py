@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.model.description import FREE, SCREW
+from liedyn.model.description import FREE, ONE_DOF
 
 _ROUNDING = 1e-9         # of the largest number among positions: lever arms that are shorter are zero (axes through one point)
 
@@ -26,32 +26,32 @@ class LeverArms:
     T0: Sequence[np.ndarray]
     I: Sequence[np.ndarray]
 
-    def of_closures(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]) -> list[float]:
+    def closure_lengths(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]) -> list[float]:
         """A length [m] of each closure, given by its two bodies, the last body that moves both, the poses of its frames in them
         and its radius or zero. It is the longest lever arm of the loop; where all are zero, that of the robot, else the longest
         radius of gyration, else one metre."""
         closures = list(closures)
-        arms = [max(self._of_loop(*closure[:3]), closure[3]) for closure in closures]
+        arms = [max(self._longest_arm(*closure[:3]), closure[3]) for closure in closures]
         on_bodies = [np.linalg.norm(self.T0[i][:3, 3]) for i in range(1, len(self.parent))
-                     if self.parent[i] > 0 and self._turns(i) and self._turns(self.parent[i])]
+                     if self.parent[i] > 0 and self._rotates(i) and self._rotates(self.parent[i])]
         gyration = [np.sqrt(max(I[4] + I[7] + I[9], 0.0) / (2.0 * I[0])) for I in self.I[1:] if I[0] > 0.0]
         places = [np.linalg.norm(T[:3, 3]) for T in (*self.T0, *(T for closure in closures for T in closure[2]))]
         least = _ROUNDING * max(places, default=0.0)
         others = max(max([*arms, *on_bodies], default=0.0), least), max(gyration, default=0.0), 1.0
         return [float(next(x for x in (arm, *others) if x > least)) for arm in arms]
 
-    def _turns(self, body: int) -> bool:
+    def _rotates(self, body: int) -> bool:
         """Whether its joint has an axis, or a point, about which it turns."""
-        return body > 0 and (self.kind[body] != SCREW or self.S[body][0] != 0.0)
+        return body > 0 and (self.kind[body] != ONE_DOF or self.S[body][0] != 0.0)
 
-    def _of_loop(self, bodies: tuple[int, int], common: int, poses: Sequence[np.ndarray]) -> float:
+    def _longest_arm(self, bodies: tuple[int, int], common: int, poses: Sequence[np.ndarray]) -> float:
         longest, ends = 0.0, []
         for body, pose in zip(bodies, poses, strict=True):
             place, turns = pose[:3, 3], True
             while body != common:
-                if turns and self._turns(body):
+                if turns and self._rotates(body):
                     longest = max(longest, float(np.linalg.norm(place)))
-                place, turns = self.T0[body][:3, 3], self._turns(body) and self.kind[body] != FREE
+                place, turns = self.T0[body][:3, 3], self._rotates(body) and self.kind[body] != FREE
                 body = self.parent[body]
             ends.append((place, turns))
         (a, a_turns), (b, b_turns) = ends

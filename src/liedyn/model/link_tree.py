@@ -7,12 +7,12 @@ import numpy as np
 
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import WORLD, Coupling, Joint, Link, Loop, Robot
-from liedyn.model.spatial import full, pose
+from liedyn.model.spatial import pose, symmetric_matrix
 
 _KINDS = {Joint: "joint", Link: "link", Loop: "loop", Coupling: "coupling"}
 
 
-def place_of(element, part: str | None = None) -> Place:
+def element_location(element, part: str | None = None) -> Place:
     """Where a link, joint, … stands, or a part of it such as `axis`; its name where it comes from no file."""
     place = element.place
     kind = _KINDS.get(type(element), "actuator")
@@ -30,11 +30,11 @@ class LinkTree:
 
     links: dict[str, Link]
     joints: tuple[Joint, ...]            # depth first, document order
-    joint_of: dict[str, Joint]           # by child link
+    parent_joint: dict[str, Joint]           # by child link
     root: str                            # the root link, or WORLD
 
 
-def tree_of(robot: Robot) -> LinkTree:
+def build_link_tree(robot: Robot) -> LinkTree:
     """The robot's tree, or a ModelError: duplicate names, unknown links, two parents, cycles, unconnected links, no root."""
     links = {link.name: link for link in robot.links}
     check_names(robot.links, "link")
@@ -42,21 +42,21 @@ def tree_of(robot: Robot) -> LinkTree:
     check_names(robot.actuators, "actuator")
     if not links:
         raise ModelError("no links in this robot", place=Place(robot.source), expected="at least one link")
-    joint_of: dict[str, Joint] = {}
+    parent_joint: dict[str, Joint] = {}
     for joint in robot.joints:
         _check_ends(joint, links)
-        first = joint_of.setdefault(joint.child, joint)
+        first = parent_joint.setdefault(joint.child, joint)
         if first is not joint:
             raise ModelError(f'link "{joint.child}" has two parents: it is also the child of joint "{first.name}"',
-                             place=place_of(joint, "child"), hint=_first_line(first))
-    root = _root(robot, links, joint_of)
-    joints = _depth_first(robot, root)
+                             place=element_location(joint, "child"), hint=_first_line(first))
+    root = _find_root(robot, links, parent_joint)
+    joints = _order_joints(robot, root)
     if len(joints) < len(robot.joints):
-        _refuse_cycle(joint_of, reached={joint.name for joint in joints})
-    return LinkTree(links, joints, joint_of, root)
+        _raise_cycle(parent_joint, reached={joint.name for joint in joints})
+    return LinkTree(links, joints, parent_joint, root)
 
 
-def bodies_of(tree: LinkTree) -> dict[str, list[Link]]:
+def links_by_body(tree: LinkTree) -> dict[str, list[Link]]:
     """Links of each rigid body (joined by fixed joints), by the name of the body's first link (WORLD: the ground)."""
     top = {tree.root: tree.root}
     bodies: dict[str, list[Link]] = {tree.root: [tree.links[tree.root]] if tree.root in tree.links else []}
@@ -76,9 +76,10 @@ def check_names(elements, kind: str) -> None:
     first: dict[str, object] = {}
     for element in elements:
         if not isinstance(element.name, str) or not element.name or not element.name.isprintable():
-            raise ModelError(f"a {kind} needs a name of printable characters", place=place_of(element), found=element.name)
+            raise ModelError(f"a {kind} needs a name of printable characters", place=element_location(element),
+                             found=element.name)
         if element.name in first:
-            raise ModelError(f'two {kind}s are called "{element.name}"', place=place_of(element),
+            raise ModelError(f'two {kind}s are called "{element.name}"', place=element_location(element),
                              hint=_first_line(first[element.name]))
         first[element.name] = element
 
@@ -87,33 +88,36 @@ def _check_ends(joint: Joint, links: dict[str, Link]) -> None:
     for part, name in (("parent", joint.parent), ("child", joint.child)):
         if name not in links and not (name == WORLD and part == "parent"):
             if name == WORLD:
-                raise ModelError("the ground cannot be a child", place=place_of(joint, part), expected="a link of this robot")
-            raise ModelError(f"the {part} is not a link of this robot", place=place_of(joint, part), found=name,
+                raise ModelError("the ground cannot be a child", place=element_location(joint, part),
+                                 expected="a link of this robot")
+            raise ModelError(f"the {part} is not a link of this robot", place=element_location(joint, part), found=name,
                              expected="a link's name", hint=nearest(name, links))
     if joint.parent == joint.child:
-        raise ModelError("a link cannot be its own child", place=place_of(joint, "child"), found=joint.child)
+        raise ModelError("a link cannot be its own child", place=element_location(joint, "child"), found=joint.child)
 
 
-def _root(robot: Robot, links: dict[str, Link], joint_of: dict[str, Joint]) -> str:
-    loose = [name for name in links if name not in joint_of]
+def _find_root(robot: Robot, links: dict[str, Link], parent_joint: dict[str, Joint]) -> str:
+    loose = [name for name in links if name not in parent_joint]
     grounded = WORLD not in links and any(joint.parent == WORLD for joint in robot.joints)
     if grounded and robot.base == "floating":
         joint = next(joint for joint in robot.joints if joint.parent == WORLD)
         raise ModelError("a floating base needs a root link, but this joint is attached to the "
-                         "ground", place=place_of(joint, "parent"),
+                         "ground", place=element_location(joint, "parent"),
                          hint="use base: fixed, or remove the joint")
     if grounded and loose:
-        raise ModelError("the link is not connected", place=place_of(links[loose[0]]), expected="a joint with this link as child",
+        raise ModelError("the link is not connected", place=element_location(links[loose[0]]),
+                         expected="a joint with this link as child",
                          hint=f"join it to {WORLD} with a fixed joint")
     if len(loose) > 1:
-        raise ModelError(f"not connected: {len(loose)} links are not the child of a joint", place=place_of(links[loose[1]]),
+        raise ModelError(f"not connected: {len(loose)} links are not the child of a joint",
+                         place=element_location(links[loose[1]]),
                          found=loose, expected="one root link")
     if not grounded and not loose:
-        _refuse_cycle(joint_of, reached=set())
+        _raise_cycle(parent_joint, reached=set())
     return WORLD if grounded else loose[0]
 
 
-def _depth_first(robot: Robot, root: str) -> tuple[Joint, ...]:
+def _order_joints(robot: Robot, root: str) -> tuple[Joint, ...]:
     children: dict[str, list[Joint]] = {}
     for joint in robot.joints:
         children.setdefault(joint.parent, []).append(joint)
@@ -125,19 +129,19 @@ def _depth_first(robot: Robot, root: str) -> tuple[Joint, ...]:
     return tuple(ordered)
 
 
-def _refuse_cycle(joint_of: dict[str, Joint], reached: set[str]) -> None:
+def _raise_cycle(parent_joint: dict[str, Joint], reached: set[str]) -> None:
     """Every link has a parent and some cannot be reached: walking up from one of these ends in a cycle."""
-    link = next(joint for joint in joint_of.values() if joint.name not in reached).child
+    link = next(joint for joint in parent_joint.values() if joint.name not in reached).child
     seen: dict[str, None] = {}
     while link not in seen:
         seen[link] = None
-        link = joint_of[link].parent
+        link = parent_joint[link].parent
     names = list(seen)[list(seen).index(link):][::-1]
     inside = set(names)
-    joint = next(joint for joint in joint_of.values() if joint.child in inside)          # the first in the file
+    joint = next(joint for joint in parent_joint.values() if joint.child in inside)          # the first in the file
     start = names.index(joint.parent)
     names = [*names[start:], *names[:start], joint.parent]
-    raise ModelError("the joints form a cycle: " + " -> ".join(names[:20]), place=place_of(joint), expected="a tree")
+    raise ModelError("the joints form a cycle: " + " -> ".join(names[:20]), place=element_location(joint), expected="a tree")
 
 
 # Mass, centre and inertia of links that are welded together -------------------------------------------------------------
@@ -156,20 +160,20 @@ def principal_inertias(inertia: np.ndarray) -> np.ndarray:
     return np.linalg.eigvalsh(inertia)
 
 
-def merged(tree: LinkTree, first: str, links: list[Link]) -> Body:
+def merge_links(tree: LinkTree, first: str, links: list[Link]) -> Body:
     """The body of `links`, which fixed joints join to the link `first` (parents before children)."""
     frames = {first: np.eye(4)}
     parts = []
     for link in links:
         if link.name != first:
-            joint = tree.joint_of[link.name]
+            joint = tree.parent_joint[link.name]
             frames[link.name] = frames[joint.parent] @ pose(joint.origin)
         R, p = frames[link.name][:3, :3], frames[link.name][:3, 3]
-        parts.append((link.mass, p + R @ np.array(link.com), R @ full(link.inertia) @ R.T))
-    return combined(parts)
+        parts.append((link.mass, p + R @ np.array(link.com), R @ symmetric_matrix(link.inertia) @ R.T))
+    return combine_bodies(parts)
 
 
-def combined(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
+def combine_bodies(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
     """The body of parts given by mass, com and inertia about it (3, 3), all in one frame."""
     mass = sum(m for m, _, _ in parts)
     com = sum((m * c for m, c, _ in parts), np.zeros(3)) / mass if mass > 0 else np.zeros(3)

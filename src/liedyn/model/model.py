@@ -12,41 +12,41 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Integers
 from liedyn.errors import ModelError, NameLookupError, Place, UsageError, nearest
 from liedyn.immutable import Immutable, read_only
-from liedyn.model.constraint_arrays import Anchors, ModelConstraint, loop_arrays, loop_machine
+from liedyn.model.constraint_arrays import ConstraintAnchors, ModelConstraint, pack_constraints, packed_model
 from liedyn.model.description import (
     BALL,
-    BARE,
     FREE,
     HAS_CHILDREN,
     LAST_CHILD,
+    NO_AXIAL_INERTIA,
     NQ,
     NV,
-    SCREW,
-    SLIDES,
-    TURNS,
+    ONE_DOF,
+    ROTATES,
+    TRANSLATES,
     WORLD,
     Coordinate,
-    Finding,
     Joint,
     Link,
     Pose,
     Robot,
+    RobotWarning,
 )
 from liedyn.model.lever_arms import LeverArms
-from liedyn.model.link_tree import LinkTree, place_of, tree_of
+from liedyn.model.link_tree import LinkTree, build_link_tree, element_location
 from liedyn.model.spatial import (
     adjoint,
     bracket,
     exp_screw,
-    flat,
+    inertia_from_link,
     inverse,
-    minimal_inertias,
     pose,
-    rigid_from_link,
+    pose_to_array,
+    reduced_inertias,
     screw_frame,
-    transform_rigid,
+    transform_inertia,
 )
-from liedyn.model.validate import check_finite, checked_again, validate
+from liedyn.model.validate import check_finite, validate, validate_changes
 from liedyn.model.warnings import joints_without_inertia
 from liedyn.public_calls import explained
 
@@ -58,7 +58,7 @@ class KernelArrays(NamedTuple):
     constants: Array
     loop_index: Integers
     loop_constants: Array
-    loop_machine: Array
+    packed_model: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Model(Immutable):
                          equations (mass matrix, bias force, regressor, …) are those of the open tree; dynamics that would leave
                          the constraints out refuse the robot
     loop_index, loop_constants   what the kernels read of them; see `model.constraint_arrays`; empty without
-    loop_machine         index, constants, loop_index and loop_constants as one array
+    packed_model         index, constants, loop_index and loop_constants as one array
 
     Examples
     --------
@@ -131,11 +131,11 @@ class Model(Immutable):
     effort_limit: Array
     index: Integers
     constants: Array
-    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    findings: tuple[RobotWarning, ...] = field(default=(), compare=False)
     constraints: tuple[ModelConstraint, ...] = ()
     loop_index: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_constants: Array = field(default_factory=lambda: np.zeros(0))
-    loop_machine: Array = field(default_factory=lambda: np.zeros(0))
+    packed_model: Array = field(default_factory=lambda: np.zeros(0))
     _arrays: KernelArrays = field(init=False, repr=False, compare=False)
     _cache: dict[Any, Any] = field(init=False, repr=False, compare=False)      # generated code and buffers
 
@@ -147,7 +147,7 @@ class Model(Immutable):
                          "ld.build(dataclasses.replace(model.description, ...)))")
 
     @classmethod
-    def _made(cls, **values: Any) -> Model:
+    def _from_fields(cls, **values: Any) -> Model:
         """Of all its fields; those that have a default may be left out."""
         model = object.__new__(cls)
         for one in fields(cls):
@@ -158,7 +158,7 @@ class Model(Immutable):
 
     def _copy(self, **changes: Any) -> Model:
         """With other values of some fields, and without generated code."""
-        return self._made(**self.__getstate__() | changes)
+        return self._from_fields(**self.__getstate__() | changes)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without what follows from them."""
@@ -209,7 +209,7 @@ class Model(Immutable):
         >>> ld.gravity_force(moon, [0.3, -0.2]).round(3)
         array([1.597, 0.242])
         """
-        return changed(self, gravity, {"mass": mass, "com": com, "inertia": inertia}, origin, {
+        return apply_changes(self, gravity, {"mass": mass, "com": com, "inertia": inertia}, origin, {
             "armature": armature, "damping": damping, "friction": friction, "stiffness": stiffness, "rest": rest,
             "lower": lower, "upper": upper, "velocity": velocity_limit, "effort": effort_limit})
 
@@ -234,9 +234,9 @@ class Model(Immutable):
         return sum(one.driven for one in self.constraints)
 
     @cached_property
-    def row_names(self) -> tuple[str, ...]:
+    def constraint_equation_names(self) -> tuple[str, ...]:
         """A name a row: "tip.vx", …; that of the constraint alone where it has one row."""
-        return tuple(name for one in self.constraints for name in one.row_names)
+        return tuple(name for one in self.constraints for name in one.constraint_equation_names)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -255,7 +255,7 @@ class Model(Immutable):
     def has_passive_forces(self) -> bool:
         return bool(self.index[4])
 
-    def open_tree(self) -> Model:
+    def spanning_tree(self) -> Model:
         """The robot without loops, couplings and mimics: for the dynamics of the open tree, such as `inverse_dynamics`. The model
         itself where it has none."""
         if not self.constraints:
@@ -269,28 +269,28 @@ class Model(Immutable):
         robot, none = self.description, np.zeros(0)
         robot = replace(robot, loops=(), couplings=(), joints=tuple(replace(joint, mimic=None) for joint in robot.joints))
         return self._copy(description=robot, constraints=(), loop_index=none.astype(np.int64), loop_constants=none,
-                          loop_machine=none)
+                          packed_model=none)
 
     def joint(self, name: str) -> ModelJoint:
         """The moving joint of that name. Raises NameLookupError, with the nearest name."""
         for joint in self.joints:
             if joint.name == name:
                 return joint
-        raise NameLookupError(_unknown("moving joint", name, self.joint_names))
+        raise NameLookupError(_unknown_name("moving joint", name, self.joint_names))
 
     def constraint(self, name: str) -> ModelConstraint:
         """The closure, coupling or mimic of that name. Raises NameLookupError."""
         for one in self.constraints:
             if one.name == name:
                 return one
-        raise NameLookupError(_unknown("constraint", name, tuple(one.name for one in self.constraints)))
+        raise NameLookupError(_unknown_name("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
         """Index of a link in `link_names` and in f_ext. Raises NameLookupError."""
         try:
             return self.link_names.index(name)
         except ValueError:
-            raise NameLookupError(_unknown("link", name, self.link_names)) from None
+            raise NameLookupError(_unknown_name("link", name, self.link_names)) from None
 
     def q_index(self, name: str) -> slice:
         """Slice of q that belongs to the joint."""
@@ -311,30 +311,30 @@ class Model(Immutable):
     def __repr__(self) -> str:
         robot, loops = self.description, len(self.description.loops)
         counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.findings), "finding")]
-        more = "".join(f", {_counted(n, what)}" for n, what in counts if n)
-        return (f"<Model {self.name}: {_counted(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
-                f"{_counted(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
+        more = "".join(f", {_count_noun(n, what)}" for n, what in counts if n)
+        return (f"<Model {self.name}: {_count_noun(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
+                f"{_count_noun(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
 
 
-def _counted(n: int, what: str) -> str:
+def _count_noun(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
+def _unknown_name(what: str, name: str, known: tuple[str, ...]) -> str:
     hint = nearest(name, known, written=repr) or f"the model has {', '.join(known[:12]) or 'none'}"
     return f"no {what} {name!r}; {hint}"
 
 
 # Arrays on a border of cache lines. Kernels take eight numbers at a time, which from any other place cost two lines -----
 
-_LINE = 64       # bytes
+_CACHE_LINE = 64       # bytes
 
 
-def on_cache_lines(count: int, at: int = 0, make=np.zeros) -> np.ndarray:
+def cache_aligned(count: int, at: int = 0, make=np.zeros) -> np.ndarray:
     """`count` numbers of which number `at` begins a line."""
-    raw = make(count + _LINE // 8)
+    raw = make(count + _CACHE_LINE // 8)
     address = addressof(c_char.from_buffer(raw))             # raw.ctypes.data takes 0.7 us more
-    first = -(address + 8 * at) % _LINE // 8
+    first = -(address + 8 * at) % _CACHE_LINE // 8
     return raw[first:first + count]
 
 
@@ -366,16 +366,16 @@ def build(robot: Robot) -> Model:
     >>> ld.build(dataclasses.replace(robot, gravity=(0.0, 0.0, -1.62))).gravity
     array([ 0.  ,  0.  , -1.62])
     """
-    return assembled(validate(robot))
+    return build_validated(validate(robot))
 
 
-def assembled(robot: Robot) -> Model:
+def build_validated(robot: Robot) -> Model:
     """Model of a validated description. ModelError where a joint moves no inertia."""
     tree = _ModelBuilder(robot)
-    tree.grow()
-    bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
+    tree.add_links()
+    bare, tree.pivot_threshold = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
-        raise _no_inertia(robot, tree.owner[bare[0]])
+        raise _no_inertia(robot, tree.joint_of_body[bare[0]])
     return tree.model()
 
 
@@ -386,9 +386,10 @@ def _no_inertia(robot: Robot, joint: Joint) -> ModelError:
         links += [one.child for one in robot.joints if one.parent == link]
     if joint.child not in heavy and heavy.intersection(links):
         return ModelError(f'the joint can move link "{joint.child}", which has no inertia, while the joints behind it keep all '
-                          "masses still", place=place_of(joint), expected="a mass and inertia of the link, or an armature",
+                          "masses still", place=element_location(joint),
+                          expected="a mass and inertia of the link, or an armature",
                           hint="a floating base needs mass and inertia" if joint.type == "free" else None)
-    return ModelError(f'the joint moves link "{joint.child}", which has no inertia', place=place_of(joint),
+    return ModelError(f'the joint moves link "{joint.child}", which has no inertia', place=element_location(joint),
                       expected="a mass or inertia of the link or its descendants, or an armature",
                       hint="a massless link is allowed between joints, but not at the end of the tree")
 
@@ -399,34 +400,36 @@ class _ModelBuilder:
 
     robot: Robot
     parent: list[int] = field(default_factory=lambda: [-1])
-    kind: list[int] = field(default_factory=lambda: [SCREW])
+    kind: list[int] = field(default_factory=lambda: [ONE_DOF])
     S: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0)])
     T0: list[np.ndarray] = field(default_factory=lambda: [np.eye(4)])
     I: list[np.ndarray] = field(default_factory=lambda: [np.zeros(10)])
-    owner: list[Joint | None] = field(default_factory=lambda: [None])
+    joint_of_body: list[Joint | None] = field(default_factory=lambda: [None])
     joints: list[ModelJoint] = field(default_factory=list)
     links: dict[str, tuple[int, np.ndarray, str | None]] = field(default_factory=dict)   # body, pose in it, parent link
     nq: int = 0
     nv: int = 0
     moving: list[Joint] = field(default_factory=list)
-    floor: np.ndarray = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
+    pivot_threshold: np.ndarray = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
 
-    def grow(self) -> None:
-        tree = tree_of(self.robot)
+    def add_links(self) -> None:
+        tree = build_link_tree(self.robot)
         if tree.root in tree.links:
             floating = self.robot.base == "floating"
-            self._place(tree.links[tree.root], *(self._attach(self._root_joint(tree)) if floating else (0, np.eye(4))), None)
+            self._place_link(tree.links[tree.root], *(self._add_joint(self._root_joint(tree)) if floating else (0, np.eye(4))),
+                             None)
         for joint in tree.joints:
-            self._place(tree.links[joint.child], *self._attach(joint), joint.parent if joint.parent in tree.links else None)
+            self._place_link(tree.links[joint.child], *self._add_joint(joint), joint.parent if joint.parent in tree.links
+                             else None)
 
     def _root_joint(self, tree: LinkTree) -> Joint:
         return Joint(base_joint_name(self.robot), "free", WORLD, tree.root, place=tree.links[tree.root].place)
 
-    def _place(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:
+    def _place_link(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:
         self.links[link.name] = (body, frame, parent)
-        self.I[body] = self.I[body] + transform_rigid(frame, rigid_from_link(link))
+        self.I[body] = self.I[body] + transform_inertia(frame, inertia_from_link(link))
 
-    def _attach(self, joint: Joint) -> tuple[int, np.ndarray]:
+    def _add_joint(self, joint: Joint) -> tuple[int, np.ndarray]:
         """Body that carries the child link, and the link's pose in it."""
         body, frame = self.links[joint.parent][:2] if joint.parent in self.links else (0, np.eye(4))
         home = frame @ pose(joint.origin)
@@ -436,25 +439,25 @@ class _ModelBuilder:
         self.moving.append(joint)
         if joint.type in ("ball", "free"):
             kind, screws, offset = (BALL if joint.type == "ball" else FREE), None, np.eye(4)
-            body = self._body(body, kind, (0.0, 0.0), home, joint)
+            body = self._add_body(body, kind, (0.0, 0.0), home, joint)
         else:
-            kind, screws = SCREW, joint_screws(joint)
+            kind, screws = ONE_DOF, joint_screws(joint)
             offset = np.eye(4)                                # frame after the screws so far, in the last body
             for screw in screws:
                 z_frame, S = screw_frame(screw)
-                body = self._body(body, SCREW, S, home @ offset @ z_frame, joint)
+                body = self._add_body(body, ONE_DOF, S, home @ offset @ z_frame, joint)
                 home, offset = np.eye(4), inverse(z_frame)
         self.joints.append(ModelJoint(joint.name, joint.type, kind, joint.parent, joint.child, slice(nq, self.nq),
                                       slice(nv, self.nv), pose(joint.origin), screws, first, body))
         return body, offset
 
-    def _body(self, parent: int, kind: int, S: tuple[float, float], T0: np.ndarray, joint: Joint) -> int:
+    def _add_body(self, parent: int, kind: int, S: tuple[float, float], T0: np.ndarray, joint: Joint) -> int:
         self.parent.append(parent)
         self.kind.append(kind)
         self.S.append(S)
         self.T0.append(T0)
         self.I.append(np.zeros(10))
-        self.owner.append(joint)
+        self.joint_of_body.append(joint)
         self.nq += NQ[kind]
         self.nv += NV[kind]
         return len(self.parent) - 1
@@ -470,9 +473,9 @@ class _ModelBuilder:
         index, constants = self._arrays()
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
-        constraints, loop_index, loop_constants = loop_arrays(
+        constraints, loop_index, loop_constants = pack_constraints(
             self.robot, self._anchors(), LeverArms(self.parent, self.kind, self.S, self.T0, self.I))
-        return Model._made(
+        return Model._from_fields(
             name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
             nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),
             link_body=np.array([self.links[n][0] for n in names], dtype=np.int64),
@@ -483,15 +486,15 @@ class _ModelBuilder:
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
             index=index, constants=constants, findings=self.robot.findings,
             constraints=constraints, loop_index=loop_index, loop_constants=loop_constants,
-            loop_machine=loop_machine(index, constants, loop_index, loop_constants))
+            packed_model=packed_model(index, constants, loop_index, loop_constants))
 
-    def _anchors(self) -> Anchors:
+    def _anchors(self) -> ConstraintAnchors:
         coordinates = {}
         for made, joint in zip(self.joints, self.moving, strict=True):
-            if made.kind == SCREW:
+            if made.kind == ONE_DOF:
                 for k, (label, unit) in enumerate(zip(joint.labels, joint.units, strict=True)):
                     coordinates[joint.name, label] = (made.first_body + k, made.v.start + k, made.q.start + k, unit)
-        return Anchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
+        return ConstraintAnchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """`index` and `constants` in the order of `joints.joint_model`."""
@@ -500,7 +503,7 @@ class _ModelBuilder:
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
         marks, slot = _backward_plan(self.parent)
         rotors = [0.0, *self.armature()[iv[1:]]]              # of screws; a ball or free joint's is not asked for
-        marks = [mark | TURNS * (a != 0) | SLIDES * (b != 0) | BARE * (a != 0 and b == 0 and rotor == 0)
+        marks = [mark | ROTATES * (a != 0) | TRANSLATES * (b != 0) | NO_AXIAL_INERTIA * (a != 0 and b == 0 and rotor == 0)
                  for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
         friction = self.coordinate("friction").any()
@@ -509,10 +512,11 @@ class _ModelBuilder:
         paths = _coordinate_paths(self.parent, iv, [NV[k] for k in self.kind])
         index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths]).astype(np.int64)
         constants = np.concatenate([
-            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(flat, self.T0), np.ravel(self.I),
-            np.ravel(minimal_inertias(self.parent, self.kind, self.S, self.T0, self.I)),
-            *[flat(link[1]) for link in links],
-            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.floor])
+            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(pose_to_array, self.T0),
+            np.ravel(self.I),
+            np.ravel(reduced_inertias(self.parent, self.kind, self.S, self.T0, self.I)),
+            *[pose_to_array(link[1]) for link in links],
+            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.pivot_threshold])
         return index, np.ascontiguousarray(constants, dtype=float)
 
 
@@ -618,16 +622,16 @@ _UPPER = np.triu_indices(3)
 _SYMMETRIC = 1e-9          # of the largest entry of an inertia matrix: rounding of a product R I R^T
 
 
-def changed(model: Model, *given) -> Model:
+def apply_changes(model: Model, *given) -> Model:
     """`Model.with_changes`; an error names the number that was given, and no line of the robot file."""
     try:
-        return _changed(model, *given)
+        return _apply_changes(model, *given)
     except ModelError as error:
         place = error.place and Place(key=f"with_changes: {error.place.key}")
         raise ModelError(error.message, place=place, found=error.found, expected=error.expected, hint=error.hint) from None
 
 
-def _changed(model: Model, gravity, of_links: Mapping[str, Mapping | None], origins: Mapping | None,
+def _apply_changes(model: Model, gravity, of_links: Mapping[str, Mapping | None], origins: Mapping | None,
             of_coordinates: Mapping[str, Mapping | None]) -> Model:
     """of_links, of_coordinates: by field of `Link` and of `Coordinate`, then by name."""
     before = robot = model.description
@@ -636,22 +640,22 @@ def _changed(model: Model, gravity, of_links: Mapping[str, Mapping | None], orig
         robot = replace(robot, gravity=_floats(gravity))
     links, joints = {link.name: link for link in robot.links}, {joint.name: joint for joint in robot.joints}
     for key, values in of_links.items():
-        for name, value in _items(values, key):
-            link = _of(links, name, "link")
-            links[name] = replace(link, **{key: _link_number(link, key, value)})
-    for name, T in _items(origins, "origin"):
-        joint = _of(joints, name, "joint")
+        for name, value in _named_values(values, key):
+            link = _look_up(links, name, "link")
+            links[name] = replace(link, **{key: _link_value(link, key, value)})
+    for name, T in _named_values(origins, "origin"):
+        joint = _look_up(joints, name, "joint")
         joints[name] = replace(joint, origin=_pose(joint, T))
     for key, values in of_coordinates.items():
-        for name, value in _items(values, key):
-            joint, which = _coordinates(joints, name)
-            joints[joint.name] = _with_coordinates(joint, which, key, value)
+        for name, value in _named_values(values, key):
+            joint, which = _find_coordinates(joints, name)
+            joints[joint.name] = _replace_coordinates(joint, which, key, value)
     robot = replace(robot, links=tuple(links[link.name] for link in robot.links),
                     joints=tuple(joints[joint.name] for joint in robot.joints))
-    return assembled(checked_again(robot, before))
+    return build_validated(validate_changes(robot, before))
 
 
-def _items(values, field: str):
+def _named_values(values, field: str):
     if values is None:
         return ()
     if not isinstance(values, Mapping):
@@ -659,7 +663,7 @@ def _items(values, field: str):
     return values.items()
 
 
-def _of(known: Mapping, name, what: str):
+def _look_up(known: Mapping, name, what: str):
     if name not in known:
         hint = nearest(name, known, written=repr) or f"the model has {', '.join(list(known)[:12]) or 'none'}"
         raise NameLookupError(f"no {what} {name!r}; {hint}")
@@ -670,8 +674,8 @@ def _floats(values) -> tuple[float, ...]:
     return tuple(float(x) for x in values)
 
 
-def _link_number(link: Link, field: str, value) -> float | tuple[float, ...]:
-    place = place_of(link, field)
+def _link_value(link: Link, field: str, value) -> float | tuple[float, ...]:
+    place = element_location(link, field)
     if field == "mass":
         check_finite((value,), 1, place, "mass")
         return float(value)
@@ -695,22 +699,22 @@ def _pose(joint: Joint, T) -> Pose:
     except (TypeError, ValueError):
         T = np.empty(0)
     if T.shape != (4, 4) or not np.array_equal(T[3], [0, 0, 0, 1]):
-        raise ModelError("the origin is not a pose", place=place_of(joint, "origin"), found=T.tolist(),
+        raise ModelError("the origin is not a pose", place=element_location(joint, "origin"), found=T.tolist(),
                          expected="a (4, 4) matrix whose last row is 0 0 0 1")
     return Pose(_floats(T[:3, :3].ravel()), _floats(T[:3, 3]))
 
 
-def _coordinates(joints: Mapping[str, Joint], name) -> tuple[Joint, list[int]]:
+def _find_coordinates(joints: Mapping[str, Joint], name) -> tuple[Joint, list[int]]:
     """The joint that is meant, and which of its coordinates."""
     moving = {joint.name: joint for joint in joints.values() if joint.labels}
     if name in moving:
         return moving[name], list(range(len(moving[name].labels)))
     single = {f"{joint.name}.{label}": (joint, [k]) for joint in moving.values() for k, label in enumerate(joint.labels) if label}
-    return _of({**moving, **single}, name, "joint or coordinate") if name not in single else single[name]
+    return _look_up({**moving, **single}, name, "joint or coordinate") if name not in single else single[name]
 
 
-def _with_coordinates(joint: Joint, which: list[int], field: str, value) -> Joint:
-    place = place_of(joint, field)
+def _replace_coordinates(joint: Joint, which: list[int], field: str, value) -> Joint:
+    place = element_location(joint, field)
     values = [value] * len(which) if np.ndim(value) == 0 else list(value)
     if len(values) != len(which):
         raise ModelError(f"wrong {field}", place=place, found=len(values), expected=f"one number, or {len(which)}")

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.model.description import BALL, NV, SCREW, Link, Pose
+from liedyn.model.description import BALL, NV, ONE_DOF, Link, Pose
 
 _ROUNDING = 1e-15         # of a screw's linear part: what is left along an axis that does not pass through the origin
-_UPSIDE_DOWN = 1e-15      # of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x
+# of a unit vector: below it what lies across z is rounding, and the turn from z is half a turn about x
+_OPPOSITE_TOLERANCE = 1e-15
 
 
 def skew(x) -> np.ndarray:
@@ -81,51 +82,51 @@ def rotation_of_z(u) -> np.ndarray:
     x, y, z = u
     if z < 0:                                         # 1 + z would cancel: 1/(1 + z) = (1 - z)/(x^2 + y^2)
         s = np.hypot(x, y)
-        c, d = (x / s, y / s) if s > _UPSIDE_DOWN else (0.0, 1.0)
+        c, d = (x / s, y / s) if s > _OPPOSITE_TOLERANCE else (0.0, 1.0)
         k = 1.0 - z
     else:
         c, d, k = x, y, 1.0 / (1.0 + z)
     return np.array([[1 - k * c * c, -k * c * d, x], [-k * c * d, 1 - k * d * d, y], [-x, -y, z]])
 
 
-def rigid_from_link(link: Link) -> np.ndarray:
+def inertia_from_link(link: Link) -> np.ndarray:
     """Mass, first moment, second moment about the link's origin (ten numbers; K1 (22))."""
     c = np.array(link.com, dtype=float)
-    second = full(link.inertia) + link.mass * skew(c).T @ skew(c)
+    second = symmetric_matrix(link.inertia) + link.mass * skew(c).T @ skew(c)
     return np.r_[link.mass, link.mass * c, second[np.triu_indices(3)]]
 
 
-def transform_rigid(T: np.ndarray, I: np.ndarray) -> np.ndarray:
+def transform_inertia(T: np.ndarray, I: np.ndarray) -> np.ndarray:
     """A rigid body given in b, seen from a; T = T_ab (K1 (21))."""
     X = adjoint(inverse(T))
-    J = X.T @ rigid_matrix(I) @ X
+    J = X.T @ inertia_matrix(I) @ X
     return np.r_[I[0], J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
 
 
-def rigid_matrix(I: np.ndarray) -> np.ndarray:
+def inertia_matrix(I: np.ndarray) -> np.ndarray:
     """(…, 6, 6) generalized inertia (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
     h = skew(I[..., 1:4])
-    return np.block([[full(I[..., 4:]), h], [-h, I[..., 0, None, None] * np.eye(3)]])
+    return np.block([[symmetric_matrix(I[..., 4:]), h], [-h, I[..., 0, None, None] * np.eye(3)]])
 
 
-def flat(T: np.ndarray) -> np.ndarray:
+def pose_to_array(T: np.ndarray) -> np.ndarray:
     """Twelve numbers of a (4, 4) pose, as kernels read them: rotation by rows, translation."""
     return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
 
 
-def unflat(numbers: np.ndarray) -> np.ndarray:
-    """(…, 4, 4) poses of twelve numbers (…, 12): the inverse of `flat`."""
+def pose_from_array(numbers: np.ndarray) -> np.ndarray:
+    """(…, 4, 4) poses of twelve numbers (…, 12): the inverse of `pose_to_array`."""
     T = np.zeros((*numbers.shape[:-1], 4, 4))
     T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = numbers[..., :9].reshape(*T.shape[:-2], 3, 3), numbers[..., 9:], 1.0
     return T
 
 
-def unit_screws(kind: int, S) -> np.ndarray:
+def motion_subspace(kind: int, S) -> np.ndarray:
     """(6, k) screws of a body's joint in the body's frame; S: of a screw along z, its turn and slide."""
-    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == SCREW else np.eye(6)[:, :NV[kind]]
+    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == ONE_DOF else np.eye(6)[:, :NV[kind]]
 
 
-def full(A) -> np.ndarray:
+def symmetric_matrix(A) -> np.ndarray:
     """(…, 3, 3) of xx, xy, xz, yy, yz, zz."""
     A = np.asarray(A, dtype=float)
     return A[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(*A.shape[:-1], 3, 3)
@@ -138,24 +139,24 @@ def full(A) -> np.ndarray:
 # Kleinfinger 1987). Joint forces, accelerations and all derivatives are those of the robot; wrenches at joints, momenta and
 # energies are not.
 
-def minimal_inertias(parent, kind, S, T0, I) -> np.ndarray:
+def reduced_inertias(parent, kind, S, T0, I) -> np.ndarray:
     """(n, 10) from the inertias I (n, 10) of bodies, in which they are linear; the other arguments as in `joints.joint_model`,
     with T0 (n, 4, 4), S (n, 2)."""
     found = np.array(I, dtype=float)
     for i in range(len(found) - 1, 0, -1):
-        moved = _moved(kind[i], S[i], found[i])
+        moved = _regrouped_inertia(kind[i], S[i], found[i])
         if moved.any():
             found[i] -= moved
-            found[parent[i]] += transform_rigid(T0[i], moved)
+            found[parent[i]] += transform_inertia(T0[i], moved)
     for moments in (found[:, 1:4], found[:, 4:]):
         moments[np.abs(moments) < _ROUNDING * np.abs(moments).max(axis=1, keepdims=True)] = 0.0
     return found
 
 
-def _moved(kind: int, S, I: np.ndarray) -> np.ndarray:
+def _regrouped_inertia(kind: int, S, I: np.ndarray) -> np.ndarray:
     """The part without momentum as the joint moves, which looks the same from the parent wherever the joint stands."""
     out, (m, _, _, hz, *A) = np.zeros(10), I
-    turns, slides = kind == SCREW and S[0] != 0.0, kind == SCREW and S[1] != 0.0
+    turns, slides = kind == ONE_DOF and S[0] != 0.0, kind == ONE_DOF and S[1] != 0.0
     if kind == BALL or (turns and not slides):
         out[0] = m
     if turns:

@@ -14,8 +14,8 @@ import numpy as np
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import (
     JOINT_TYPES,
-    LARGEST,
     LOOP_TYPES,
+    MAX_INPUT,
     WORLD,
     Actuator,
     Coordinate,
@@ -26,9 +26,18 @@ from liedyn.model.description import (
     Pose,
     Robot,
 )
-from liedyn.model.link_tree import Body, LinkTree, bodies_of, check_names, merged, place_of, principal_inertias, tree_of
-from liedyn.model.spatial import full
-from liedyn.model.warnings import CODES, doubts, not_positive
+from liedyn.model.link_tree import (
+    Body,
+    LinkTree,
+    build_link_tree,
+    check_names,
+    element_location,
+    links_by_body,
+    merge_links,
+    principal_inertias,
+)
+from liedyn.model.spatial import symmetric_matrix
+from liedyn.model.warnings import CODES, is_not_semidefinite, robot_warnings
 
 # Checks of the numbers in a description: finite and not too large, as many as expected, a direction, a rotation ---------
 
@@ -47,9 +56,9 @@ def check_finite(values, count: int, place: Place, what: str) -> None:
         raise ModelError(f"wrong {what}", place=place, found=list(values), expected=f"{count} numbers")
     if not all(map(math.isfinite, numbers)):
         raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
-    if max(map(abs, numbers)) > LARGEST:
+    if max(map(abs, numbers)) > MAX_INPUT:
         raise ModelError(f"number too large in the {what}", place=place, found=numbers[0] if count == 1 else numbers,
-                         expected=f"at most {LARGEST:g} in magnitude")
+                         expected=f"at most {MAX_INPUT:g} in magnitude")
 
 
 def check_axes(axes, count: int, kind: str, place: Place) -> None:
@@ -85,12 +94,12 @@ def has_direction(vector) -> bool:
     return _NO_DIRECTION <= math.hypot(*vector) < math.inf
 
 
-def with_unit_axes(element):
+def normalize_axes(element):
     """The joint or loop with its axes of unit length."""
-    return replace(element, axes=tuple(unit(axis) for axis in element.axes))
+    return replace(element, axes=tuple(normalize_axis(axis) for axis in element.axes))
 
 
-def unit(axis) -> tuple[float, ...]:
+def normalize_axis(axis) -> tuple[float, ...]:
     """The axis divided by its length. A unit vector stays as it is, so that a robot that was written reads back bit by bit."""
     length = math.hypot(*axis)
     if abs(length - 1.0) <= _UNIT_ROUNDING:
@@ -106,20 +115,20 @@ _DEFAULT_AXES = {**dict.fromkeys(("revolute", "prismatic", "cylindrical", "plana
 _SHAPES = ("disc", "sphere")
 
 
-def checked_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+def validate_constraints(robot: Robot, tree: LinkTree) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
     """Loops with their axes (as written) and couplings whose terms name joint and label, or a ModelError that names them."""
     check_names((*robot.loops, *robot.couplings, *mimic_couplings(robot)), "constraint")
     if not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints)):
         return (), ()
     ground = WORLD if robot.base == "floating" else tree.root
-    body_of = {WORLD: ground} | {link.name: first for first, links in bodies_of(tree).items() for link in links}
-    coordinates = _coordinates(robot.joints)
-    loops = tuple(_checked_loop(loop, tree, body_of) for loop in robot.loops)
-    couplings = tuple(_checked_coupling(coupling, coordinates, robot.joints, place_of(coupling, "terms"))
+    body_of = {WORLD: ground} | {link.name: first for first, links in links_by_body(tree).items() for link in links}
+    coordinates = _coupling_coordinates(robot.joints)
+    loops = tuple(_validate_loop(loop, tree, body_of) for loop in robot.loops)
+    couplings = tuple(_validate_coupling(coupling, coordinates, robot.joints, element_location(coupling, "terms"))
                       for coupling in robot.couplings)
-    _refuse_mimic_cycles(robot)
+    _check_mimic_cycles(robot)
     for mimic in mimic_couplings(robot):
-        _checked_coupling(mimic, coordinates, robot.joints, mimic.place)
+        _validate_coupling(mimic, coordinates, robot.joints, mimic.place)
     return loops, couplings
 
 
@@ -128,11 +137,11 @@ def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
     joints, which follow nothing, and not of joints that follow one which does not exist (a finding)."""
     names = {joint.name for joint in robot.joints}
     return tuple(Coupling(joint.name, ((joint.name, "", 1.0), (joint.mimic.joint, "", -joint.mimic.multiplier)),
-                          joint.mimic.offset, place_of(joint, "mimic"))
+                          joint.mimic.offset, element_location(joint, "mimic"))
                  for joint in robot.joints if joint.mimic and joint.type != "fixed" and joint.mimic.joint in names)
 
 
-def _refuse_mimic_cycles(robot: Robot) -> None:
+def _check_mimic_cycles(robot: Robot) -> None:
     """Joints that follow each other in a cycle have no driver: they would lock."""
     driver = {joint.name: joint.mimic.joint for joint in robot.joints if joint.mimic and joint.type != "fixed"}
     acyclic: set[str] = set()
@@ -143,7 +152,7 @@ def _refuse_mimic_cycles(robot: Robot) -> None:
                 cycle = path[path.index(name):]
                 message = "the joint mimics itself" if len(cycle) == 1 else "the joints mimic each other in a cycle"
                 first = next(one for one in robot.joints if one.name == name)
-                raise ModelError(message, place=place_of(first, "mimic"), found=" -> ".join([*cycle, name]),
+                raise ModelError(message, place=element_location(first, "mimic"), found=" -> ".join([*cycle, name]),
                                  expected="a joint that does not depend on this one")
             path.append(name)
             name = driver[name]
@@ -152,28 +161,28 @@ def _refuse_mimic_cycles(robot: Robot) -> None:
 
 # loops --------------------------------------------------------------------------------------------------------------
 
-def _checked_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
+def _validate_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
     if loop.type not in LOOP_TYPES:
-        raise ModelError("unknown type of loop", place=place_of(loop, "type"), found=loop.type,
+        raise ModelError("unknown type of loop", place=element_location(loop, "type"), found=loop.type,
                          expected="one of " + ", ".join(LOOP_TYPES), hint=nearest(loop.type, LOOP_TYPES))
     for part in ("a", "b"):
         _check_end(loop, part, tree)
-    _check_apart(loop, body_of)
+    _check_distinct_bodies(loop, body_of)
     for part, pose in (("a", loop.pose_a), ("b", loop.pose_b)):
-        check_pose(pose, place_of(loop, part), "frame")
+        check_pose(pose, element_location(loop, part), "frame")
     default = _DEFAULT_AXES.get(loop.type, ())
     if loop.type == "rolling":
         if loop.shape not in _SHAPES:
-            raise ModelError("unknown shape", place=place_of(loop, "shape"), found=loop.shape, expected="disc or sphere")
+            raise ModelError("unknown shape", place=element_location(loop, "shape"), found=loop.shape, expected="disc or sphere")
         default = default if loop.shape == "disc" else ()
     axes = loop.axes or default
     check_axes(axes, len(default), f"a {loop.type} closure" + (" of a sphere" if loop.shape == "sphere" else ""),
-               place_of(loop, "axis"))
+               element_location(loop, "axis"))
     for name, kind in (("length", "distance"), ("radius", "rolling")):
         value = getattr(loop, name)
-        check_finite((value,), 1, place_of(loop, name), name)
+        check_finite((value,), 1, element_location(loop, name), name)
         if loop.type == kind and not value > 0:
-            raise ModelError(f"a {kind} closure needs a {name}", place=place_of(loop, name), found=value,
+            raise ModelError(f"a {kind} closure needs a {name}", place=element_location(loop, name), found=value,
                              expected="a number above 0",
                              hint="use ball for points that coincide" if kind == "distance" else None)
     return replace(loop, axes=axes)
@@ -182,46 +191,47 @@ def _checked_loop(loop: Loop, tree: LinkTree, body_of: dict[str, str]) -> Loop:
 def _check_end(loop: Loop, part: str, tree: LinkTree) -> None:
     name = getattr(loop, part)
     if name not in tree.links and name != WORLD:
-        raise ModelError(f"frame {part} is not on a link of this robot", place=place_of(loop, part), found=name,
+        raise ModelError(f"frame {part} is not on a link of this robot", place=element_location(loop, part), found=name,
                          expected=f"a link's name or {WORLD}", hint=nearest(name, tree.links))
 
 
-def _check_apart(loop: Loop, body_of: dict[str, str]) -> None:
+def _check_distinct_bodies(loop: Loop, body_of: dict[str, str]) -> None:
     """The frames must be on two bodies, else there is no joint for the loop to act on."""
     if loop.a == loop.b:
-        raise ModelError("the loop joins a link to itself", place=place_of(loop, "b"), found=loop.b, expected="two links")
+        raise ModelError("the loop joins a link to itself", place=element_location(loop, "b"), found=loop.b, expected="two links")
     if body_of[loop.a] == body_of[loop.b]:
         raise ModelError("the loop joins two links of one body: there is no moving joint between them",
-                         place=place_of(loop, "b"), found=[loop.a, loop.b], expected="links that move relative to each other")
+                         place=element_location(loop, "b"), found=[loop.a, loop.b],
+                         expected="links that move relative to each other")
 
 
 # couplings ----------------------------------------------------------------------------------------------------------
 
-def _coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str]]:
+def _coupling_coordinates(joints: tuple[Joint, ...]) -> dict[str, tuple[str, str]]:
     """Joint and label of each coordinate that a coupling may hold, by its name in files."""
     return {f"{joint.name}.{label}" if label else joint.name: (joint.name, label)
             for joint in joints if joint.type not in ("ball", "free") for label in joint.labels}
 
 
-def _checked_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str]], joints: tuple[Joint, ...],
+def _validate_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str]], joints: tuple[Joint, ...],
                       place: Place) -> Coupling:
     terms: dict[tuple[str, str], float] = {}
     for name, label, coefficient in coupling.terms:
         check_finite((coefficient,), 1, place, "coefficient")
         written = f"{name}.{label}" if label else name
         if written not in coordinates:
-            raise _no_coordinate(written, coordinates, joints, place)
+            raise _coordinate_error(written, coordinates, joints, place)
         if coordinates[written] in terms:
             raise ModelError(f'the coordinate "{written}" appears twice', place=place, expected="one term per coordinate")
         terms[coordinates[written]] = float(coefficient)
     if not any(terms.values()):
         raise ModelError("a coupling without terms", place=place, found=[term[2] for term in coupling.terms],
                          expected="at least one coefficient other than 0")
-    check_finite((coupling.offset,), 1, place_of(coupling, "offset"), "offset")
+    check_finite((coupling.offset,), 1, element_location(coupling, "offset"), "offset")
     return replace(coupling, terms=tuple((*who, c) for who, c in terms.items()), offset=float(coupling.offset))
 
 
-def _no_coordinate(written: str, coordinates, joints: tuple[Joint, ...], place: Place) -> ModelError:
+def _coordinate_error(written: str, coordinates, joints: tuple[Joint, ...], place: Place) -> ModelError:
     for joint in joints:
         if joint.name == written and joint.type in ("fixed", "ball", "free"):
             what = "has no coordinate" if joint.type == "fixed" else "has a quaternion for coordinates"
@@ -247,7 +257,7 @@ def validate(robot: Robot) -> Robot:
     """The robot with unit axes, one `Coordinate` for each velocity coordinate, and its findings (the loader's first).
 
     Raises ModelError with file, line and element where the robot cannot be computed rightly: a number that is not finite or
-    larger than LARGEST, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
+    larger than MAX_INPUT, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
     or unknown names, two parents, cycles, unconnected links, no root for a floating base, unknown joint types, axes or screws
     without direction, parallel universal axes, swapped limits, negative damping, friction, armature or stiffness, springs or
     position limits where a joint has no such coordinate; closures over one link or one body, without length or radius;
@@ -261,23 +271,23 @@ def validate(robot: Robot) -> Robot:
     if not robot.name.isprintable():
         raise ModelError("a name with control characters", place=Place(robot.source, key="name"), found=robot.name)
     check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
-    joints = tuple(_checked_joint(joint) for joint in robot.joints)
+    joints = tuple(_validate_joint(joint) for joint in robot.joints)
     for link in robot.links:
         _check_link(link)
-    tree = tree_of(replace(robot, joints=joints))
+    tree = build_link_tree(replace(robot, joints=joints))
     bodies = {}
-    for first, links in bodies_of(tree).items():
-        bodies[first] = merged(tree, first, links)
+    for first, links in links_by_body(tree).items():
+        bodies[first] = merge_links(tree, first, links)
         _check_inertia(links, bodies[first])
     _check_coordinate_names(robot.base, joints)
-    actuators = tuple(_checked_actuator(actuator, tree) for actuator in robot.actuators)
-    loops, couplings = checked_constraints(replace(robot, joints=joints), tree)
-    found = (*robot.findings, *doubts(replace(robot, joints=joints, loops=loops), tree, bodies))
-    return replace(robot, joints=tuple(map(with_unit_axes, joints)), actuators=actuators, loops=tuple(map(with_unit_axes, loops)),
+    actuators = tuple(_validate_actuator(actuator, tree) for actuator in robot.actuators)
+    loops, couplings = validate_constraints(replace(robot, joints=joints), tree)
+    found = (*robot.findings, *robot_warnings(replace(robot, joints=joints, loops=loops), tree, bodies))
+    return replace(robot, joints=tuple(map(normalize_axes, joints)), actuators=actuators, loops=tuple(map(normalize_axes, loops)),
                    couplings=couplings, findings=tuple(dict.fromkeys(found)))
 
 
-def checked_again(robot: Robot, before: Robot) -> Robot:
+def validate_changes(robot: Robot, before: Robot) -> Robot:
     """`validate` of a robot that differs from a validated one, `before`, in numbers of links, joints and gravity alone."""
     check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
     links = [link for link, old in zip(robot.links, before.links, strict=True) if link is not old]
@@ -285,57 +295,59 @@ def checked_again(robot: Robot, before: Robot) -> Robot:
     for link in links:
         _check_link(link)
     for joint in joints:
-        check_pose(joint.origin, place_of(joint, "origin"), "origin")
+        check_pose(joint.origin, element_location(joint, "origin"), "origin")
         for coordinate in joint.figures:
             _check_coordinate(joint, coordinate)
     if not links and not joints:
         return robot
-    tree, names = tree_of(robot), {*(link.name for link in links), *(joint.child for joint in joints if joint.type == "fixed")}
-    groups = bodies_of(tree)
-    bodies = {first: merged(tree, first, members) for first, members in groups.items()}
+    tree, names = build_link_tree(robot), {*(link.name for link in links), *(joint.child for joint in joints
+                                                                             if joint.type == "fixed")}
+    groups = links_by_body(tree)
+    bodies = {first: merge_links(tree, first, members) for first, members in groups.items()}
     for first, members in groups.items():
         if not names.isdisjoint(link.name for link in members):
             _check_inertia(members, bodies[first])
-    old = tree_of(before)
-    gone = set(doubts(before, old, {first: merged(old, first, members) for first, members in bodies_of(old).items()}))
-    found = (*(one for one in before.findings if one not in gone), *doubts(robot, tree, bodies))
+    old = build_link_tree(before)
+    gone = set(robot_warnings(before, old, {first: merge_links(old, first, members) for first,
+                                            members in links_by_body(old).items()}))
+    found = (*(one for one in before.findings if one not in gone), *robot_warnings(robot, tree, bodies))
     return replace(robot, findings=tuple(dict.fromkeys(found)))
 
 
 def _check_link(link: Link) -> None:
-    check_finite((link.mass,), 1, place_of(link, "mass"), "mass")
-    check_finite(link.com, 3, place_of(link, "com"), "centre of mass")
-    check_finite(link.inertia, 6, place_of(link, "inertia"), "inertia")
+    check_finite((link.mass,), 1, element_location(link, "mass"), "mass")
+    check_finite(link.com, 3, element_location(link, "com"), "centre of mass")
+    check_finite(link.inertia, 6, element_location(link, "inertia"), "inertia")
     if link.mass < 0:
-        raise ModelError("negative mass", place=place_of(link, "mass"), found=link.mass, expected="zero or more")
+        raise ModelError("negative mass", place=element_location(link, "mass"), found=link.mass, expected="zero or more")
 
 
 def _check_inertia(links: list[Link], body: Body) -> None:
     """The body's inertia must be positive semidefinite; where it is not, the worst of its links is at fault."""
-    if not_positive(body.inertia, body.mass):
-        link = min(links, key=lambda link: principal_inertias(full(link.inertia))[0])
-        values = [float(f"{x:.4g}") for x in principal_inertias(full(link.inertia))]
-        raise ModelError("the inertia is not positive semidefinite", place=place_of(link, "inertia"),
+    if is_not_semidefinite(body.inertia, body.mass):
+        link = min(links, key=lambda link: principal_inertias(symmetric_matrix(link.inertia))[0])
+        values = [float(f"{x:.4g}") for x in principal_inertias(symmetric_matrix(link.inertia))]
+        raise ModelError("the inertia is not positive semidefinite", place=element_location(link, "inertia"),
                          found=values, expected="principal inertias of at least zero")
 
 
-def _checked_joint(joint: Joint) -> Joint:
+def _validate_joint(joint: Joint) -> Joint:
     """The joint with one Coordinate for each velocity coordinate, or a ModelError."""
     if joint.type not in JOINT_TYPES:
-        raise ModelError("unknown joint type", place=place_of(joint, "type"), found=joint.type,
+        raise ModelError("unknown joint type", place=element_location(joint, "type"), found=joint.type,
                          expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
-    check_pose(joint.origin, place_of(joint, "origin"), "origin")
+    check_pose(joint.origin, element_location(joint, "origin"), "origin")
     _check_axes(joint)
-    check_finite((joint.pitch,), 1, place_of(joint, "pitch"), "pitch")
+    check_finite((joint.pitch,), 1, element_location(joint, "pitch"), "pitch")
     if joint.type == "euler":
         _check_sequence(joint)
     if joint.type == "screws":
         _check_screws(joint)
     if joint.mimic:
-        check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, place_of(joint, "mimic"), "multiplier and offset")
+        check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, element_location(joint, "mimic"), "multiplier and offset")
     coordinates = joint.figures
     if len(coordinates) != len(joint.labels):
-        raise ModelError("wrong number of coordinates", place=place_of(joint), found=len(coordinates),
+        raise ModelError("wrong number of coordinates", place=element_location(joint), found=len(coordinates),
                          expected=f"{len(joint.labels)} for a joint of type {joint.type}")
     for coordinate in coordinates:
         _check_coordinate(joint, coordinate)
@@ -343,7 +355,7 @@ def _checked_joint(joint: Joint) -> Joint:
 
 
 def _check_axes(joint: Joint) -> None:
-    place, count = place_of(joint, "axis"), _AXES.get(joint.type, 0)
+    place, count = element_location(joint, "axis"), _AXES.get(joint.type, 0)
     check_axes(joint.axes, count, f"a joint of type {joint.type}", place)
     if count == 2:
         check_not_parallel(joint.axes, place)
@@ -352,12 +364,12 @@ def _check_axes(joint: Joint) -> None:
 def _check_sequence(joint: Joint) -> None:
     letters = joint.sequence
     if len(letters) != 3 or set(letters) - set("xyz") or any(a == b for a, b in pairwise(letters)):
-        raise ModelError("wrong sequence of Euler angles", place=place_of(joint, "sequence"), found=letters,
+        raise ModelError("wrong sequence of Euler angles", place=element_location(joint, "sequence"), found=letters,
                          expected="three of the letters x y z, neighbours different, such as zyx")
 
 
 def _check_screws(joint: Joint) -> None:
-    place = place_of(joint, "screws")
+    place = element_location(joint, "screws")
     if not 1 <= len(joint.screws) <= 6:
         raise ModelError("wrong number of screws", place=place, found=len(joint.screws), expected="1 to 6")
     for screw in joint.screws:
@@ -369,10 +381,10 @@ def _check_screws(joint: Joint) -> None:
 def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
     for name in (*_NOT_NEGATIVE, "rest"):
         value = getattr(coordinate, name)
-        check_finite((value,), 1, place_of(joint, name), name)
+        check_finite((value,), 1, element_location(joint, name), name)
         if name in _NOT_NEGATIVE and value < 0:
-            raise ModelError(f"negative {name}", place=place_of(joint, name), found=value, expected="zero or more")
-    place = place_of(joint, "limits")
+            raise ModelError(f"negative {name}", place=element_location(joint, name), found=value, expected="zero or more")
+    place = element_location(joint, "limits")
     limits = (coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort)
     if any(map(math.isnan, limits)) or coordinate.lower == math.inf or -math.inf in limits[1:]:
         raise ModelError("a limit is not a number", place=place, found=list(limits), expected="lower, upper, velocity, effort")
@@ -380,7 +392,7 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
         raise ModelError("the limits are swapped", place=place, found=[coordinate.lower, coordinate.upper],
                          expected="the lower limit first")
     if joint.type in ("ball", "free") and (coordinate.stiffness or coordinate.rest):
-        raise ModelError(f"a {joint.type} joint has no spring", place=place_of(joint, "stiffness"),
+        raise ModelError(f"a {joint.type} joint has no spring", place=element_location(joint, "stiffness"),
                          hint="its coordinates are a quaternion")
     if joint.type in ("ball", "free", "continuous") and math.isfinite(coordinate.lower - coordinate.upper):
         raise ModelError(f"a {joint.type} joint has no lower and upper limit", place=place)
@@ -399,16 +411,17 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
             other = taken.setdefault(name, joint)
             if other is not joint:
                 whose = "the floating base" if other is joints[0] and base == "floating" else f'joint "{other.name}"'
-                raise ModelError(f'a coordinate of {whose} is also called "{name}"', place=place_of(joint),
+                raise ModelError(f'a coordinate of {whose} is also called "{name}"', place=element_location(joint),
                                  expected="another name")
 
 
-def _checked_actuator(actuator: Actuator, tree: LinkTree) -> Actuator:
+def _validate_actuator(actuator: Actuator, tree: LinkTree) -> Actuator:
     if actuator.link not in tree.links:
-        raise ModelError("the actuator is not on a link of this robot", place=place_of(actuator, "link"), found=actuator.link,
+        raise ModelError("the actuator is not on a link of this robot", place=element_location(actuator, "link"),
+                         found=actuator.link,
                          expected="a link's name", hint=nearest(actuator.link, tree.links))
-    check_finite(actuator.position, 3, place_of(actuator, "position"), "position")
-    check_finite(actuator.axis, 3, place_of(actuator, "axis"), "axis")
-    check_finite((actuator.torque_ratio,), 1, place_of(actuator, "torque_ratio"), "torque ratio")
-    check_direction(actuator.axis, place_of(actuator, "axis"))
-    return replace(actuator, axis=unit(actuator.axis))
+    check_finite(actuator.position, 3, element_location(actuator, "position"), "position")
+    check_finite(actuator.axis, 3, element_location(actuator, "axis"), "axis")
+    check_finite((actuator.torque_ratio,), 1, element_location(actuator, "torque_ratio"), "torque ratio")
+    check_direction(actuator.axis, element_location(actuator, "axis"))
+    return replace(actuator, axis=normalize_axis(actuator.axis))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from liedyn.errors import Place
-from liedyn.model.description import FREE, NV, SCREW, SINGULAR, Finding, Joint, Link, Loop, Robot
-from liedyn.model.link_tree import Body, LinkTree, bodies_of, place_of, principal_inertias
-from liedyn.model.spatial import adjoint, exp_screw, full, inverse, rigid_matrix, unit_screws
+from liedyn.model.description import FREE, NV, ONE_DOF, SINGULAR, Joint, Link, Loop, Robot, RobotWarning
+from liedyn.model.link_tree import Body, LinkTree, element_location, links_by_body, principal_inertias
+from liedyn.model.spatial import adjoint, exp_screw, inertia_matrix, inverse, motion_subspace, symmetric_matrix
 
 # code -> what it says; the loaders' own come first
 CODES: dict[str, str] = {
@@ -41,80 +41,80 @@ DEPENDENT = 1e-9                     # of screws of unit length: a singular valu
 UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
 
 
-def doubts(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[Finding]:
+def robot_warnings(robot: Robot, tree: LinkTree, bodies: dict[str, Body]) -> Iterator[RobotWarning]:
     """Findings of a robot without errors, whose axes are still as they were written."""
-    for first, links in bodies_of(tree).items():
+    for first, links in links_by_body(tree).items():
         if len(links) > 1:
             for link in links:
-                if not_positive(full(link.inertia), link.mass):
-                    yield _finding("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
+                if is_not_semidefinite(symmetric_matrix(link.inertia), link.mass):
+                    yield _warning("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
         if first in tree.links and (first != tree.root or robot.base == "floating"):
-            yield from _body_doubts(tree.links[first], bodies[first], len(links))
+            yield from _body_warnings(tree.links[first], bodies[first], len(links))
     names = {joint.name for joint in robot.joints}
     for joint in robot.joints:
-        yield from _joint_doubts(joint, names)
+        yield from _joint_warnings(joint, names)
     for loop in robot.loops:
-        yield from _axis_doubts(loop)
+        yield from _axis_warnings(loop)
 
 
-def not_positive(inertia: np.ndarray, mass: float) -> bool:
+def is_not_semidefinite(inertia: np.ndarray, mass: float) -> bool:
     """Whether an inertia about the com is not positive semidefinite beyond rounding (and beyond a micrometre's worth)."""
     values = principal_inertias(inertia)
     return bool(values[0] < -(SEMIDEFINITE_ROUNDING * np.abs(values).max() + NO_INERTIA * mass))
 
 
-def _finding(code: str, element, message: str, part: str | None = None) -> Finding:
-    place = place_of(element, part)
-    return Finding(code, element.name, message, Place(place.file, place.line))
+def _warning(code: str, element, message: str, part: str | None = None) -> RobotWarning:
+    place = element_location(element, part)
+    return RobotWarning(code, element.name, message, Place(place.file, place.line))
 
 
-def _body_doubts(link: Link, body: Body, count: int) -> Iterator[Finding]:
+def _body_warnings(link: Link, body: Body, count: int) -> Iterator[RobotWarning]:
     of = "" if count == 1 else f" ({count} links welded together)"
     nothing = NO_INERTIA * body.mass
     small, middle, large = map(float, principal_inertias(body.inertia))
     if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > nothing:
-        yield _finding("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
+        yield _warning("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
                        "kg m^2: the largest exceeds the sum of the others", "inertia")
     if body.mass > 0 and large <= nothing:
-        yield _finding("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
+        yield _warning("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
     elif body.mass > 0 and not GYRATION[0] <= (radius := math.sqrt(large / body.mass)) <= GYRATION[1]:
-        yield _finding("inertia-far-off", link, f"the body{of} of {body.mass:.4g} kg has a radius of gyration of {radius:.3g} m",
+        yield _warning("inertia-far-off", link, f"the body{of} of {body.mass:.4g} kg has a radius of gyration of {radius:.3g} m",
                        "inertia")
     elif body.mass == 0 and body.inertia.any():
-        yield _finding("inertia-far-off", link, f"the body{of} has rotational inertia and no mass", "inertia")
+        yield _warning("inertia-far-off", link, f"the body{of} has rotational inertia and no mass", "inertia")
 
 
-def _axis_doubts(element: Joint | Loop) -> Iterator[Finding]:
+def _axis_warnings(element: Joint | Loop) -> Iterator[RobotWarning]:
     for axis in element.axes:
         length = math.hypot(*axis)
         if abs(length - 1) > UNIT_ROUNDING:
-            yield _finding("axis-not-unit", element, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
+            yield _warning("axis-not-unit", element, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
 
 
-def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
-    yield from _axis_doubts(joint)
+def _joint_warnings(joint: Joint, names: set[str]) -> Iterator[RobotWarning]:
+    yield from _axis_warnings(joint)
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
         if joint.type in ("revolute", "prismatic") and missing:
-            mend = ", or type: continuous if it turns without end" if joint.type == "revolute" else ""
-            yield _finding("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
-                           f"(give it limits{mend})", "limits")
+            suggestion = ", or type: continuous if it turns without end" if joint.type == "revolute" else ""
+            yield _warning("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit "
+                           f"(give it limits{suggestion})", "limits")
         if limits.lower == limits.upper:
-            yield _finding("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
+            yield _warning("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
         for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
             if value < 0:
-                yield _finding("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
+                yield _warning("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
     if joint.mimic and joint.labels and joint.mimic.joint not in names:
-        yield _finding("mimic", joint, f"mimics {joint.mimic.joint}, which does not exist; it moves independently",
+        yield _warning("mimic", joint, f"mimics {joint.mimic.joint}, which does not exist; it moves independently",
                        "mimic")
     if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
-        yield _finding("singular-at-zero", joint, f"the Euler angles {joint.sequence} are singular at zero", "sequence")
-    if joint.type == "screws" and _dependent(joint.screws):
-        yield _finding("singular-at-zero", joint, "the screws are linearly dependent at zero", "screws")
+        yield _warning("singular-at-zero", joint, f"the Euler angles {joint.sequence} are singular at zero", "sequence")
+    if joint.type == "screws" and _are_dependent(joint.screws):
+        yield _warning("singular-at-zero", joint, "the screws are linearly dependent at zero", "screws")
 
 
-def _dependent(screws) -> bool:
+def _are_dependent(screws) -> bool:
     """Moments are compared with directions in the longest lever arm of the screws."""
     S = np.array(screws, dtype=float)
     size = np.linalg.norm(S[:, :3], axis=1)
@@ -133,7 +133,7 @@ def _dependent(screws) -> bool:
 # that the joint carries, and its armature. Each coordinate is divided by its own, so that moments are not compared with masses.
 # Rounding leaves 1e-16 to 1e-14; bodies in use leave more than 1e-9.
 _VANISHING = 1e-12
-_TRIES = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
+_N_CONFIGURATIONS = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
 
 
 def joints_without_inertia(parent, kind, S, T0, I, armature) -> tuple[list[int], np.ndarray]:
@@ -142,8 +142,8 @@ def joints_without_inertia(parent, kind, S, T0, I, armature) -> tuple[list[int],
     rng = np.random.default_rng(7)
     bare: set[int] | None = None
     floor = np.zeros(len(armature))
-    for _ in range(_TRIES):
-        found, scale = _vanishing(parent, kind, S, T0, I, armature, rng)
+    for _ in range(_N_CONFIGURATIONS):
+        found, scale = _vanishing_inertias(parent, kind, S, T0, I, armature, rng)
         bare = found if bare is None else bare & found
         floor = np.maximum(floor, SINGULAR * scale)
         if not bare:
@@ -151,14 +151,14 @@ def joints_without_inertia(parent, kind, S, T0, I, armature) -> tuple[list[int],
     return sorted(bare, reverse=True), floor
 
 
-def _vanishing(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndarray]:
+def _vanishing_inertias(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndarray]:
     n = len(parent)
-    AI = [rigid_matrix(x) for x in I]
+    AI = [inertia_matrix(x) for x in I]
     size = np.zeros((n, 2))       # turning and sliding: what the articulated inertia is made of, before joints took their part
     end = np.cumsum([0] + [NV[k] for k in kind[1:]])
     found, scales = set(), np.empty(len(armature))
     for i in range(n - 1, 0, -1):
-        columns, motion = _joint(kind[i], S[i], rng)
+        columns, motion = _random_joint_motion(kind[i], S[i], rng)
         mine = slice(end[i - 1], end[i])
         if np.any(I[i]):
             size[i] = np.trace(AI[i][:3, :3]), np.trace(AI[i][3:, 3:])
@@ -173,12 +173,12 @@ def _vanishing(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndar
             D = D + np.diag(unit**2)                                          # continue, to find others
         T = T0[i] @ motion
         X = adjoint(inverse(T))
-        AI[parent[i]] = AI[parent[i]] + X.T @ _without_joint(AI[i], columns, U, D, rotor) @ X
+        AI[parent[i]] = AI[parent[i]] + X.T @ _inertia_without_joint(AI[i], columns, U, D, rotor) @ X
         size[parent[i]] += size[i, 0] + size[i, 1] * (T[:3, 3] @ T[:3, 3]), size[i, 1]
     return found, scales
 
 
-def _without_joint(AI, S, U, D, rotor) -> np.ndarray:
+def _inertia_without_joint(AI, S, U, D, rotor) -> np.ndarray:
     """Pi = AI - U D^-1 U^T with U = AI S: the inertia that the joint hands on (K1 Table 3).
 
     Computed as L^T AI L + K J K^T with K = U D^-1, L = 1 - S K^T and the armature J: a sum of squares is symmetric and positive
@@ -190,10 +190,10 @@ def _without_joint(AI, S, U, D, rotor) -> np.ndarray:
     return 0.5 * (Pi + Pi.T)
 
 
-def _joint(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
+def _random_joint_motion(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:
     """S (6, k) in the body frame and a random motion (4, 4)."""
-    columns, T = unit_screws(kind, S), np.eye(4)
-    if kind == SCREW:
+    columns, T = motion_subspace(kind, S), np.eye(4)
+    if kind == ONE_DOF:
         return columns, exp_screw(columns[:, 0], rng.uniform(-2, 2))
     T[:3, :3] = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     T[:3, :3] *= np.linalg.det(T[:3, :3])

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from liedyn import __version__
 from liedyn.analysis.linear_system import LinearSystem, Mode, chains_in_words, growth_in_words, verdict
 from liedyn.analysis.linearize import Linearization
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import CheckFailed
 from liedyn.io.atomic_output import open_folder
 from liedyn.io.scenarios.scenario_file import to_plain
@@ -116,8 +116,9 @@ def text(result: Linearization, most: int = 24) -> str:
     """For people: the least stable modes and what they move, ranks, and how well it agrees with differences."""
     s, n = result.system, len(result.system.states)
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    units = scales_of(result.model)
-    moving = np.abs([result.here.v * units.time, result.here.a * units.time**2]) > _MOVING * units.of_all(result.model.v_units)
+    units = model_scales(result.model)
+    rates = np.abs([result.here.v * units.time, result.here.a * units.time**2])
+    moving = rates > _MOVING * units.unit_scales(result.model.v_units)
     frozen = " (frozen-time, not an equilibrium)" if moving.any() else ""
     lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{verdict(s)}{frozen}"]

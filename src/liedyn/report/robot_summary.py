@@ -9,7 +9,7 @@ from itertools import zip_longest
 from textwrap import wrap
 
 from liedyn.errors import CheckFailed, InputError, ModelError, shown
-from liedyn.model.description import Coordinate, Coupling, Finding, Joint, Loop
+from liedyn.model.description import Coordinate, Coupling, Joint, Loop, RobotWarning
 from liedyn.model.model import Model
 from liedyn.model.validate import mimic_couplings
 
@@ -36,7 +36,8 @@ def counted(number: int, noun: str) -> str:
 
 def constraint_summary(model: Model) -> list[dict]:
     """A dict for each constraint: its rows, and the figures of a closure or the terms of a coupling."""
-    return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop], "row_names": list(one.row_names),
+    return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop],
+             "constraint_equation_names": list(one.constraint_equation_names),
              "units": list(one.units)} | (_plain_loop(given) if isinstance(given, Loop) else _plain_coupling(given))
             for one, given in zip(model.constraints, _described(model), strict=True)]
 
@@ -246,7 +247,7 @@ class RobotSummary:
     """A robot file with what was found in it, or with the error for which it is refused."""
 
     file: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RobotWarning, ...] = ()
     constraints: str = ""                    # how many there are, in words
     error: InputError | None = None
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arrays import Array
-from liedyn.dynamics.batching.calls import scratch
+from liedyn.dynamics.batching.calls import thread_workspace
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
-from liedyn.dynamics.constraints.rank import without_rounding
+from liedyn.dynamics.constraints.rank import clear_rounding
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.immutable import Immutable
 from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, StepInputs
@@ -342,7 +342,7 @@ class _PartialSteps:
         t, readings, codes = self.t[k], np.zeros((n, e)), np.zeros((n, 1))
         clocks = np.stack([length, t, t + 0.5 * length, t + length], axis=1)
         arrays = clocks, np.zeros((1, 1)), self.values[k].copy(), q, v, work, readings, codes, self.varying[k]
-        line.run([x if x.size else np.zeros(1) for x in arrays], scratch(line.workspace_size), 0, n)
+        line.run([x if x.size else np.zeros(1) for x in arrays], thread_workspace(line.workspace_size), 0, n)
         return q, v, work, readings, codes[:, 0].astype(np.int64)
 
     def _passed(self, k, readings) -> np.ndarray:
@@ -559,11 +559,11 @@ class _PartialSteps:
                 row[:, model.v_names.index(action.coordinate)] = 1.0
                 prescribed[model.v_names.index(action.coordinate)] = False
             else:
-                row = point_rows(model.open_tree(), self.q[k], action.link, action.point, action.normal)
+                row = point_rows(model.spanning_tree(), self.q[k], action.link, action.point, action.normal)
             come = (row * self.v[k]).sum(axis=1)
             kept = np.broadcast_to(np.eye(model.nv)[prescribed], (len(k), int(prescribed.sum()), model.nv))
             if model.nc:
-                kept = np.concatenate([kept, without_rounding(model, constraint_jacobian(model, self.q[k]))], axis=1)
+                kept = np.concatenate([kept, clear_rounding(model, constraint_jacobian(model, self.q[k]))], axis=1)
             rows = np.concatenate([row[:, None], kept], axis=1)
             b = (rows @ self.v[k][..., None])[..., 0]
             b[:, 0] = -action.restitution * come

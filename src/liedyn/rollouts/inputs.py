@@ -13,14 +13,14 @@ import numpy as np
 
 from liedyn.arrays import ArrayLike
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.dynamics.constraints.assembly import singular_state_notes
+from liedyn.dynamics.constraints.assembly import singular_state_warnings
 from liedyn.dynamics.constraints.constraints import (
     constraint_jacobian,
     constraint_residual,
     constraint_velocity,
-    independent_rows,
+    independent_equations,
 )
-from liedyn.dynamics.constraints.rank import rank_of, row_scale, size_of_rates
+from liedyn.dynamics.constraints.rank import equation_rank, equation_weights, rate_magnitude
 from liedyn.dynamics.kinematics import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
@@ -154,23 +154,23 @@ class RolloutInputs:
             return
         with self.each_robot() as robots:
             open_q, open_v = constraint_residual(robots, self.q), constraint_velocity(robots, self.q, self.v)
-            ranks = rank_of(model, constraint_jacobian(robots, self.q))
+            ranks = equation_rank(model, constraint_jacobian(robots, self.q))
         for name, x, size, relative, mend in (
                 ("q0", open_q, 1.0, "rad or lengths of the loop", "project_configuration, or assemble"),
-                ("v0", open_v, size_of_rates(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
-            off = np.abs(x) * row_scale(model) / size
+                ("v0", open_v, rate_magnitude(model, self.v, 1)[:, None], "of its largest velocity", "project_velocity")):
+            off = np.abs(x) * equation_weights(model) / size
             worst = off.max(axis=1, initial=0.0)
             k = int(np.argmax(worst))
             if worst[k] > CLOSED:
-                row = model.row_names[int(np.argmax(off[k]))]
+                row = model.constraint_equation_names[int(np.argmax(off[k]))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED:g} {relative}; use ld.{mend}")
-        self.notes += singular_state_notes(model, self.q, ranks, what="run")
+        self.notes += singular_state_warnings(model, self.q, ranks, what="run")
         begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
             begins.setdefault(mask.tobytes(), (first, mask))
         for first, mask in begins.values():
-            _, free, driven = rows = independent_rows(model, self.q[0], mask)
+            _, free, driven = rows = independent_equations(model, self.q[0], mask)
             if len(driven) < len(free):
                 names = ", ".join(name for name, given in zip(model.v_names, mask, strict=True) if given)
                 raise UsageError(f"the constraints bind the prescribed coordinates to each other; found {names} in step {first} "

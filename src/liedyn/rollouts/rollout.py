@@ -14,11 +14,11 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Mask, Method
 from liedyn.codegen.batch_step import DEPENDENT_EQUATIONS, METHODS, NONFINITE_EVENT_VALUE, compile_adjoint_step
 from liedyn.codegen.specialize import simd_width
-from liedyn.dynamics.batching.arrays import as_array, check_places, hand_over
-from liedyn.dynamics.batching.calls import scratch
-from liedyn.dynamics.batching.threads import on_threads
-from liedyn.dynamics.kinematics import numbers_of_tangent, tangent_of_numbers
-from liedyn.dynamics.model_parameters import rates_of
+from liedyn.dynamics.batching.arrays import as_array, check_out, copy_to_out
+from liedyn.dynamics.batching.calls import thread_workspace
+from liedyn.dynamics.batching.threads import run_on_threads
+from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
+from liedyn.dynamics.model_parameters import parameter_tangent
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ShapeError, UsageError, warn
 from liedyn.immutable import Immutable
@@ -30,7 +30,7 @@ from liedyn.kernels.simulation.rate_evaluation import REFUSED
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll_back
 from liedyn.model.model import Model
-from liedyn.model.spatial import minimal_inertias, unflat
+from liedyn.model.spatial import pose_from_array, reduced_inertias
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.rollouts.engine import (
     NO_LINE,
@@ -111,7 +111,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
         after = (np.arange(steps + 1) > last[:, None])[..., None]
         safe = np.where(after, rest, q)
         tangent, d_v = (x if x is None else np.where(after, 0.0, x) for x in (tangent, d_v))
-    d_q = np.zeros(q.shape) if tangent is None else numbers_of_tangent(model, safe, tangent)
+    d_q = np.zeros(q.shape) if tangent is None else coordinate_gradient(model, safe, tangent)
     d_v = np.zeros(v.shape) if d_v is None else d_v
     values = given.values()
     k, l = values.shape[1], len(places)
@@ -127,15 +127,15 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
             engine.problem.signals, engine.line.curves, own)
 
         def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
-            room = scratch(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
+            room = thread_workspace(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
             return roll_back(line.address, simd_width(), own, curves, driven.places, driven.series, values, *states[:2], numbers,
                              last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
 
-        on_threads(part, shares(count))
+        run_on_threads(part, shares(count))
         parts.append(by_series[..., :model.nv])
     by_driving = np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0]
     masks = np.broadcast_to(given.masks, (steps, model.nv))
-    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
+    found = [tangent_gradient(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
     if parameters and given.contacts is not None:
         found[3] += _by_weight(given, by_values, places, rates, parameters)
     if masks.any():
@@ -188,12 +188,12 @@ def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.nd
     n, nv = model.n_bodies, model.nv
     tree, dense = tree_of.py_func(model.index, model.constants), np.zeros((len(parameters), model.constants.size))
     for row, name in enumerate(parameters):
-        found, rates = rates_of(model, name), tree_of.py_func(model.index, dense[row])
+        found, rates = parameter_tangent(model, name), tree_of.py_func(model.index, dense[row])
         changes = np.zeros(6 + 22 * n + 5 * nv)                 # of gravity, of what moves joints, of inertias, of coordinates
         here = found.at < changes.size
         changes[found.at[here]] = found.values[here]
         rates.dV0[:], rates.I[:] = changes[:6], changes[6 + 12 * n:6 + 22 * n]
-        rates.J[:] = minimal_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), unflat(tree.T0.reshape(n, 12)),
+        rates.J[:] = reduced_inertias(tree.parent, tree.kind, tree.S.reshape(n, 2), pose_from_array(tree.T0.reshape(n, 12)),
                                       rates.I.reshape(n, 10)).ravel()
         for k, x in enumerate((rates.armature, rates.damping, rates.friction, rates.stiffness, rates.rest)):
             x[:] = changes[6 + 22 * n + k * nv:][:nv]
@@ -403,7 +403,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     engines = [BatchIntegrator(problem, line, numbers) for problem, line in ready if line]
     problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
-    check_places([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
+    check_out([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
     found = BatchOutputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces
                             else 0)
     moving = BatchStates.from_states(runs.q, runs.v, runs.last, len(problem.directions))
@@ -419,7 +419,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
-    q, v = hand_over((q, v), out)
+    q, v = copy_to_out((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = partial(_adjoint, runs, passive, method, dt)
     missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
@@ -526,7 +526,7 @@ class RolloutMap:
     def back(self, run: Rollout, q0, d_q, d_v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Derivatives of a cost by q0, v0, tau from those by q and v. Those by the numbers of quaternions have no part across the
         unit sphere."""
-        found = run.adjoint(tangent_of_numbers(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
+        found = run.adjoint(tangent_gradient(self.model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
         lead = run.ended_at.shape
         q0 = np.broadcast_to(np.asarray(q0, dtype=float), (*lead, self.model.nq))
-        return numbers_of_tangent(self.model, q0, found.q0), found.v0, found.tau
+        return coordinate_gradient(self.model, q0, found.q0), found.v0, found.tau

@@ -6,15 +6,15 @@ from contextlib import suppress
 import numpy as np
 
 from liedyn.codegen.trace import traced_module
-from liedyn.dynamics.constraints.assembly import FAR, BranchSearch
+from liedyn.dynamics.constraints.assembly import MAX_NEAR_DISTANCE, BranchSearch
 from liedyn.dynamics.constraints.constraints import (
     constraint_jacobian,
     constraint_residual,
     constraint_velocity,
-    nearest_velocity,
     project_configuration,
+    project_velocity_unchecked,
 )
-from liedyn.dynamics.constraints.rank import column_scale, null_space, rank_of, row_scale, scaled_equations
+from liedyn.dynamics.constraints.rank import coordinate_scales, equation_rank, equation_weights, null_space, scaled_equations
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem
@@ -73,7 +73,7 @@ def _step(model: Model, C, residual, kept: tuple[np.ndarray, ...], size: float) 
     """The step x (nv,) with C x = -residual, zero where the residual is zero; None where the kept coordinates exclude it."""
     if not residual.any():
         return None
-    followers, unit = np.array(_followers(model)), column_scale(model)
+    followers, unit = np.array(_followers(model)), coordinate_scales(model)
     for mask in kept:
         follows = np.array([k >= 0 and not mask[k] for k in followers])
         F, others = followers[follows], np.setdiff1d(np.arange(model.nv), followers[follows])
@@ -157,7 +157,7 @@ def closed_state(scenario: Scenario, problem: InitialValueProblem, given_q, give
     if not scenario.assemble:
         return problem.q, problem.v, _open_note(model, problem, drive)
     q = coupled_position(model, problem.q, (given_q | fixed, fixed), drive)
-    if np.abs(constraint_residual(model, q, drive=drive) * row_scale(model)).max() > problem.ties.tolerance:
+    if np.abs(constraint_residual(model, q, drive=drive) * equation_weights(model)).max() > problem.ties.tolerance:
         q = _closed_position(model, q, fixed, given_q | fixed, drive, place)           # others are as closed as the run's own
     _refuse_rank_loss(model, q, drive, place)
     v = coupled_velocity(model, q, problem.v, (given_v | held, held), drive)
@@ -172,7 +172,8 @@ def _open_note(model, problem: InitialValueProblem, drive) -> list[str]:
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
             unit = [unit for one in model.constraints for unit in one.units][r]
-            notes.append(f"the initial state violates the constraints: the {what} {model.row_names[r]} has a residual of "
+            notes.append(f"the initial state violates the constraints: the {what} {model.constraint_equation_names[r]} has a "
+                         f"residual of "
                          f"{abs(x[r]):.3g} {unit}{per}")
     return notes
 
@@ -194,7 +195,7 @@ def _closed_position(model, q, fixed, given, drive, place: Place):
 def _free_enough(model, q, kept, drive) -> bool:
     """Whether the other coordinates can close the constraints while those that are kept stay."""
     A = constraint_jacobian(model, q, drive=drive)
-    return rank_of(model, np.where(kept, 0.0, A)) == rank_of(model, A)
+    return equation_rank(model, np.where(kept, 0.0, A)) == equation_rank(model, A)
 
 
 def _close(model, q, kept, drive):
@@ -203,7 +204,7 @@ def _close(model, q, kept, drive):
     within = BranchSearch(model, kept, drive)
     with suppress(ComputationError):
         near = project_configuration(model, q, prescribed=kept, drive=drive)
-        if within.distance(near, q) <= FAR:
+        if within.distance(near, q) <= MAX_NEAR_DISTANCE:
             return near
     try:
         found = within.find(q)
@@ -218,16 +219,16 @@ def _close(model, q, kept, drive):
 def _refuse_rank_loss(model, q, drive, place: Place) -> None:
     """At a singular configuration the motion branches: which way it goes on is not determined."""
     A = constraint_jacobian(model, q, drive=drive)
-    rank, free = rank_of(model, A), column_scale(model) * null_space(model, A).T
+    rank, free = equation_rank(model, A), coordinate_scales(model) * null_space(model, A).T
     rng = np.random.default_rng(0)
     for away in _AWAY if len(free) else ():
         x = rng.standard_normal(len(free)) @ free
-        x *= away / np.linalg.norm(x / column_scale(model))
+        x *= away / np.linalg.norm(x / coordinate_scales(model))
         try:
             near = project_configuration(model, integrate(model, q, x), drive=drive)
         except ComputationError:
             continue
-        around = rank_of(model, constraint_jacobian(model, near, drive=drive))
+        around = equation_rank(model, constraint_jacobian(model, near, drive=drive))
         if around > rank:
             raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
                                 found=f"{rank} independent rows of {_least_independent(model, A)}",
@@ -236,7 +237,7 @@ def _refuse_rank_loss(model, q, drive, place: Place) -> None:
 
 def _least_independent(model, A) -> str:
     """The constraint that takes most part in a relation among the rows."""
-    left = np.linalg.svd(scaled_equations(model, A))[0][:, rank_of(model, A):]
+    left = np.linalg.svd(scaled_equations(model, A))[0][:, equation_rank(model, A):]
     r = int(np.argmax(np.abs(left).sum(axis=1))) if left.size else 0
     return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
 
@@ -246,13 +247,14 @@ def _least_independent(model, A) -> str:
 def _closed_velocity(model, q, v, held, given, drive, place: Place):
     off = None
     for kept in (given, held):
-        after = nearest_velocity(model, q, v, prescribed=kept, drive=drive)
+        after = project_velocity_unchecked(model, q, v, prescribed=kept, drive=drive)
         off = np.abs(constraint_velocity(model, q, after, drive=drive))
-        if (row_scale(model) * off).max() <= _CLOSED * (1.0 + np.abs(after / column_scale(model)).max(initial=0.0)):
+        if (equation_weights(model) * off).max() <= _CLOSED * (1.0 + np.abs(after / coordinate_scales(model)).max(initial=0.0)):
             return after
-    r = int(np.argmax(row_scale(model) * off))
+    r = int(np.argmax(equation_weights(model) * off))
     names = [model.v_names[i] for i in np.flatnonzero(held)] or [one.name for one in model.constraints if one.driven]
-    raise ScenarioError(f"the prescribed motion contradicts the constraint {model.row_names[r]} at t = 0", place=place,
+    raise ScenarioError(f"the prescribed motion contradicts the constraint {model.constraint_equation_names[r]} at t = 0",
+                        place=place,
                         found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",
                         hint="prescribe fewer joints, or consistent motions")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual
-from liedyn.dynamics.constraints.rank import row_scale, without_rounding
+from liedyn.dynamics.constraints.rank import clear_rounding, equation_weights
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
@@ -16,8 +16,8 @@ from liedyn.integrators.segment import evaluated
 from liedyn.integrators.zero_crossings import hidden, resolvable
 from liedyn.io.scenarios.scenario import Attach, Detach, EndRun, EnterPhase, Event, Impact, Lock, RecordState, Rule, Set
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
-from liedyn.model.spatial import full
-from liedyn.model.warnings import not_positive
+from liedyn.model.spatial import symmetric_matrix
+from liedyn.model.warnings import is_not_semidefinite
 from liedyn.simulation.impacts import (
     REST_AFTER,
     EventState,
@@ -176,13 +176,13 @@ class Actions:
             return moment
         rows = np.concatenate([np.arange(one.start, one.stop) for one in rows])
         off = np.abs(constraint_residual(moment.model, moment.q))
-        scaled = (row_scale(moment.model) * off)[rows]
+        scaled = (equation_weights(moment.model) * off)[rows]
         if scaled.max(initial=0.0) > _CLOSED:
             row = rows[int(np.argmax(scaled))]
-            name = moment.model.row_names[row]
+            name = moment.model.constraint_equation_names[row]
             raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off[row]:.3g} (rad or m) in {name}",
                                 place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
-        A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
+        A = clear_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
         return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
 
     def _lock(self, moment: EventState, action: Lock, t: float, event: Event) -> EventState:
@@ -231,7 +231,7 @@ class Actions:
                 return after
             came = 0.0 if ends and self._creeps(moment) else float(np.sign(moment.v[k]))
             return self._close_contact(becomes(0.0), k, came, t, event)
-        row = point_rows(moment.model.open_tree(), moment.q, action.link, action.point, action.normal)
+        row = point_rows(moment.model.spanning_tree(), moment.q, action.link, action.point, action.normal)
         approach = float(row @ moment.v)
         after = moment
         if approach < 0.0:
@@ -331,10 +331,10 @@ class Actions:
         if any(one.link == action.link for one in modes.mode.attached):
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: a body is attached to link {action.link} already",
                                 place=action.place)
-        before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
+        before = mass_matrix(moment.model.spanning_tree(), moment.q) @ moment.v
         modes.change(attached=(*modes.mode.attached, action))
         problem, model = modes.problem, modes.problem.model
-        free = np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before)
+        free = np.linalg.solve(mass_matrix(model.spanning_tree(), moment.q), before)
         rows, b = kept(moment, problem)
         found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.False_)
         after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
@@ -373,7 +373,7 @@ class Actions:
                 find(action.link, self.model.link_names, "link", action.place)
                 if isinstance(action, Detach) and action.link not in carrying:
                     raise ScenarioError(f"no event attaches a body to link {action.link}", place=action.place)
-                if isinstance(action, Attach) and not_positive(full(action.inertia), action.mass):
+                if isinstance(action, Attach) and is_not_semidefinite(symmetric_matrix(action.inertia), action.mass):
                     raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
                                         found=list(action.inertia), expected="principal inertias of at least zero")
             elif isinstance(action, Set):

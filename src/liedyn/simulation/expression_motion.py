@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import signal_instructions
 from liedyn.dynamics.kinematics import link_acceleration, link_poses, link_twist
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.integrators.zero_crossings import rounding_bound
 from liedyn.kernels.simulation.signals import (
     ABS,
@@ -26,7 +26,7 @@ from liedyn.kernels.simulation.signals import (
     STATE_V,
     STEP,
 )
-from liedyn.model.description import SCREW
+from liedyn.model.description import ONE_DOF
 from liedyn.simulation.control.law_derivatives import jet_along, number_of_state
 from liedyn.simulation.name_binding import measured_at
 
@@ -48,7 +48,7 @@ class ExpressionMotion(NamedTuple):
 
 def expression_motion(problem, k: int, t: float, q, v, a=None, tau=None) -> ExpressionMotion:
     """Of signal k of an event at a state. a: accelerations there, None: derivatives are not asked for; tau: joint forces."""
-    model, signals = problem.model.open_tree(), problem.signals
+    model, signals = problem.model.spanning_tree(), problem.signals
     words = _free_words(signal_instructions(signals, k))
     if (words & 255 == MEASURED).any():
         signals = measured_at(problem.model, signals, q, v)
@@ -104,7 +104,7 @@ def _coordinate_rates(model, i: int, q, v, a) -> tuple[float, float]:
     """Of q[i]."""
     joint = next(joint for joint in model.joints if joint.q.start <= i < joint.q.stop)
     k, rates, accelerations = i - joint.q.start, v[joint.v], a[joint.v]
-    if joint.kind == SCREW:
+    if joint.kind == ONE_DOF:
         return rates[k], accelerations[k]
     free = joint.q.stop - joint.q.start == 7
     w, dw = rates[:3], accelerations[:3]
@@ -163,7 +163,7 @@ def _of_curve(problem, word: int) -> float:
 
 def _characteristic(model, word: int) -> float:
     """The characteristic size of a number of the state."""
-    operation, i, scales = word & 255, word >> 8, scales_of(model)
+    operation, i, scales = word & 255, word >> 8, model_scales(model)
     if operation == STATE_V:
         return scales.of(f"{model.v_units[i]}/s")
     if operation != MEASURED:

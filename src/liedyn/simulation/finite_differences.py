@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.dynamics import mass_matrix
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError
 from liedyn.joints.joint_model import tree_of
 from liedyn.model.model import Model
@@ -116,5 +116,5 @@ def condition_of(model: Model, q, free) -> np.ndarray:
     characteristic lengths."""
     if not free.any():
         return np.ones(len(q))
-    reach = scales_of(model).of_all(model.v_units)[free]
+    reach = model_scales(model).unit_scales(model.v_units)[free]
     return np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free] * reach[:, None] * reach)

@@ -230,7 +230,7 @@ class HybridSimulation:
             fired = e in now.fired
             if k < 0:                                          # a contact: it has begun or ended
                 signs[e], armed[e] = -carried[e] if fired else carried[e], not fired
-                bounds[e] = rounding_bound(np.abs(link_poses(problem.model.open_tree(), now.q)[..., :3, 3]).max(initial=1.0))
+                bounds[e] = rounding_bound(np.abs(link_poses(problem.model.spanning_tree(), now.q)[..., :3, 3]).max(initial=1.0))
                 continue
             after = replace(now, t=float(np.nextafter(now.t, np.inf))) if e in now.jumped else now      # beyond the jump
             motion = self._expression(int(k), after, derivatives=False)
@@ -349,7 +349,7 @@ class HybridSimulation:
         """The row that they name is one of all constraints."""
         loops = statistics.loops
         if loops is not None and loops.singular_row >= 0:
-            row = self.model.row_names.index(model.row_names[loops.singular_row])
+            row = self.model.constraint_equation_names.index(model.constraint_equation_names[loops.singular_row])
             statistics = replace(statistics, loops=replace(loops, singular_row=row))
         return statistics
 

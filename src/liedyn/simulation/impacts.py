@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
-from liedyn.dynamics.constraints.rank import column_scale, without_rounding
+from liedyn.dynamics.constraints.rank import clear_rounding, coordinate_scales
 from liedyn.dynamics.dynamics import mass_matrix
 from liedyn.dynamics.kinematics import energy, jacobian, link_poses
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.segment import evaluated
@@ -55,7 +55,7 @@ def jump(model, q, v, rows, b) -> Jump:
 
 def jumps(model, q, v, rows, b) -> Jump:
     """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
-    M = mass_matrix(model.open_tree(), q)
+    M = mass_matrix(model.spanning_tree(), q)
     size = sizes_in(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
     along = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
@@ -69,7 +69,7 @@ def jumps(model, q, v, rows, b) -> Jump:
     scale = np.maximum(_largest(miss), _largest(b))
     missed = _largest(_times(G, after) - b)
     energy = np.sqrt(np.einsum("...i,...ij,...j->...", v, M, v))      # as G v is measured: G M^-1 G^T has ones on its diagonal
-    slow = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * column_scale(model)**2).max(axis=-1))
+    slow = np.sqrt(np.abs(np.diagonal(M, axis1=-2, axis2=-1) * coordinate_scales(model)**2).max(axis=-1))
     contradicted = missed > _CONTRADICTS * scale + _NOTHING * np.maximum(energy, slow)
     return Jump(after, impulse, p * _times(G, after + v) / 2, contradicted)
 
@@ -90,7 +90,7 @@ def point_rows(model, q, link: str, point, normal) -> np.ndarray:
 def sizes_in(along, rows):
     """(…, k) by which rows are divided so that G M^-1 G^T has ones on its diagonal; along: M^-1 rows^T. 1 for a row of zeros.
 
-    Rows are not rounding throughout: those of constraints are then zero (`rank.without_rounding`)."""
+    Rows are not rounding throughout: those of constraints are then zero (`rank.clear_rounding`)."""
     square = np.einsum("...ki,...ik->...k", rows, along)
     return np.sqrt(np.where(square > 0.0, square, 1.0))
 
@@ -127,7 +127,7 @@ class EventState:
 
     @property
     def energies(self) -> tuple[float, float]:
-        kinetic, potential = energy(self.model.open_tree(), self.q, self.v, passive=self.passive)
+        kinetic, potential = energy(self.model.spanning_tree(), self.q, self.v, passive=self.passive)
         return float(kinetic), float(potential)
 
     def with_work_since(self, before: EventState) -> EventState:
@@ -141,7 +141,7 @@ def kept(moment: EventState, problem, moved=(), closing=()) -> tuple[np.ndarray,
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
     rows = np.eye(len(moment.v))[prescribed]
     if moment.model.nc:
-        A = without_rounding(moment.model, constraint_jacobian(moment.model, moment.q))
+        A = clear_rounding(moment.model, constraint_jacobian(moment.model, moment.q))
         rows = np.vstack([rows, np.delete(A, closing, axis=0)])
     return rows, rows @ moment.v
 
@@ -189,7 +189,7 @@ class HardStops:
 
     def __init__(self, stops: tuple[JointStop, ...], model, duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
-        self._rounded = rounding_bound(scales_of(model).of_all(f"{unit}/s" for unit in model.v_units))
+        self._rounded = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
         self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
 
     def about(self) -> list:
@@ -338,7 +338,7 @@ def _away(stops, v) -> np.ndarray:
 
 def mobility_of(moment: EventState, problem: InitialValueProblem, moved=()) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
-    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.open_tree(), moment.q)), kept(moment, problem, moved)
+    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.spanning_tree(), moment.q)), kept(moment, problem, moved)
     if not len(K):
         return W
     K = K / sizes_in(W @ K.T, K)[:, None]

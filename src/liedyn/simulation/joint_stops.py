@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ScenarioError
 from liedyn.integrators.contact_forces import pressed_stops
 from liedyn.integrators.diagnosis import mass_matrix_by_columns
@@ -78,7 +78,7 @@ def stops_of(scenario: Scenario, model) -> tuple[JointStop, ...]:
                 values = _compliance(given, model, joint, k, float(inertia[k]))
             found += [JointStop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard,
                                 given.restitution,
-                           scales_of(model).of(model.v_units[k]), **values)
+                           model_scales(model).of(model.v_units[k]), **values)
                       for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
     return tuple(found)
 
@@ -179,7 +179,7 @@ def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ..
                   _integers(stop.coordinate for stop in resting), _integers(table.reserve(1) for _ in resting),
                   np.zeros(len(level)))
     sizes = [stop.size for stop in hard]
-    sizes += scales_of(model).of_forces(model.v_units[stop.coordinate] for stop in resting).tolist()
+    sizes += model_scales(model).of_forces(model.v_units[stop.coordinate] for stop in resting).tolist()
     return BoundStops(found if compliant or hard or resting else None, watch, tuple(stop.side for stop in (*hard, *resting)),
                       tuple(sizes), np.array([stop.load for stop in compliant]))
 

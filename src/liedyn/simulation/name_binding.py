@@ -225,7 +225,7 @@ def measured_slope(model, signals: Signals, i: int, q, v) -> np.ndarray:
     """(2 nv,) derivative by [dq; dv] of number i of what is measured, of a point:
     d(R u) = R (du + dphi x u), where the link turns by dphi = J_w dq."""
     (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
-    model, link, p = model.open_tree(), model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
+    model, link, p = model.spanning_tree(), model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R, V = link_pose(model, q, link)[:3, :3], link_twist(model, q, v, link)
     J, dV = twist_slopes(model, q, v, link)
     turned = np.hstack([J[:3], 0 * J[:3]])

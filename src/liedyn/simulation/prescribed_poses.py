@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import read_signal
 from liedyn.codegen.trace import traced_module
-from liedyn.dynamics.scales import Scales, scales_of
+from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe, Waypoints
@@ -297,7 +297,7 @@ class PrescribedPose(NamedTuple):
     def off(self, here: tuple[np.ndarray, np.ndarray], there: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
         """The largest differences of positions and of velocities, each relative to the largest number of its unit and to the
         characteristic one. A quaternion and its negative are the same."""
-        q, begins, scales = here[0][self.q].copy(), there[0][self.q], scales_of(self.model)
+        q, begins, scales = here[0][self.q].copy(), there[0][self.q], model_scales(self.model)
         if self.is_pose and q[-4:] @ begins[-4:] < 0.0:
             q[-4:] *= -1.0
         rates = [f"{unit}/s" for unit in self.model.v_units[self.v]]

@@ -55,7 +55,8 @@ class Result(Immutable):
     wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
     kinetic, potential   (N,) energies [J]
     work      (N,) energy supplied by motors, external wrenches and passive forces except springs since t[0] [J]
-    multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
+    multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.constraint_equation_names [N m
+                                    | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
     contacts  forces, depths and slips of `contacts`; None without (`simulation.contact_setup.ContactMotion`)

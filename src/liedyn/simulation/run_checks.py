@@ -8,10 +8,10 @@ import numpy as np
 
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.constraints.constraints import closure_wrenches, constraint_jacobian, constraint_residual
-from liedyn.dynamics.constraints.rank import row_scale
+from liedyn.dynamics.constraints.rank import equation_weights
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.dynamics.kinematics import energy
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.simulation.signals import STATE_V, TORQUE
 from liedyn.model.description import FRICTION_SPEED
@@ -69,9 +69,9 @@ class EnergyBalance:
 
     def _work_of_forces(self) -> float:
         """[J] that weight, joint forces and wrenches would do along 1 rad or a characteristic length."""
-        units, (tau, wrench) = scales_of(self.model), self._forces
+        units, (tau, wrench) = model_scales(self.model), self._forces
         along = np.tile(np.repeat([1.0, units.length], 3), len(wrench) // 6)
-        return float(tau @ units.of_all(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
+        return float(tau @ units.unit_scales(self.model.v_units) + wrench @ along) + work_of_weight(self.model)
 
 
 def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
@@ -89,7 +89,7 @@ def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
 def work_of_weight(model) -> float:
     """[J] that the weight of the robot does along its characteristic length."""
     mass = math.fsum(link.mass for link in model.description.links)
-    return mass * float(np.linalg.norm(model.gravity)) * scales_of(model).length
+    return mass * float(np.linalg.norm(model.gravity)) * model_scales(model).length
 
 
 def _floor(size, steps: int):
@@ -132,12 +132,12 @@ class ConstraintCheck:
     def judge(self, model, record, closed) -> None:
         """The residuals of the equations that are `closed` (nc,), in radians and lengths of their loops."""
         residual = np.abs(constraint_residual(model, record.q, drive=drives_of(model, record.drive))) * closed
-        off = residual * row_scale(model)
+        off = residual * equation_weights(model)
         k, r = np.unravel_index(np.argmax(off), off.shape)
         if not off[k, r] <= self._off:
             unit = [unit for one in model.constraints for unit in one.units][r]
             self._off = float(off[k, r])
-            self._said = f"{residual[k, r]:.1e} {unit} in {model.row_names[r]} at t = {record.t[k]:.6g} s"
+            self._said = f"{residual[k, r]:.1e} {unit} in {model.constraint_equation_names[r]} at t = {record.t[k]:.6g} s"
 
     def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
         """Values of the self-check and notes.
@@ -157,7 +157,7 @@ class ConstraintCheck:
             notes.append(f"constraint residuals reach {self._said} (constraints.stabilization=projection projects them out after "
                          "each step)")
         if loops is not None and loops.singular:
-            row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
+            row = model.constraint_equation_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
             again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
             notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
                          "dependent on other constraints there, where the motion may branch; it was continued straight through")
@@ -271,7 +271,7 @@ def slow_friction_note(model, fastest, way, known=False, friction=None) -> list[
     """Of joints with friction whose largest speed (nv,) stays below `FRICTION_SPEED` although they go a way (nv,) [rad | m]; but
     for those that are `known`."""
     friction = friction_levels(model, model.constants) if friction is None else friction
-    moved = way > _MOVED * scales_of(model).of_all(model.v_units)
+    moved = way > _MOVED * model_scales(model).unit_scales(model.v_units)
     slow = np.argwhere((friction > 0.0) & moved & (fastest < FRICTION_SPEED) & ~np.asarray(known))[:, -1]
     if not len(slow):
         return []
@@ -365,11 +365,12 @@ class SelfCheck:
             again -= forces
             self._constraints.add(forces, record)
             if block.problem.ties is not None:
-                self._constraints.judge(model, record, np.isin(model.row_names, block.model.row_names))
+                self._constraints.judge(model, record, np.isin(model.constraint_equation_names,
+                                                               block.model.constraint_equation_names))
             if self.reactions is None:
                 self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches
-        reach = scales_of(model).of_all(model.v_units)
+        reach = model_scales(model).unit_scales(model.v_units)
         force = max(_worst(again * reach), _worst(energies[0]) + work_of_weight(model))
         self._force, self._off, self._norm = np.maximum(                   # NaN stays
             (self._force, self._off, self._norm), (force, _worst((again - record.tau) * reach), _norm_error(model, record.q)))
@@ -431,7 +432,7 @@ def _inverse(part: RunSegment, passive: bool):
     if len(links):
         f_ext = np.zeros((len(record.t), len(part.model.link_names), 6))
         f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
-    return inverse_dynamics(part.model.open_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+    return inverse_dynamics(part.model.spanning_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
 
 
 def _worst(x: np.ndarray) -> float:

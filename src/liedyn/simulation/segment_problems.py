@@ -9,9 +9,9 @@ from liedyn.errors import ModelError, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import Record
 from liedyn.io.scenarios.scenario import PHASE_START, Attach, Constant, Phase, Prescribe, Rule, Scenario
-from liedyn.model.link_tree import combined
+from liedyn.model.link_tree import combine_bodies
 from liedyn.model.model import build
-from liedyn.model.spatial import full
+from liedyn.model.spatial import symmetric_matrix
 from liedyn.simulation.input_schedule import compile_schedule
 from liedyn.simulation.joint_stops import JointStop, stops_of
 from liedyn.simulation.name_binding import phase_rules, unknown
@@ -50,12 +50,12 @@ class RunSegment:
 
 def whole_record(part: RunSegment, model) -> Record:
     """Of all constraints of `model`: the multipliers of those that are open are zero."""
-    record, rows = part.record, part.model.row_names
+    record, rows = part.record, part.model.constraint_equation_names
     if part.model.nc == model.nc:
         return record
     n, driven = len(record.t), sum(one.driven for one in model.constraints)
     multipliers = np.zeros((n, model.nc))
-    multipliers[:, [model.row_names.index(name) for name in rows]] = record.multipliers
+    multipliers[:, [model.constraint_equation_names.index(name) for name in rows]] = record.multipliers
     tied = part.problem.ties is not None
     return record._replace(multipliers=multipliers, residual=record.residual if tied else np.zeros((n, 2)),
                            drive=record.drive if tied else np.zeros((n, 24 * driven)))
@@ -167,5 +167,5 @@ def _carrying(model, attached: tuple[Attach, ...]):
 
 
 def _with_body(link, body: Attach):
-    found = combined([(one.mass, np.array(one.com), full(one.inertia)) for one in (link, body)])
+    found = combine_bodies([(one.mass, np.array(one.com), symmetric_matrix(one.inertia)) for one in (link, body)])
     return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))

@@ -15,7 +15,7 @@ NONE = np.empty((0, 0))         # in place of what an entry does not read, or do
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     """x as a C-contiguous float64 array whose last axes are `last`."""
     if type(x) is not np.ndarray:
-        _refuse_masked(x, name)
+        _check_not_masked(x, name)
     try:
         array = np.asarray(x)
     except (TypeError, ValueError):                       # ragged lists
@@ -30,7 +30,7 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     return array if array.flags.behaved else array.copy()     # the entries know arrays only that are writable and aligned
 
 
-def _refuse_masked(x, name: str) -> None:
+def _check_not_masked(x, name: str) -> None:
     """What a masked array hides would come back as if it were given."""
     if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
         raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
@@ -39,50 +39,50 @@ def _refuse_masked(x, name: str) -> None:
 
 def as_mask(prescribed, nv: int) -> np.ndarray:
     """A mask over v, or a ShapeError."""
-    _refuse_masked(prescribed, "prescribed")
+    _check_not_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
     if mask.dtype != bool or mask.shape != (nv,):
         raise ShapeError(f"prescribed is a mask over v; found {mask.dtype} of shape {mask.shape}, expected bool ({nv},)")
     return mask if mask.flags.writeable else mask.copy()
 
 
-def states(model, given: dict) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
+def broadcast_states(model, inputs: dict) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
     """Leading axes, and the arrays (N, …) of a batch as entries take them, in the order given.
 
     given: what a public function got, by name: f_ext and drive as users may give them, q, q0, q1 (…, nq), multipliers (…, nc),
     …_derivatives (…, rows, nv), those of f_ext as `wrenches` makes them, any other (…, nv). NONE, wrenches that are None, and the
     motion of no driven loop become (N, 0)."""
     last, named = {"q": model.nq, "q0": model.nq, "q1": model.nq, "multipliers": model.nc}, []
-    for name, x in given.items():
+    for name, x in inputs.items():
         if name == "f_ext":
             named += [] if x is None else [(name, wrenches(model, x), 2)]
         elif name == "drive":
-            motion = drive_array(model, x)
+            motion = constraint_motion_array(model, x)
             named += [(name, motion, 1)] if motion.size else []
         elif name == "f_ext_derivatives":
             named += [] if x is None else [(name, x, 3)]
         elif x is not NONE:
             named.append((name, as_array(x, name, (last.get(name, model.nv),)), 2 if name.endswith("_derivatives") else 1))
-    lead, rows = batched(*named)
+    lead, rows = broadcast_arrays(*named)
     arrays = {name: x for (name, _, _), x in zip(named, rows, strict=True)}
-    return lead, arrays if len(rows) == len(given) else dict.fromkeys(given, np.empty((prod(lead), 0))) | arrays
+    return lead, arrays if len(rows) == len(inputs) else dict.fromkeys(inputs, np.empty((prod(lead), 0))) | arrays
 
 
-def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
+def broadcast_arrays(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
     """Common leading axes, and each array as (N, n), C-contiguous. `named`: name, array, how many last axes are its own."""
-    lead = common_lead(*named)
+    lead = common_leading_axes(*named)
     count = prod(lead)
     out = []
-    for _, array, own in named:
-        if array.shape[:array.ndim - own] != lead:
-            array = np.broadcast_to(array, lead + array.shape[array.ndim - own:]).copy()     # writeable, as entries ask
-        out.append(np.ascontiguousarray(array).reshape(count, prod(array.shape[array.ndim - own:])))
+    for _, array, state_axes in named:
+        if array.shape[:array.ndim - state_axes] != lead:
+            array = np.broadcast_to(array, lead + array.shape[array.ndim - state_axes:]).copy()     # writeable, as entries ask
+        out.append(np.ascontiguousarray(array).reshape(count, prod(array.shape[array.ndim - state_axes:])))
     return lead, out
 
 
-def common_lead(*named: tuple[str, np.ndarray, int]) -> tuple[int, ...]:
+def common_leading_axes(*named: tuple[str, np.ndarray, int]) -> tuple[int, ...]:
     """Leading axes to which all can be broadcast, or a ShapeError."""
-    leads = [array.shape[:array.ndim - own] for _, array, own in named]
+    leads = [array.shape[:array.ndim - state_axes] for _, array, state_axes in named]
     if leads and all(lead == leads[0] for lead in leads):
         return leads[0]
     try:
@@ -101,40 +101,40 @@ def wrenches(model, f_ext, name: str = "f_ext", rows: tuple[int, ...] = ()) -> n
         return as_array(f_ext, name, (*rows, n, 6))
     links = [model.link_index(link) for link in f_ext]
     named = [(what := f"{name}[{link!r}]", as_array(F, what, (*rows, 6)), len(rows) + 1) for link, F in f_ext.items()]
-    out = np.zeros((*common_lead(*named), *rows, n, 6))
+    out = np.zeros((*common_leading_axes(*named), *rows, n, 6))
     for k, (_, F, _) in zip(links, named, strict=True):
         out[..., k, :] = F
     return out
 
 
-def drive_array(model, drive) -> np.ndarray:
+def constraint_motion_array(model, drive) -> np.ndarray:
     """(..., 24 driven): pose, twist and its rate of each driven loop's frame A, as kernels take it."""
     driven = [one for one in model.constraints if one.driven]
-    given = dict(drive or {})
-    unknown = [name for name in given if name not in {one.name for one in driven}]
+    inputs = dict(drive or {})
+    unknown = [name for name in inputs if name not in {one.name for one in driven}]
     if unknown:
         known = ", ".join(one.name for one in driven) or "none"
         raise NameLookupError(f"no driven loop {unknown[0]!r}; the model has {known}")
-    return _side_by_side([_of_frame(one, given.get(one.name)) for one in driven]) if driven else np.empty(0)
+    return _concatenate([_frame_motion(one, inputs.get(one.name)) for one in driven]) if driven else np.empty(0)
 
 
-def _of_frame(closure, motion) -> np.ndarray:
+def _frame_motion(closure, motion) -> np.ndarray:
     """The 24 numbers of one frame, whose axes are turned from those of the file to those of the kernels."""
-    motion = motion_parts(np.eye(4) if motion is None else motion)
+    motion = motion_tuple(np.eye(4) if motion is None else motion)
     T, V, dV = (*motion, *(np.zeros(6),) * (3 - len(motion)))
     T, V, dV = as_array(T, "drive", (4, 4)), as_array(V, "drive", (6,)), as_array(dV, "drive", (6,))
     turn = np.eye(3) if closure.turn is None else closure.turn           # from the kernels' frame to the file's
     R = np.swapaxes(turn, -1, -2) @ T[..., :3, :3] @ turn
     twists = [np.concatenate([x[..., :3] @ turn, x[..., 3:] @ turn], axis=-1) for x in (V, dV)]
-    return _side_by_side([R.reshape(*R.shape[:-2], 9), T[..., :3, 3] @ turn, *twists])
+    return _concatenate([R.reshape(*R.shape[:-2], 9), T[..., :3, 3] @ turn, *twists])
 
 
-def motion_parts(motion) -> tuple:
+def motion_tuple(motion) -> tuple:
     """Pose, twist and its rate of a driven loop, of which the last may be missing."""
     return tuple(motion) if isinstance(motion, (tuple, list)) else (motion,)
 
 
-def _side_by_side(parts) -> np.ndarray:
+def _concatenate(parts) -> np.ndarray:
     lead = np.broadcast_shapes(*[part.shape[:-1] for part in parts])
     return np.concatenate([np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1)
 
@@ -153,35 +153,35 @@ def _side_by_side(parts) -> np.ndarray:
 
 LOCAL, LOCAL_WORLD_ALIGNED, WORLD = FRAMES = ("local", "local_world_aligned", "world")
 KERNEL_FRAMES = dict(zip(FRAMES, (kernels.LOCAL, kernels.LOCAL_WORLD_ALIGNED, kernels.WORLD), strict=True))
-_ELSEWHERE = {"body": LOCAL, "link": LOCAL, "mixed": LOCAL_WORLD_ALIGNED, "hybrid": LOCAL_WORLD_ALIGNED, "spatial": WORLD}
+_FRAME_SYNONYMS = {"body": LOCAL, "link": LOCAL, "mixed": LOCAL_WORLD_ALIGNED, "hybrid": LOCAL_WORLD_ALIGNED, "spatial": WORLD}
 
 
 def check_frame(frame, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -> str:
     """The frame, if it is one of those allowed. Raises ShapeError, with the name that is used here for what others call so."""
     if isinstance(frame, str) and frame in allowed:
         return frame
-    meant = _ELSEWHERE.get(frame) if isinstance(frame, str) else None
+    meant = _FRAME_SYNONYMS.get(frame) if isinstance(frame, str) else None
     hint = f' (called "{meant}" here)' if meant in allowed else ""
     raise ShapeError(f"{name} must be one of {', '.join(allowed)}; found {frame!r}{hint}")
 
 
-def twists_in(frame: str, T, V) -> np.ndarray:
+def twists_in_frame(frame: str, T, V) -> np.ndarray:
     """Local twists V (..., 6) of links at T (..., 4, 4), in the frame."""
     if frame == LOCAL:
         return V
-    w, v = _turned(T, V)
+    w, v = _to_world_axes(T, V)
     return np.concatenate([w, v + np.cross(T[..., :3, 3], w) if frame == WORLD else v], axis=-1)
 
 
-def wrenches_in(frame: str, T, F) -> np.ndarray:
+def wrenches_in_frame(frame: str, T, F) -> np.ndarray:
     """Local wrenches F (..., 6) on links at T (..., 4, 4), in the frame."""
     if frame == LOCAL:
         return F
-    m, f = _turned(T, F)
+    m, f = _to_world_axes(T, F)
     return np.concatenate([m + np.cross(T[..., :3, 3], f) if frame == WORLD else m, f], axis=-1)
 
 
-def _turned(T, X):
+def _to_world_axes(T, X):
     R = T[..., :3, :3]
     return (R @ X[..., :3, None])[..., 0], (R @ X[..., 3:, None])[..., 0]
 
@@ -191,9 +191,9 @@ def _turned(T, X):
 # The system clears fresh memory where it is first touched, and large results are fresh at every call (with glibc those of more
 # than 32 MB): 40 MB of derivatives of a humanoid took 7 us a state, in memory used before 2.5.
 
-_LARGE = 1 << 19            # numbers: memory of smaller results is kept by the C library
-_MOST, _ROOMS = 1 << 25, 12                    # kept at most: numbers, 256 MB; and of how many results
-_kept: list[Buffer] = []
+_MIN_POOLED_SIZE = 1 << 19            # numbers: memory of smaller results is kept by the C library
+_MAX_POOL_SIZE, _MAX_POOL_BUFFERS = 1 << 25, 12                    # kept at most: numbers, 256 MB; and of how many results
+_pool: list[Buffer] = []
 
 
 class BufferMemory(np.ndarray):
@@ -207,93 +207,93 @@ class ResultMemory(BufferMemory):
 class Buffer:
     """Uninitialized numbers, and the view that the last result was made over."""
 
-    __slots__ = ("held", "memory", "size")
+    __slots__ = ("last_result", "memory", "size")
 
     def __init__(self, size: int):
         self.memory, self.size = BufferMemory(size), size
-        self.held: ref[np.ndarray] = ref(self.memory)
+        self.last_result: ref[np.ndarray] = ref(self.memory)
 
 
-def room_for(shape: tuple[int, ...]) -> np.ndarray:
+def acquire_buffer(shape: tuple[int, ...]) -> np.ndarray:
     """An uninitialized array. While it or any view of it lives, nobody else gets its memory."""
     size = prod(shape)
-    if size <= _LARGE:
+    if size <= _MIN_POOLED_SIZE:
         return np.empty(shape)
-    room = _dropped(size) or Buffer(size)
-    view = room.memory.view(ResultMemory)
-    room.held = ref(view)
-    if size <= _MOST:
-        _kept.append(room)
-        while len(_kept) > _ROOMS or sum(x.size for x in tuple(_kept)) > _MOST:
-            del _kept[:1]
+    buffer = _take_free_buffer(size) or Buffer(size)
+    view = buffer.memory.view(ResultMemory)
+    buffer.last_result = ref(view)
+    if size <= _MAX_POOL_SIZE:
+        _pool.append(buffer)
+        while len(_pool) > _MAX_POOL_BUFFERS or sum(x.size for x in tuple(_pool)) > _MAX_POOL_SIZE:
+            del _pool[:1]
     return np.ndarray(shape, float, view)
 
 
-def _dropped(size: int) -> Buffer | None:
+def _take_free_buffer(size: int) -> Buffer | None:
     """A room whose last result nobody holds any more. Safe in threads: who removes it has it."""
-    for room in tuple(_kept):
-        if room.size == size and room.held() is None:
+    for buffer in tuple(_pool):
+        if buffer.size == size and buffer.last_result() is None:
             try:
-                _kept.remove(room)
+                _pool.remove(buffer)
             except ValueError:                 # another thread has
                 continue
-            if room.held() is None:            # else another thread had it in between
-                return room
+            if buffer.last_result() is None:            # else another thread had it in between
+                return buffer
     return None
 
 
 # Where results go: to arrays that the caller gives as `out`, or to new ones ---------------------------------------------
 
-def place_for(shape: tuple[int, ...], out, given) -> np.ndarray:
+def allocate_out(shape: tuple[int, ...], out, inputs) -> np.ndarray:
     """An array to compute a result in: `out`, unless it is None, or entries cannot write to it as it lies, or it shares memory
-    with what is `given`; then a new one, which `hand_over` copies.
+    with what is `inputs`; then a new one, which `copy_to_out` copies.
 
     Raises ShapeError for an `out` that cannot take the result."""
     if out is not None:
-        _check(out, shape, "out")
-        if out.flags.carray and not any(np.may_share_memory(out, x) for x in given):
+        _check_out_array(out, shape, "out")
+        if out.flags.carray and not any(np.may_share_memory(out, x) for x in inputs):
             return out
-    return room_for(shape)
+    return acquire_buffer(shape)
 
 
-def places_for(shapes: list[tuple[int, ...]], out, given) -> list[np.ndarray]:
+def allocate_outs(shapes: list[tuple[int, ...]], out, inputs) -> list[np.ndarray]:
     """The same for several results; out: so many arrays, or one for one."""
     if out is None:
-        return [room_for(shape) for shape in shapes]
+        return [acquire_buffer(shape) for shape in shapes]
     if len(shapes) == 1:
-        return [place_for(shapes[0], out, given)]
-    _check_count(out, len(shapes))
-    return [place_for(shape, x, [*given, *out[:k]]) for k, (shape, x) in enumerate(zip(shapes, out, strict=True))]
+        return [allocate_out(shapes[0], out, inputs)]
+    _check_out_count(out, len(shapes))
+    return [allocate_out(shape, x, [*inputs, *out[:k]]) for k, (shape, x) in enumerate(zip(shapes, out, strict=True))]
 
 
-def hand_over(result, out):
+def copy_to_out(result, out):
     """`out`, an array or a tuple of arrays as the result is, which now holds it; the result itself where there is none."""
     if out is None or out is result:
         return result
     if isinstance(result, np.ndarray):
-        _check(out, result.shape, "out")
+        _check_out_array(out, result.shape, "out")
         out[...] = result
         return out
     count = sum(x.dtype == np.float64 for x in result)                  # a mask may come after them
-    _check_count(out, count)
+    _check_out_count(out, count)
     for k, (x, y) in enumerate(zip(result, out, strict=False)):
-        _check(y, x.shape, f"out[{k}]")
+        _check_out_array(y, x.shape, f"out[{k}]")
         if x is not y:
             y[...] = x
     found = (*out, *result[count:])
     return found if type(result) is tuple else type(result)(*found)
 
 
-def check_places(shapes, out) -> None:
-    """ShapeError for an `out` that `hand_over` could not write results of these shapes to: before a long computation."""
+def check_out(shapes, out) -> None:
+    """ShapeError for an `out` that `copy_to_out` could not write results of these shapes to: before a long computation."""
     if out is None:
         return
-    _check_count(out, len(shapes))
+    _check_out_count(out, len(shapes))
     for k, (x, shape) in enumerate(zip(out, shapes, strict=True)):
-        _check(x, shape, f"out[{k}]")
+        _check_out_array(x, shape, f"out[{k}]")
 
 
-def _check(out, shape, name) -> None:
+def _check_out_array(out, shape, name) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != np.float64:
         of = f" of {out.dtype}" if isinstance(out, np.ndarray) else ""
         raise ShapeError(f"{name} is not an array of float64; found {type(out).__name__}{of}")
@@ -303,7 +303,7 @@ def _check(out, shape, name) -> None:
         raise ShapeError(f"{name} is read-only (give an array that can be written to)")
 
 
-def _check_count(out, count) -> None:
+def _check_out_count(out, count) -> None:
     if not isinstance(out, (tuple, list)) or len(out) != count:
         found = f"{len(out)}" if isinstance(out, (tuple, list)) else type(out).__name__
         raise ShapeError(f"out holds one array for each result; found {found}, expected a tuple of {count} arrays")

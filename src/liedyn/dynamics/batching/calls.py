@@ -10,76 +10,78 @@ import numpy as np
 
 from liedyn.codegen.specialize import generated_batch_function, generated_function, is_enabled, specialization_of
 from liedyn.codegen.trace import Specialization
-from liedyn.dynamics.batching.arrays import NONE, hand_over, motion_parts, place_for, places_for, states
-from liedyn.dynamics.batching.threads import chunks, on_threads, require_lock
+from liedyn.dynamics.batching.arrays import NONE, allocate_out, allocate_outs, broadcast_states, copy_to_out, motion_tuple
+from liedyn.dynamics.batching.threads import check_gil, chunks, run_on_threads
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.kernels import batch_blocks
-from liedyn.model.description import SCREW
-from liedyn.model.model import Model, on_cache_lines
+from liedyn.model.description import ONE_DOF
+from liedyn.model.model import Model, cache_aligned
 from liedyn.numba_tools.decorators import compile_entry_point
 
 SCALAR = 0                      # which signature of an entry with two
-_TOO_LARGE = 1 << 19            # numbers of scratch for one state, from which on eight do not go side by side: 32 MB a thread
+# numbers of scratch for one state, from which on eight do not go side by side: 32 MB a thread
+_MAX_SIMD_WORKSPACE = 1 << 19
 
-require_lock()
+check_gil()
 
 
-def computed(model, key, entry, memory: Callable[..., int], given: dict, *shapes: tuple[int, ...], before: tuple = (),
+def evaluate(model, key, entry, memory: Callable[..., int], inputs: dict, *shapes: tuple[int, ...], static_arguments: tuple = (),
              prescribed: np.ndarray | None = None, options: tuple = (), after: tuple = (), out=None):
     """What an entry makes of states: an array (*lead, *shape) for each shape, in a tuple where there are several.
 
     key: under which a call for one state leaves its line in the model's cache to those that differ in the numbers of states
-    alone; None: it leaves none. memory: numbers of scratch, by `Model.sizes`. given: states, as `states` takes them. The entry's
-    arguments are, in this order: before (or the mask prescribed), states, options, results, after."""
-    if given.get("f_ext") is given.get("drive") is None and model.nv:          # else its line has no states to take
-        found = by_line(model, key, out if out is None or len(shapes) > 1 else (out,),
-                        *[x for x in given.values() if x is not None and x is not NONE])
+    alone; None: it leaves none. memory: numbers of scratch, by `Model.sizes`. given: states, as `broadcast_states` takes them.
+    The entry's arguments are, in this order: before (or the mask prescribed), states, options, results, after."""
+    if inputs.get("f_ext") is inputs.get("drive") is None and model.nv:          # else its line has no states to take
+        found = call_generated(model, key, out if out is None or len(shapes) > 1 else (out,),
+                        *[x for x in inputs.values() if x is not None and x is not NONE])
         if found is not None:
             return found if out is None else out
     else:
         key = None
-    lead, arrays = states(model, given)
-    count, places = prod(lead), places_for([(*lead, *shape) for shape in shapes], out, arrays.values())
+    lead, arrays = broadcast_states(model, inputs)
+    count, places = prod(lead), allocate_outs([(*lead, *shape) for shape in shapes], out, arrays.values())
     if count == 1:                                             # with the shapes of one state, whatever the batch
-        rows, results = _of_one(model, arrays), [x.reshape(shape) for x, shape in zip(places, shapes, strict=True)]
+        rows, results = _single_state_arrays(model, arrays), [x.reshape(shape) for x, shape in zip(places, shapes, strict=True)]
     else:
         rows, results = arrays.values(), [x.reshape(count, prod(shape)) for x, shape in zip(places, shapes, strict=True)]
-    before = before if prescribed is None else (prescribed,)
+    static_arguments = static_arguments if prescribed is None else (prescribed,)
     arguments = (*rows, *options, *results, *after)
-    code = run(entry, model, memory(*model.sizes), before, arguments, None if count == 1 else count, key)
-    refuse(model, code, prescribed, **arrays)
-    return hand_over(tuple(places) if len(shapes) > 1 else places[0], out)
+    code = run(entry, model, memory(*model.sizes), static_arguments, arguments, None if count == 1 else count, key)
+    raise_for_code(model, code, prescribed, **arrays)
+    return copy_to_out(tuple(places) if len(shapes) > 1 else places[0], out)
 
 
-def completed(model, key, entry, memory: Callable[..., int], given: dict, shape: tuple[int, ...], prescribed: np.ndarray,
-              before: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
+def evaluate_hybrid(model, key, entry, memory: Callable[..., int], inputs: dict, shape: tuple[int, ...], prescribed: np.ndarray,
+              static_arguments: tuple, options: tuple = (), out=None) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and forces (*lead, *shape) of an entry that completes both in place: the third and fourth of its states, the
-    fifth being wrenches. Where nothing is prescribed the third is NONE, and out a place for it. The others as in `computed`."""
-    lead, arrays = states(model, given)
-    _, _, name, _, wrenches = given
+    fifth being wrenches. Where nothing is prescribed the third is NONE, and out a place for it. The others as in `evaluate`."""
+    lead, arrays = broadcast_states(model, inputs)
+    _, _, name, _, wrenches = inputs
     q, v, a, tau, F = arrays.values()
     count, tau = prod(lead), tau.reshape(*lead, *shape)
-    if given[name] is NONE:                               # all of tau is read, nothing of it written
-        a = place_for((*lead, *shape), out, arrays.values())
+    if inputs[name] is NONE:                               # all of tau is read, nothing of it written
+        a = allocate_out((*lead, *shape), out, arrays.values())
     else:
         a, tau = a.reshape(*lead, *shape).copy(), tau.copy()
     if count == 1:
         q, v, F, rows = q[0], v[0], F[0], [x.reshape(shape) for x in (a, tau)]
     else:
         rows = [x.reshape(count, prod(shape)) for x in (a, tau)]
-    key = key if given[wrenches] is None else None
-    code = run(entry, model, memory(*model.sizes), before, (q, v, *rows, F, *options), None if count == 1 else count, key)
-    refuse(model, code, prescribed, **arrays)
+    key = key if inputs[wrenches] is None else None
+    code = run(entry, model, memory(*model.sizes), static_arguments, (q, v, *rows, F, *options), None if count == 1 else count,
+               key)
+    raise_for_code(model, code, prescribed, **arrays)
     return a, tau
 
 
-def _of_one(model, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
+def _single_state_arrays(model, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
     """The arrays (1, n) of a batch of one, in the shapes that they have for a state: derivatives have a row for each order."""
     return [x.reshape(-1, model.nv) if name.endswith("_derivatives") and name != "f_ext_derivatives" and x.size else x[0]
             for name, x in arrays.items()]
 
 
-def by_line(model, key, out, *numbers):
+def call_generated(model, key, out, *numbers):
     """Results of one state, or a batch of one, by the line that an earlier call has left for `key`, or None. numbers: arrays as
     they should be, of which the line checks all; out: None, or so many arrays as there are results."""
     try:
@@ -91,7 +93,7 @@ def by_line(model, key, out, *numbers):
         return None
 
 
-def run(entry, model, size: int, before: tuple, arrays: tuple, count: int | None, key=None) -> int:
+def run(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: int | None, key=None) -> int:
     """Call an entry over `count` states: by a line, else by loops on Lanes; on all cores. Returns a code.
 
     size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; count: None for one
@@ -99,36 +101,37 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int | None
     rows = arrays if count is not None else tuple(x.reshape(1, x.size) if isinstance(x, np.ndarray) else x for x in arrays)
     other = getattr(_thread, "run", None)
     if other is not None:
-        return other(model, entry, size, before, rows, count)
-    if count == 0 or (is_enabled() and _by_line(model, specialization_of(entry, size, before, rows), with_numbers(arrays), count,
+        return other(model, entry, size, static_arguments, rows, count)
+    if count == 0 or (is_enabled() and _run_generated(model, specialization_of(entry, size, static_arguments, rows),
+                                                      nonempty_arrays(arrays), count,
                                                 key)):
         return batch_blocks.OK
-    return by_loops(entry, model, size, before, rows, 1 if count is None else count)
+    return run_generic(entry, model, size, static_arguments, rows, 1 if count is None else count)
 
 
-def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> int:
+def run_generic(entry, model, size: int, static_arguments: tuple, arrays: tuple, count: int) -> int:
     """`run` without lines."""
-    alone = (count == 1 or size > _TOO_LARGE) and len(entry.liedyn_signatures) == 2
+    alone = (count == 1 or size > _MAX_SIMD_WORKSPACE) and len(entry.liedyn_signatures) == 2
     compile_entry_point(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
-    edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
+    edges, memory = chunks(count, model.n_bodies), thread_workspace if alone else simd_thread_workspace
     index, constants, *_ = model._arrays
 
     def part(first, last):
-        return entry(index, constants, memory(size), *before, *arrays, first, last)
+        return entry(index, constants, memory(size), *static_arguments, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)
-    return next((code for code in on_threads(part, edges) if code), batch_blocks.OK)
+    return next((code for code in run_on_threads(part, edges) if code), batch_blocks.OK)
 
 
-def _by_line(model, asked: Specialization, numbers, count: int | None, key) -> bool:
+def _run_generated(model, specialization: Specialization, numbers, count: int | None, key) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    if count is not None and not of_states(numbers, count):
+    if count is not None and not have_state_rows(numbers, count):
         return False
     if count is not None and count > 1:
-        line = generated_batch_function(model, asked)
-        return line is not None and run_line(line, model, numbers, count)
-    line = generated_function(model, asked, [x.shape for x in numbers])
+        line = generated_batch_function(model, specialization)
+        return line is not None and run_generated_batch(line, model, numbers, count)
+    line = generated_function(model, specialization, [x.shape for x in numbers])
     if line is None:
         return False
     if key is not None:
@@ -136,69 +139,69 @@ def _by_line(model, asked: Specialization, numbers, count: int | None, key) -> b
     return not line.call(*numbers)
 
 
-def of_states(rows, count: int) -> bool:
+def have_state_rows(rows, count: int) -> bool:
     """Whether arrays have a row for each state: a line would read and write beyond others."""
     return all(x.ndim == 2 and len(x) >= count for x in rows)
 
 
-def run_line(line, model, rows, count: int) -> bool:
+def run_generated_batch(line, model, rows, count: int) -> bool:
     """A line over a batch, on all cores. Whether the results can be used. rows: the arrays that hold numbers."""
     edges = chunks(count, model.n_bodies)
 
     def part(first, last):
-        return line.run(rows, scratch(line.workspace_size), first, last)
+        return line.run(rows, thread_workspace(line.workspace_size), first, last)
 
-    return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
+    return part(0, count) if len(edges) == 2 else all(run_on_threads(part, edges))
 
 
-def with_numbers(arrays) -> list[np.ndarray]:
+def nonempty_arrays(arrays) -> list[np.ndarray]:
     return [x for x in arrays if isinstance(x, np.ndarray) and x.size]
 
 
-def asked_by(function, model, *arguments, **options) -> tuple[Specialization, Model]:
+def intercepted_specialization(function, model, *arguments, **options) -> tuple[Specialization, Model]:
     """Which entry a public function calls for these arguments, with what, and for which model (it may be that of the open tree);
     it is not called."""
     try:
-        with taken_over(_answer):
+        with intercept_entry_points(_raise_entry_point_call):
             function(model._copy(), *arguments, **options)            # which has no lines yet
-    except _Answer as answer:
-        return answer.asked, answer.model
+    except _EntryPointCall as answer:
+        return answer.specialization, answer.model
     raise UsageError(f"{function.__name__} calls no entry of the kernels")
 
 
-class _Answer(Exception):
-    def __init__(self, asked: Specialization, model):
-        self.asked, self.model = asked, model
+class _EntryPointCall(Exception):
+    def __init__(self, specialization: Specialization, model):
+        self.specialization, self.model = specialization, model
 
 
-def _answer(model, entry, size, before, arrays, count):
-    raise _Answer(specialization_of(entry, size, before, arrays), model)
+def _raise_entry_point_call(model, entry, size, static_arguments, arrays, count):
+    raise _EntryPointCall(specialization_of(entry, size, static_arguments, arrays), model)
 
 
 @contextmanager
-def taken_over(run: Callable):
+def intercept_entry_points(run: Callable):
     """Within it this thread's entries are not called, but run(model, entry, size, before, arrays, count) in their place; count is
     None for one state."""
-    before = getattr(_thread, "run", None)
+    static_arguments = getattr(_thread, "run", None)
     _thread.run = run
     try:
         yield
     finally:
-        _thread.run = before
+        _thread.run = static_arguments
 
 
-def scratch(size: int) -> np.ndarray:
+def thread_workspace(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
     (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
     memory = getattr(_thread, "memory", None)
     if memory is None or memory.size < size:
-        memory = on_cache_lines(-(-size // 8) * 8, make=np.empty)
+        memory = cache_aligned(-(-size // 8) * 8, make=np.empty)
         _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave rows too few
         _thread.memory = memory
     return memory[:size]
 
 
-def scratch_of_eight(size: int) -> np.ndarray:
+def simd_thread_workspace(size: int) -> np.ndarray:
     """The same for eight states: at least `size` rows of eight."""
     try:
         lanes = _thread.lanes
@@ -206,7 +209,7 @@ def scratch_of_eight(size: int) -> np.ndarray:
             return lanes                    # a part of it would take 1 us more, where a large result has left nothing else near
     except AttributeError:                  # the first of this thread
         pass
-    scratch(8 * size)
+    thread_workspace(8 * size)
     return _thread.lanes
 
 
@@ -214,11 +217,11 @@ _thread = threading.local()
 
 
 # errors -----------------------------------------------------------------------------------------------------------
-_RATES = {batch_blocks.BAD_V: ("v", "dv", "v_derivatives"), batch_blocks.BAD_A: ("a", "a_derivatives"),
+_CODE_ARGUMENTS = {batch_blocks.BAD_V: ("v", "dv", "v_derivatives"), batch_blocks.BAD_A: ("a", "a_derivatives"),
           batch_blocks.BAD_TAU: ("tau", "tau_derivatives")}
 
 
-def refuse(model, code: int, prescribed: np.ndarray | None = None, **arrays) -> None:
+def raise_for_code(model, code: int, prescribed: np.ndarray | None = None, **arrays) -> None:
     """Turn an entry's code into an error that names the coordinate. arrays: of its arguments by name; prescribed: where a is
     read, and tau is not."""
     if code == batch_blocks.OK:
@@ -228,8 +231,8 @@ def refuse(model, code: int, prescribed: np.ndarray | None = None, **arrays) -> 
             if name in arrays:
                 check_configuration(model, arrays[name], name)
         raise ConfigurationError("a quaternion is not of unit norm")
-    if code in _RATES:
-        name = next(name for name in _RATES[code] if name in arrays)
+    if code in _CODE_ARGUMENTS:
+        name = next(name for name in _CODE_ARGUMENTS[code] if name in arrays)
         x = arrays[name].reshape(len(arrays[name]), *(-1,) * name.endswith("_derivatives"), model.nv)
         read = True if prescribed is None or code == batch_blocks.BAD_V else prescribed == (code == batch_blocks.BAD_A)
         check_finite(name, np.where(read, x, 0.0), model.v_names)
@@ -261,12 +264,12 @@ def check_configuration(model, q: np.ndarray, name: str = "q") -> None:
     """ConfigurationError unless q (…, nq) is finite and its quaternions are of unit norm."""
     check_finite(name, q, model.q_names)
     for joint in model.joints:
-        if joint.kind != SCREW:
-            check_unit(joint.name, q[..., joint.q.stop - 4:joint.q.stop])
+        if joint.kind != ONE_DOF:
+            check_quaternion(joint.name, q[..., joint.q.stop - 4:joint.q.stop])
 
 
 @np.errstate(over="ignore")
-def check_unit(joint: str, u: np.ndarray) -> None:
+def check_quaternion(joint: str, u: np.ndarray) -> None:
     """ConfigurationError unless the quaternions u (…, 4) of a joint are of unit norm."""
     norms = np.linalg.norm(u.reshape(-1, 4), axis=1)
     bad = ~(np.abs(norms**2 - 1) < batch_blocks.UNIT)
@@ -280,46 +283,47 @@ def check_unit(joint: str, u: np.ndarray) -> None:
 # Batches of which some states fail: what becomes of the others ----------------------------------------------------------
 
 # of an argument's axes, how many belong to a state: the others are the batch's
-_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1,
+_STATE_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1,
          "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2, "v_derivatives": 2,
          "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
-_DRIVE = 2, 1, 1        # of a driven loop: pose, twist, its rate
-_OF_STATES = ConfigurationError, ComputationError
+_CONSTRAINT_MOTION_AXES = 2, 1, 1        # of a driven loop: pose, twist, its rate
+_STATE_ERRORS = ConfigurationError, ComputationError
 
 
-def each_state(function, given: dict):
+def handle_failed_states(function, inputs: dict):
     """What a public function gives for an `on_error` other than "raise": the results of all states that can be computed; of the
     others NaN, False or 0, and on_error(state, error) is called, where it is a function.
 
     given: all arguments of `function` by name, as its locals() are at its head. A batch that fails is computed again by halves
     down to the states that fail: about as many states again as it has where few fail, so nothing is asked of the entries."""
-    model, on_error, out = given["model"], given["on_error"], given.get("out")
-    given = {x: given[x] for x in given if x not in ("model", "on_error", "out")}
-    result = _all_states(function, model, _listener(on_error), given)
-    return result if out is None else hand_over(result, out)
+    model, on_error, out = inputs["model"], inputs["on_error"], inputs.get("out")
+    inputs = {x: inputs[x] for x in inputs if x not in ("model", "on_error", "out")}
+    result = _evaluate_valid_states(function, model, _error_callback(on_error), inputs)
+    return result if out is None else copy_to_out(result, out)
 
 
-def _all_states(function, model, tell, given):
+def _evaluate_valid_states(function, model, tell, inputs):
     try:
-        return function(model, **given)
-    except _OF_STATES as problem:
+        return function(model, **inputs)
+    except _STATE_ERRORS as problem:
         error = problem.with_traceback(None)           # which would hold the arrays of the call
-    lead = _lead(given)
-    flat = _mapped(given, lambda x, own: np.broadcast_to(x, (*lead, *_last(x, own))).reshape((prod(lead), *_last(x, own))))
+    lead = _leading_axes(inputs)
+    flat = _map_state_arrays(inputs, lambda x, state_axes: np.broadcast_to(
+        x, (*lead, *_trailing_shape(x, state_axes))).reshape((prod(lead), *_trailing_shape(x, state_axes))))
 
     def call(first, last):
         """A second axis of the batch tells fields of states from others."""
-        return function(model, **_mapped(flat, lambda x, _: x[first:last, None]))
+        return function(model, **_map_state_arrays(flat, lambda x, _: x[first:last, None]))
 
     found, failed = [], {}
-    _by_halves(call, 0, prod(lead), error, found, failed)
-    result = _joined(found, call, lead)
+    _bisect_failures(call, 0, prod(lead), error, found, failed)
+    result = _join_results(found, call, lead)
     for k, error in sorted(failed.items()):
         tell(k if len(lead) == 1 else tuple(int(x) for x in np.unravel_index(k, lead)) if lead else (), error)
     return result
 
 
-def _listener(on_error):
+def _error_callback(on_error):
     if on_error == "nan":
         return lambda state, error: None
     if not callable(on_error):
@@ -327,7 +331,7 @@ def _listener(on_error):
     return on_error
 
 
-def _by_halves(call, first, last, error, found, failed) -> None:
+def _bisect_failures(call, first, last, error, found, failed) -> None:
     """Results of parts of [first, last), of which `error` is known, and the errors of the states that have none."""
     if last - first == 1:
         failed[first] = error
@@ -337,23 +341,23 @@ def _by_halves(call, first, last, error, found, failed) -> None:
         try:
             found.append((*part, call(*part)))
             continue
-        except _OF_STATES as problem:
+        except _STATE_ERRORS as problem:
             error = problem.with_traceback(None)
-        _by_halves(call, *part, error, found, failed)
+        _bisect_failures(call, *part, error, found, failed)
 
 
-def _joined(found, call, lead):
+def _join_results(found, call, lead):
     """One result of all states, of the type that the parts have."""
     first, last, pattern = found[0] if found else (0, 0, call(0, 0))
     fields = []
     for k, one in enumerate(_fields(pattern)):
         if np.shape(one)[:2] == (last - first, 1):                   # else no field of states, as a mask
-            one = _filled(np.asarray(one), [(*where, _fields(result)[k]) for *where, result in found], lead)
+            one = _fill_array(np.asarray(one), [(*where, _fields(result)[k]) for *where, result in found], lead)
         fields.append(one)
-    return _like(pattern, fields)
+    return _with_fields(pattern, fields)
 
 
-def _filled(pattern, parts, lead):
+def _fill_array(pattern, parts, lead):
     """An array of all states (*lead, …), of those parts that are there."""
     out = np.zeros((prod(lead), *pattern.shape[2:]), np.result_type(pattern, *(x for *_, x in parts)))
     if out.dtype.kind == "f":
@@ -367,32 +371,34 @@ def _fields(result) -> list:
     return [result] if isinstance(result, np.ndarray) else list(result)
 
 
-def _like(result, fields):
+def _with_fields(result, fields):
     if isinstance(result, np.ndarray):
         return fields[0]
     kind = type(result)
     return kind(fields) if kind is tuple else kind(*fields)
 
 
-def _lead(given) -> tuple[int, ...]:
+def _leading_axes(inputs) -> tuple[int, ...]:
     leads = []
-    _mapped(given, lambda x, own: leads.append(x.shape[:x.ndim - own]))
+    _map_state_arrays(inputs, lambda x, state_axes: leads.append(x.shape[:x.ndim - state_axes]))
     return np.broadcast_shapes(*leads)
 
 
-def _last(x, own) -> tuple[int, ...]:
-    return x.shape[x.ndim - own:]
+def _trailing_shape(x, state_axes) -> tuple[int, ...]:
+    return x.shape[x.ndim - state_axes:]
 
 
-def _mapped(given: dict, change) -> dict:
+def _map_state_arrays(inputs: dict, change) -> dict:
     """The arguments, with change(array, how many axes belong to a state) in place of each array of states."""
-    def of_states(name, x):
-        if x is None or (name not in _AXES and name != "drive"):
+    def have_state_rows(name, x):
+        if x is None or (name not in _STATE_AXES and name != "drive"):
             return x
         if name == "drive":
-            return {closure: tuple(change(np.asarray(part), own) for part, own in zip(motion_parts(motion), _DRIVE, strict=False))
+            return {closure: tuple(change(np.asarray(part), state_axes) for part, state_axes in zip(motion_tuple(motion),
+                                                                                                    _CONSTRAINT_MOTION_AXES,
+                                                                                                    strict=False))
                     for closure, motion in x.items()}
         if isinstance(x, dict):                        # wrenches by link, rates by parameter
-            return {key: change(np.asarray(part), _AXES[name] - 1) for key, part in x.items()}
-        return change(np.asarray(x), _AXES[name])
-    return {name: of_states(name, x) for name, x in given.items()}
+            return {key: change(np.asarray(part), _STATE_AXES[name] - 1) for key, part in x.items()}
+        return change(np.asarray(x), _STATE_AXES[name])
+    return {name: have_state_rows(name, x) for name, x in inputs.items()}

@@ -21,18 +21,18 @@ from liedyn.errors import UsageError
 
 # How many cores this process may use ------------------------------------------------------------------------------------
 
-_GROUPS = Path("/sys/fs/cgroup")
-_OWN = Path("/proc/self/cgroup")
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+_SELF_CGROUP = Path("/proc/self/cgroup")
 
 
 @cache
 def cores() -> int:
     """Cores that this process may use: those of its affinity, at most the quota of its container. LIEDYN_THREADS lowers it."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, quota(), _asked(os.environ.get("LIEDYN_THREADS", ""), available)))
+    return max(1, min(available, quota(), _parse_thread_count(os.environ.get("LIEDYN_THREADS", ""), available)))
 
 
-def _asked(text: str, available: int) -> int:
+def _parse_thread_count(text: str, available: int) -> int:
     """What LIEDYN_THREADS asks for; empty: as if it were not set."""
     if not text.strip():
         return available
@@ -46,26 +46,27 @@ def _asked(text: str, available: int) -> int:
     return number
 
 
-def quota(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) -> int:
     """Cores that the control groups of a container allow in the mean, rounded up; very many where nothing limits them.
 
     Every group above limits too. A container that has no view of its own of the tree sees a path that is not there: its own
     group is then the root that it sees."""
     least = float(1 << 30)
-    for line in _read(own).splitlines():
+    for line in _read(cgroup_file).splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and "cpu" not in controllers.split(","):
             continue
-        for root in [groups, groups / "unified"] if not controllers else [groups / controllers, groups / "cpu"]:
+        for root in [cgroup_root, cgroup_root / "unified"] if not controllers else [cgroup_root / controllers,
+                                                                                    cgroup_root / "cpu"]:
             place = root / path.lstrip("/")
             for group in [place, *place.parents]:
-                least = min(least, _limit(group))
+                least = min(least, _group_quota(group))
                 if group == root:
                     break
     return ceil(least)
 
 
-def _limit(group: Path) -> float:
+def _group_quota(group: Path) -> float:
     """Cores that one group allows: version 2 keeps "quota period" or "max period", version 1 a file for each, -1 for none."""
     words = _read(group / "cpu.max").split() or [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
     try:
@@ -85,11 +86,11 @@ def _read(file: Path) -> str:
 # threads ----------------------------------------------------------------------------------------------------------------
 
 # Below this many body-states a second thread costs more than it brings (about 20 us).
-_WORTH_A_THREAD = 2000
-_own = _local()                                        # of each thread: how many it may use
+_MIN_WORK_PER_THREAD = 2000
+_thread_local = _local()                                        # of each thread: how many it may use
 
 
-def require_lock() -> None:
+def check_gil() -> None:
     """UsageError where Python runs without its lock: single calls share scratch of their model, which the lock guards."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise UsageError("liedyn needs Python's global interpreter lock, which is switched off here "
@@ -97,78 +98,78 @@ def require_lock() -> None:
 
 
 @contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
+def limit_threads(threads: int | None) -> Iterator[None]:
     """Within it this thread's calls take so many threads; None: all cores."""
-    before = getattr(_own, "most", None)
-    _own.most = threads
+    before = getattr(_thread_local, "max_threads", None)
+    _thread_local.max_threads = threads
     try:
         yield
     finally:
-        _own.most = before
+        _thread_local.max_threads = before
 
 
 def chunks(count: int, bodies: int) -> list[int]:
     """Borders of the parts that threads take; each but the last a multiple of eight."""
-    parts = max(1, min(cores(), getattr(_own, "most", None) or cores(), count * bodies // _WORTH_A_THREAD))
+    parts = max(1, min(cores(), getattr(_thread_local, "max_threads", None) or cores(), count * bodies // _MIN_WORK_PER_THREAD))
     step = max(1, -(-count // (8 * parts))) * 8
     return [*range(0, count, step), count]
 
 
-def on_threads(part, edges: list[int]) -> list:
+def run_on_threads(part, edges: list[int]) -> list:
     """What part(first, last) returns for each pair of neighbours in `edges`, computed by this thread and those of the pool.
 
     Whatever happens, a part that has begun has ended when this leaves, and no other begins: no thread writes on for a call that
     is over. Only a second interrupt, while it waits, does not wait: so `part` must hold all that it writes to."""
-    batch = _Batch(part, edges)
+    batch = _ParallelCall(part, edges)
     try:
-        batch.call_helpers(len(edges) - 2)
-        batch.take()
+        batch.start_helpers(len(edges) - 2)
+        batch.run_parts()
     finally:
-        batch.end()
-    if batch.failed:
-        raise batch.failed.pop()
-    return batch.done
+        batch.finish()
+    if batch.errors:
+        raise batch.errors.pop()
+    return batch.results
 
 
-class _Batch:
+class _ParallelCall:
     """Parts of one call, which threads take in turn."""
 
     def __init__(self, part, edges):
-        self.part, self.done = part, [None] * (len(edges) - 1)
+        self.part, self.results = part, [None] * (len(edges) - 1)
         self.parts = enumerate(pairwise(edges))        # shared: each thread takes the next
-        self.begun: list = []                          # for each helper a lock that it opens at its end
-        self.failed: list[BaseException] = []
+        self.helper_locks: list = []                          # for each helper a lock that it opens at its end
+        self.errors: list[BaseException] = []
 
-    def call_helpers(self, count: int) -> None:
+    def start_helpers(self, count: int) -> None:
         """Ask threads of the pool, which may have none: this thread does without."""
         helpers, jobs = _pool()
         for _ in range(min(count, helpers)):
-            jobs.put(self.help)
+            jobs.put(self.run_as_helper)
 
-    def take(self) -> None:
+    def run_parts(self) -> None:
         for k, (first, last) in self.parts:
-            self.done[k] = self.part(first, last)
+            self.results[k] = self.part(first, last)
 
-    def help(self) -> None:
+    def run_as_helper(self) -> None:
         """In a thread of the pool. Who comes late finds nothing to do."""
         ended = allocate_lock()
         ended.acquire()
-        self.begun.append(ended)                       # before it takes a part: `end` sees all who have one
+        self.helper_locks.append(ended)                       # before it takes a part: `finish` sees all who have one
         try:
-            self.take()
+            self.run_parts()
         except BaseException as error:
-            self.failed.append(error)
-            self.drop()
+            self.errors.append(error)
+            self.discard_parts()
         finally:
             ended.release()
 
-    def drop(self) -> None:
+    def discard_parts(self) -> None:
         """Leave what nobody has begun."""
         deque(self.parts, maxlen=0)
 
-    def end(self) -> None:
-        self.drop()
-        for ended in self.begun:
+    def finish(self) -> None:
+        self.discard_parts()
+        for ended in self.helper_locks:
             ended.acquire()
         self.part = None                               # who comes late holds no memory of results
 
@@ -179,14 +180,14 @@ def _pool() -> tuple[int, SimpleQueue]:
     jobs, helpers = SimpleQueue(), 0
     try:
         while helpers < cores() - 1:
-            start_new_thread(_serve, (jobs,))
+            start_new_thread(_run_jobs, (jobs,))
             helpers += 1
     except RuntimeError:
         pass
     return helpers, jobs
 
 
-def _serve(jobs: SimpleQueue) -> None:
+def _run_jobs(jobs: SimpleQueue) -> None:
     while True:
         jobs.get()()
 

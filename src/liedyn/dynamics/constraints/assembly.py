@@ -9,12 +9,12 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, short
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.dynamics.constraints.constraints import constraint_jacobian, constraint_residual, require_constraints
-from liedyn.dynamics.constraints.rank import RANK, column_scale, row_scale, scaled_equations, significant
+from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_jacobian, constraint_residual
+from liedyn.dynamics.constraints.rank import RANK, coordinate_scales, equation_weights, is_significant, scaled_equations
 from liedyn.dynamics.kinematics import difference, integrate
 from liedyn.errors import ComputationError, NameLookupError, ShapeError, warn
 from liedyn.immutable import Immutable
-from liedyn.model.description import CYLINDRICAL, PLANAR, PRISMATIC, REVOLUTE, SCREW, WELD
+from liedyn.model.description import CYLINDRICAL, ONE_DOF, PLANAR, PRISMATIC, REVOLUTE, WELD
 from liedyn.model.model import Model
 
 # closing ----------------------------------------------------------------------------------------------------------------
@@ -22,31 +22,36 @@ from liedyn.model.model import Model
 # Closed configurations near a given one: Gauss-Newton on the manifold with Levenberg's damping, within the joint limits, and
 # along them to the nearest.
 
-_STEPS = 80             # Gauss-Newton steps from one start
-_LONGEST = 0.8          # of a step: rad, or that part of the length, or of the residual where that is longer than the length
+_MAX_ITERATIONS = 80             # Gauss-Newton steps from one start
+_MAX_STEP = 0.8          # of a step: rad, or that part of the length, or of the residual where that is longer than the length
 _DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
-_LIGHTEST, _HEAVIEST = 1e-8, 1e8        # damping of scaled equations; the lightest is no more than rounding of their squares
-_GAIN = 1e-6            # of the residual: a step that takes off less is not worth a further one
-_DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
-_SMALLEST = 1e-9        # singular values of scaled equations below it are rounding of the differences. It is less than RANK,
+# damping of scaled equations; the lightest is no more than rounding of their squares
+_MIN_DAMPING, _MAX_DAMPING = 1e-8, 1e8
+_MIN_DECREASE = 1e-6            # of the residual: a step that takes off less is not worth a further one
+_DIFFERENCE_STEP = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
+# singular values of scaled equations below it are rounding of the differences. It is less than RANK,
+_MIN_SINGULAR_VALUE = 1e-9
                         # since towards a singular configuration they vanish as the root of the residual does
-_STARTS = 24            # further starts, ever wider around the guess, while none closes
-FAR = 0.25              # rad, or that part of the length: from a guess that is nearer, Newton's steps do not leave its branch
-_BRANCHES = 8           # further starts that look for a nearer branch: a loop of four bars has two
-_NEARER = 60            # steps along the closed configurations
-_SAME = 1e-6            # of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
+_MAX_RESTARTS = 24            # further starts, ever wider around the guess, while none closes
+# rad, or that part of the length: from a guess that is nearer, Newton's steps do not leave its branch
+MAX_NEAR_DISTANCE = 0.25
+_N_BRANCH_STARTS = 8           # further starts that look for a nearer branch: a loop of four bars has two
+_MAX_SLIDES = 60            # steps along the closed configurations
+# of the distance: a branch that is nearer by less is the same one, or a mirror image: the first is kept
+_SAME_BRANCH = 1e-6
 _ROUNDING = 16 * np.finfo(float).eps      # of the largest position: a residual below it cannot be told from zero
-_NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
-_TILT = 1e-3            # rad: axes of a planar mechanism that are off by less are meant to be parallel
-_ACROSS = 0.2           # of the tilt: what is left in the plane is of its second order, and more where the search ends early
-_LEFT = 10.0            # tilts: the most that they leave of all residuals, scaled
+_MIN_SLIDE = 1e-9         # rad, or that part of the length: a step that small ends it
+_MAX_TILT = 1e-3            # rad: axes of a planar mechanism that are off by less are meant to be parallel
+# of the tilt: what is left in the plane is of its second order, and more where the search ends early
+_MAX_IN_PLANE = 0.2
+_MAX_RESIDUAL = 10.0            # tilts: the most that they leave of all residuals, scaled
 
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
     q: np.ndarray
     size: float              # of the scaled residual
-    worst: float             # largest residual [rad | m]
+    max_residual: float             # largest residual [rad | m]
     closed: bool
     steps: int = 0
 
@@ -56,15 +61,15 @@ class BranchSearch:
 
     def __init__(self, model, fixed=None, drive=None, *, tolerance: float = 1e-12, limits: bool = True):
         self.model, self.drive, self.tolerance = model, drive, tolerance
-        self.unit, self.weight = column_scale(model), row_scale(model)
+        self.unit, self.weight = coordinate_scales(model), equation_weights(model)
         self.lengths, self.positions = (np.array(units) == "m" for units in (model.v_units, model.q_units))
         self.turns = np.array(model.v_units) == "rad"
         self.distances = np.array([unit == "m" for one in model.constraints for unit in one.units])
-        self.movable = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
-        screws = [joint for joint in model.joints if joint.kind == SCREW]
+        self.free = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
+        screws = [joint for joint in model.joints if joint.kind == ONE_DOF]
         v, place = (np.array([k for joint in screws for k in range(part(joint).start, part(joint).stop)], dtype=int)
                     for part in (lambda joint: joint.v, lambda joint: joint.q))
-        mine = self.movable[v]
+        mine = self.free[v]
         self.screws, self.place = v[mine], place[mine]          # coordinates that may have limits: in v and in q
         self.lower, self.upper = (x[self.screws] if limits else np.full(mine.sum(), end)
                                   for x, end in ((model.lower, -np.inf), (model.upper, np.inf)))
@@ -93,13 +98,13 @@ class BranchSearch:
         return float(np.linalg.norm(difference(self.model, q, other) / self.unit))
 
     def at_limits(self, q) -> tuple[str, ...]:
-        low, high = self._at(q)
+        low, high = self._limit_masks(q)
         return tuple(self.model.v_names[k] for k in np.flatnonzero(low | high))
 
-    def _at(self, q) -> tuple[np.ndarray, np.ndarray]:
+    def _limit_masks(self, q) -> tuple[np.ndarray, np.ndarray]:
         """Masks (nv,) of the coordinates at their lower and at their upper limit, but for rounding of what closes the loops."""
         low, high = np.zeros((2, self.model.nv), dtype=bool)
-        slack = _NEAREST * self.unit[self.screws]
+        slack = _MIN_SLIDE * self.unit[self.screws]
         low[self.screws], high[self.screws] = q[self.place] <= self.lower + slack, q[self.place] >= self.upper - slack
         return low, high
 
@@ -111,24 +116,24 @@ class BranchSearch:
         rng, starts = np.random.default_rng(seed), 0
         first = self.close(self.within(guess))
         best, steps = first, first.steps
-        while not best.closed and starts < _STARTS:
-            found = self.close(self._around(guess, 0.3 * 1.1**starts, rng))
+        while not best.closed and starts < _MAX_RESTARTS:
+            found = self.close(self._random_near(guess, 0.3 * 1.1**starts, rng))
             starts, steps = starts + 1, steps + found.steps
             best = found if found.closed or found.size < best.size else best
         if not best.closed:
-            raise self.refusal(best, starts)
-        best = self.nearest(self.unwound(best, guess), guess)
-        for _ in range(_BRANCHES if self.distance(best.q, guess) > FAR else 0):
-            spread = self.distance(best.q, guess) / np.sqrt(self.movable.sum())
-            found = self.close(self._around(guess, spread, rng))
-            found = self.nearest(self.unwound(found, guess), guess) if found.closed else found
-            if found.closed and self.distance(found.q, guess) < (1 - _SAME) * self.distance(best.q, guess):
+            raise self.closure_error(best, starts)
+        best = self.slide_to_nearest(self.unwind(best, guess), guess)
+        for _ in range(_N_BRANCH_STARTS if self.distance(best.q, guess) > MAX_NEAR_DISTANCE else 0):
+            spread = self.distance(best.q, guess) / np.sqrt(self.free.sum())
+            found = self.close(self._random_near(guess, spread, rng))
+            found = self.slide_to_nearest(self.unwind(found, guess), guess) if found.closed else found
+            if found.closed and self.distance(found.q, guess) < (1 - _SAME_BRANCH) * self.distance(best.q, guess):
                 best = found
         return best, steps, starts
 
-    def _around(self, q, spread: float, rng) -> np.ndarray:
+    def _random_near(self, q, spread: float, rng) -> np.ndarray:
         x = spread * self.unit * rng.standard_normal(self.model.nv)
-        return self.within(integrate(self.model, q, np.where(self.movable, x, 0.0)))
+        return self.within(integrate(self.model, q, np.where(self.free, x, 0.0)))
 
     # steps --------------------------------------------------------------------------------------------------------
 
@@ -137,33 +142,33 @@ class BranchSearch:
         which have no bound as angles do."""
         return self.unit * np.where(self.lengths, max(1.0, size), 1.0)
 
-    def slope(self, q, unit) -> np.ndarray:
+    def residual_jacobian(self, q, unit) -> np.ndarray:
         """Derivative (m, nv) of the residual, scaled, by central differences: A is that where the residual vanishes only, and
         without the rows by which rolling does not slip. unit: as of `units`."""
-        steps = _DIFFERENCE * np.diag(unit)[self.movable]
+        steps = _DIFFERENCE_STEP * np.diag(unit)[self.free]
         r = self.residual(integrate(self.model, q, np.concatenate([steps, -steps])))
         J = np.zeros((len(self.weight), self.model.nv))
-        J[:, self.movable] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE)
+        J[:, self.free] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE_STEP)
         return J
 
     def close(self, q) -> _Solution:
         """Damped steps from q while the residual falls, to rounding where it vanishes."""
         now, weight, steps = self.at(q), _DAMPING, 0
-        while steps < _STEPS and now.size > 0:
+        while steps < _MAX_ITERATIONS and now.size > 0:
             steps += 1
             unit = self.units(now.size)
-            J, r, after = self.slope(now.q, unit), self.weight * self.residual(now.q), None
-            while weight < _HEAVIEST:
+            J, r, after = self.residual_jacobian(now.q, unit), self.weight * self.residual(now.q), None
+            while weight < _MAX_DAMPING:
                 after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size, unit), unit))
-                if after.size < now.size * (1 - _GAIN):
+                if after.size < now.size * (1 - _MIN_DECREASE):
                     break
-                weight, after = 10 * max(weight, _LIGHTEST), None
+                weight, after = 10 * max(weight, _MIN_DAMPING), None
                 if now.closed:                             # at rounding
                     break
             if after is None or (now.closed and after.size > 0.5 * now.size):
                 break
             now, weight = after, 0.1 * weight
-        return _Solution(now.q, now.size, now.worst, now.closed, steps)
+        return _Solution(now.q, now.size, now.max_residual, now.closed, steps)
 
     def moved(self, q, x, unit) -> np.ndarray:
         return self.within(integrate(self.model, q, unit * x))
@@ -171,22 +176,22 @@ class BranchSearch:
     def step(self, q, J, r, damping: float, unit) -> np.ndarray:
         """Scaled step that takes J x + r down, of those that stay within the limits: what would pass one stops there, and the
         others make up for it."""
-        low, high = self._at(q)
+        low, high = self._limit_masks(q)
         down = -J.T @ r
-        stopped = ~self.movable | (low & (down < 0)) | (high & (down > 0))
+        stopped = ~self.free | (low & (down < 0)) | (high & (down > 0))
         x, least, most = np.zeros(self.model.nv), np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
         least[self.screws], most[self.screws] = self.lower - q[self.place], self.upper - q[self.place]
         while not stopped.all():
-            x[~stopped] = _damped(J[:, ~stopped], r + J[:, stopped] @ x[stopped], damping)
+            x[~stopped] = _damped_step(J[:, ~stopped], r + J[:, stopped] @ x[stopped], damping)
             inside = np.clip(x, least / unit, most / unit)
             beyond = ~stopped & (x != inside)
             if not beyond.any():
                 break
             x[beyond], stopped = inside[beyond], stopped | beyond
         longest = np.abs(x).max(initial=0.0)
-        return x * min(1.0, _LONGEST / longest) if longest else x
+        return x * min(1.0, _MAX_STEP / longest) if longest else x
 
-    def unwound(self, now: _Solution, guess) -> _Solution:
+    def unwind(self, now: _Solution, guess) -> _Solution:
         """Without the whole turns from the guess that joints have made and the constraints do not notice."""
         for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
             turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
@@ -198,29 +203,29 @@ class BranchSearch:
                     now = after
         return now
 
-    def nearest(self, now: _Solution, guess) -> _Solution:
+    def slide_to_nearest(self, now: _Solution, guess) -> _Solution:
         """Along the closed configurations towards the guess, while that comes nearer."""
-        for _ in range(_NEARER):
-            d = self.towards(now.q, guess)
-            low, high = self._at(now.q)
-            free = self.movable & ~(low & (d < 0)) & ~(high & (d > 0))
-            _, s, Vt = np.linalg.svd(self.slope(now.q, self.unit)[:, free], full_matrices=False)
-            across, along = Vt[:len(s)][significant(s)], np.zeros(len(d))
+        for _ in range(_MAX_SLIDES):
+            d = self.approach_direction(now.q, guess)
+            low, high = self._limit_masks(now.q)
+            free = self.free & ~(low & (d < 0)) & ~(high & (d > 0))
+            _, s, Vt = np.linalg.svd(self.residual_jacobian(now.q, self.unit)[:, free], full_matrices=False)
+            across, along = Vt[:len(s)][is_significant(s)], np.zeros(len(d))
             along[free] = d[free] - across.T @ (across @ d[free])
-            after = self._shorter(now, along, guess) if np.linalg.norm(along) > _NEAREST else None
+            after = self._shorter_configuration(now, along, guess) if np.linalg.norm(along) > _MIN_SLIDE else None
             if after is None:
                 break
             now = after
         return now
 
-    def towards(self, q, guess) -> np.ndarray:
+    def approach_direction(self, q, guess) -> np.ndarray:
         """(nv,) scaled direction in which the way to the guess shortens most: minus the gradient of half its square."""
-        steps = _DIFFERENCE * np.diag(self.unit)
+        steps = _DIFFERENCE_STEP * np.diag(self.unit)
         ways = difference(self.model, integrate(self.model, q, np.concatenate([steps, -steps])), guess) / self.unit
-        slope = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE)
-        return -slope @ (difference(self.model, q, guess) / self.unit)
+        residual_jacobian = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE_STEP)
+        return -residual_jacobian @ (difference(self.model, q, guess) / self.unit)
 
-    def _shorter(self, now: _Solution, along, guess) -> _Solution | None:
+    def _shorter_configuration(self, now: _Solution, along, guess) -> _Solution | None:
         before = self.distance(now.q, guess)
         for k in range(10):
             after = self.close(self.moved(now.q, 0.5**k * along, self.unit))
@@ -231,23 +236,24 @@ class BranchSearch:
 
     # why not ------------------------------------------------------------------------------------------------------
 
-    def refusal(self, best: _Solution, restarts: int) -> ComputationError:
+    def closure_error(self, best: _Solution, restarts: int) -> ComputationError:
         """Names the constraint that is open most, and what holds it."""
         model, r = self.model, self.residual(best.q)
-        worst = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
-        units = np.array(worst.units)
-        sizes = {unit: np.linalg.norm(r[worst.rows][units == unit]) for unit in ("m", "rad")}
+        max_residual = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
+        units = np.array(max_residual.units)
+        sizes = {unit: np.linalg.norm(r[max_residual.rows][units == unit]) for unit in ("m", "rad")}
         parts = [f"{size:.3g} {unit}" for unit, size in sizes.items() if size > self.tolerance]
-        what = "coupling" if worst.type == "coupling" else f"{worst.type} loop"
-        text = f'{what} "{worst.name}" cannot be closed: its smallest residual in {restarts + 1} starts is {" and ".join(parts)}'
+        what = "coupling" if max_residual.type == "coupling" else f"{max_residual.type} loop"
+        text = (f'{what} "{max_residual.name}" cannot be closed: its smallest residual in {restarts + 1} starts is '
+                f'{" and ".join(parts)}')
         names = self.at_limits(best.q)
         if names:
             text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
-        kept = [name for name, free in zip(model.v_names, self.movable, strict=True) if not free]
+        kept = [name for name, free in zip(model.v_names, self.free, strict=True) if not free]
         hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
-        if worst.driven:
+        if max_residual.driven:
             hints.append("it is driven: give its position")
-        tilt = self._tilt(worst, best)
+        tilt = self._tilt(max_residual, best)
         if tilt:
             return ComputationError(
                 f"{text}. The axes of this loop are not parallel: they are off by {tilt:.2g} rad, and the loop is "
@@ -269,24 +275,24 @@ class BranchSearch:
         across = np.linalg.norm(w - (w @ normal) * normal)
         within = np.hypot(w @ normal, np.linalg.norm(p - (p @ normal) * normal) / one.length)
         tilt = max(np.linalg.norm(axes - np.outer(normal, normal @ axes), axis=0).max(initial=0.0), across)
-        alone = within < max(self.tolerance, _ACROSS * tilt) and best.size < _LEFT * tilt
-        return float(tilt) if self.tolerance < across and tilt < _TILT and alone else 0.0
+        alone = within < max(self.tolerance, _MAX_IN_PLANE * tilt) and best.size < _MAX_RESIDUAL * tilt
+        return float(tilt) if self.tolerance < across and tilt < _MAX_TILT and alone else 0.0
 
 
-def _damped(J, r, damping: float) -> np.ndarray:
+def _damped_step(J, r, damping: float) -> np.ndarray:
     """The x of least |J x + r|^2 + damping |x|^2; of least length where it is not unique."""
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
-    kept = s > _SMALLEST * max(1.0, s.max(initial=0.0))
+    kept = s > _MIN_SINGULAR_VALUE * max(1.0, s.max(initial=0.0))
     return -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))
 
 
 # How a closed mechanism can move at a configuration: degrees of freedom, redundant rows, singular configurations --------
 
-_CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
-_NEIGHBOURS = 4
-_APART = 0.1            # rad, or that part of the length: where neighbours are looked for
+_MAX_CLOSURE_ERROR = 1e-6          # largest residual of a configuration whose mobility has a meaning
+_N_NEIGHBOURS = 4
+_NEIGHBOUR_DISTANCE = 0.1            # rad, or that part of the length: where neighbours are looked for
 GENERIC_RANK = ("generic rank",)       # in a model's cache
-_MOVED = 1e-3           # of that: a neighbour that came back nearer is the same configuration
+_MIN_MOVEMENT = 1e-3           # of that: a neighbour that came back nearer is the same configuration
 
 
 @dataclass(frozen=True)
@@ -354,29 +360,30 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     >>> ld.mobility(model, q).redundant
     ('pin.wx', 'pin.wy', 'pin.vz')
     """
-    require_constraints(model)
+    check_has_constraints(model)
     residual = np.abs(constraint_residual(model, q, drive=drive))
     if residual.ndim != 1:
         raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
-    if (row_scale(model) * residual).max() > _CLOSED:
-        row = int(np.argmax(row_scale(model) * residual))
-        raise ComputationError(f"the configuration violates the constraints: {model.row_names[row]} has a residual of "
+    if (equation_weights(model) * residual).max() > _MAX_CLOSURE_ERROR:
+        row = int(np.argmax(equation_weights(model) * residual))
+        raise ComputationError(f"the configuration violates the constraints: {model.constraint_equation_names[row]} has a "
+                               f"residual of "
                                f"{residual[row]:.3g} (assemble first)")
     A = scaled_jacobian(model, q, drive)
     rank, gap = _rank(A)
     generic, rigid = rank, rank == model.nv
     if rank < min(model.nc, model.nv):
-        generic, rigid = _nearby(model, q, drive, rank, seed)
-    redundant = tuple(model.row_names[r] for r in _dependent_rows(A, rank))
+        generic, rigid = _generic_rank(model, q, drive, rank, seed)
+    redundant = tuple(model.constraint_equation_names[r] for r in _dependent_equations(A, rank))
     return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
 
 
-def warn_of_singular(model: Model, q, ranks, prescribed=None) -> None:
-    """Warns as `singular_state_notes` says."""
-    warn(singular_state_notes(model, q, ranks, prescribed))
+def warn_singular_state(model: Model, q, ranks, prescribed=None) -> None:
+    """Warns as `singular_state_warnings` says."""
+    warn(singular_state_warnings(model, q, ranks, prescribed))
 
 
-def singular_state_notes(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[str]:
+def singular_state_warnings(model: Model, q, ranks, prescribed=None, what: str = "state") -> list[str]:
     """A message if constraints depend on each other at a state more than they do elsewhere: numbers there are those of a
     mechanism with more degrees of freedom.
 
@@ -387,7 +394,7 @@ def singular_state_notes(model: Model, q, ranks, prescribed=None, what: str = "s
         return []
     key = GENERIC_RANK if prescribed is None else (*GENERIC_RANK, prescribed.tobytes())
     if key not in model._cache:
-        model._cache[key] = _nearby(model, q[k], None, int(ranks[k]), 0, free)[0]
+        model._cache[key] = _generic_rank(model, q[k], None, int(ranks[k]), 0, free)[0]
     generic = model._cache[key] = max(model._cache[key], int(ranks.max()))
     if ranks[k] >= generic:
         return []
@@ -402,11 +409,11 @@ def scaled_jacobian(model, q, drive=None) -> np.ndarray:
 
 def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
     s = np.linalg.svd(A, compute_uv=False)
-    rank = int(significant(s).sum())
+    rank = int(is_significant(s).sum())
     return rank, (float(s[rank - 1]) if rank else 0.0, float(s[rank]) if rank < len(s) else 0.0)
 
 
-def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
+def _dependent_equations(A: np.ndarray, rank: int) -> list[int]:
     """Rows that follow from those before them, as many as are beyond the rank."""
     basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
     for r, row in enumerate(A):
@@ -418,15 +425,15 @@ def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
     return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
 
 
-def _nearby(model, q, drive, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
+def _generic_rank(model, q, drive, rank: int, seed: int, columns=slice(None)) -> tuple[int, bool]:
     """The largest rank, of these columns, at closed configurations near q and at q, and whether there is none but q."""
-    search, rng, unit = BranchSearch(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
+    search, rng, unit = BranchSearch(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), coordinate_scales(model)
     generic, rigid = rank, True
-    for _ in range(_NEIGHBOURS):
-        found = search.close(integrate(model, q, _APART * unit * rng.standard_normal(model.nv)))
+    for _ in range(_N_NEIGHBOURS):
+        found = search.close(integrate(model, q, _NEIGHBOUR_DISTANCE * unit * rng.standard_normal(model.nv)))
         if not found.closed:
             continue
-        rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MOVED * _APART)
+        rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MIN_MOVEMENT * _NEIGHBOUR_DISTANCE)
         generic = max(generic, _rank(scaled_jacobian(model, found.q, drive)[:, columns])[0])
     return generic, rigid
 
@@ -519,23 +526,23 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     >>> ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"])
     <Assembly: q [ 1.2      -0.533022  1.439784], residual ..., 1 degree of freedom>
     """
-    require_constraints(model)
+    check_has_constraints(model)
     guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
     if guess.ndim != 1:
         raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
-    search = BranchSearch(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
+    search = BranchSearch(model, coordinate_mask(model, fixed), drive, tolerance=tolerance)
     best, steps, restarts = search.find(guess, seed)
-    return Assembly(best.q, best.worst, search.at(guess).worst, mobility(model, best.q, drive=drive, seed=seed),
+    return Assembly(best.q, best.max_residual, search.at(guess).max_residual, mobility(model, best.q, drive=drive, seed=seed),
                     search.distance(best.q, guess), steps, restarts, search.at_limits(best.q))
 
 
-def coordinates_of(model, names: Sequence[str]) -> np.ndarray:
+def coordinate_mask(model, names: Sequence[str]) -> np.ndarray:
     """(nv,) mask of the joints, or coordinates, of those names."""
     mask = np.zeros(model.nv, dtype=bool)
     for name in [names] if isinstance(names, str) else names:
         if name in model.joint_names:
             mask[model.v_index(name)] = True
-        elif name in model.v_names and model.v_names.index(name) not in _quaternions(model):
+        elif name in model.v_names and model.v_names.index(name) not in _quaternion_coordinates(model):
             mask[model.v_names.index(name)] = True
         else:
             model.joint(name)                             # NameLookupError with the names that there are
@@ -543,5 +550,5 @@ def coordinates_of(model, names: Sequence[str]) -> np.ndarray:
     return mask
 
 
-def _quaternions(model) -> set[int]:
-    return {k for joint in model.joints if joint.kind != SCREW for k in range(joint.v.start, joint.v.stop)}
+def _quaternion_coordinates(model) -> set[int]:
+    return {k for joint in model.joints if joint.kind != ONE_DOF for k in range(joint.v.start, joint.v.stop)}

@@ -8,9 +8,9 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
-from liedyn.dynamics.batching.calls import computed, each_state
+from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.constraints.constraints import require_constraints
+from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
 from liedyn.errors import ComputationError
 from liedyn.kernels.constraints.derivatives import balance_rates_batch, balance_rates_memory, rates_size
@@ -119,10 +119,10 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     (3, 3)
     """
     if on_error != "raise":
-        return each_state(constrained_forward_derivatives, locals())
+        return handle_failed_states(constrained_forward_derivatives, locals())
     options = {"f_ext": f_ext, "passive": passive, "drive": drive}
     motion = constrained_forward_dynamics(model, q, v, tau, **options)
-    return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, np.zeros(model.nv, dtype=bool), options))
+    return ConstrainedForwardDerivatives(*_solve_derivatives(model, q, v, motion, np.zeros(model.nv, dtype=bool), options))
 
 
 def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
@@ -149,10 +149,10 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     (3, 3)
     """
     if on_error != "raise":
-        return each_state(constrained_hybrid_derivatives, locals())
+        return handle_failed_states(constrained_hybrid_derivatives, locals())
     prescribed, options = as_mask(prescribed, model.nv), {"f_ext": f_ext, "passive": passive, "drive": drive}
     motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, **options)
-    return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, options), prescribed.copy())
+    return ConstrainedHybridDerivatives(*_solve_derivatives(model, q, v, motion, prescribed, options), prescribed.copy())
 
 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
@@ -193,51 +193,51 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     ((3, 3), (5, 3))
     """
     if on_error != "raise":
-        return each_state(balance_derivatives, locals())
-    require_constraints(model)
+        return handle_failed_states(balance_derivatives, locals())
+    check_has_constraints(model)
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
-    out = computed(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
+    out = evaluate(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
                    lambda *sizes: balance_rates_memory(*sizes, len(model.constraints), m, model.driven),
                    {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext, "drive": drive},
-                   (rates_size(nv, m),), before=model._arrays[2:4], options=(bool(passive),))
+                   (rates_size(nv, m),), static_arguments=model._arrays[2:4], options=(bool(passive),))
     R1, R2 = np.split(out, [3 * nv * nv], axis=-1)
     R1, R2 = R1.reshape(*out.shape[:-1], 3, nv, nv), R2.reshape(*out.shape[:-1], 4, m, nv)
     return BalanceDerivatives(*(R1[..., k, :, :] for k in range(3)), *(R2[..., k, :, :] for k in range(4)))
 
 
-def _solved(model, q, v, motion, prescribed, options):
-    lead, keep, turned = motion.a.shape[:-1], motion.independent.reshape(-1, model.nc), None
+def _solve_derivatives(model, q, v, motion, prescribed, options):
+    lead, independent, turned = motion.a.shape[:-1], motion.independent.reshape(-1, model.nc), None
 
     def rates_with(x) -> BalanceDerivatives:
         found = balance_derivatives(model, q, v, motion.a, motion.multipliers, x, **options)
         return BalanceDerivatives(*(y.reshape(-1, *y.shape[-2:]) for y in found))
 
-    rates = rates_with(NONE if keep.all() else None)
-    if not keep.all():
-        inverse, null = pseudo_inverse(rates.A * ~prescribed, keep.sum(axis=1))
+    rates = rates_with(NONE if independent.all() else None)
+    if not independent.all():
+        inverse, null = pseudo_inverse(rates.A * ~prescribed, independent.sum(axis=1))
         x = np.einsum("nkr,nr->nk", inverse, motion.multipliers.reshape(-1, model.nc))
         turned = null, rates_with(x.reshape(*lead, model.nv)).dAx_dq - rates.dAx_dq
-    y, multipliers = response(rates, prescribed, keep, turned)
+    y, multipliers = solve_implicit_derivatives(rates, prescribed, independent, turned)
     return tuple(x.reshape(*lead, x.shape[1], 3, model.nv)[..., k, :] for x in (y, multipliers) for k in range(3))
 
 
-def response(rates: BalanceDerivatives, prescribed, keep, turned=None) -> tuple[np.ndarray, np.ndarray]:
+def solve_implicit_derivatives(rates: BalanceDerivatives, prescribed, independent, turned=None) -> tuple[np.ndarray, np.ndarray]:
     """What comes out and multipliers (N, nv or m, 3 nv) by q, v and the inputs. With prescribed coordinates p and others v
 
         M_vv da_v - A_v^T dlambda = -dR1_v,    A_v da_v = -dR2,    dtau_p = dR1_p + M_pv da_v - A_p^T dlambda
 
-    without the rows that are not to `keep` (N, m). Where there are any, dlambda is made least. turned: a basis N of the null
-    space of A_v^T among columns of zeros (N, m, m), and dA_v mu (N, m, nv), where the least lambda is A_v mu; N^T dlambda
-    = N^T dA_v mu."""
+    without the rows that are not to `independent` (N, m). Where there are any, dlambda is made least. turned: a basis N of the
+    null space of A_v^T among columns of zeros (N, m, m), and dA_v mu (N, m, nv), where the least lambda is A_v mu; N^T dlambda =
+    N^T dA_v mu."""
     D, rows = (np.concatenate(x, axis=-1) for x in ((rates.dR1_dq, rates.dR1_dv, rates.M), (rates.dR2_dq, rates.dR2_dv, rates.A)))
     (_, m, nv), free, each = rates.A.shape, ~prescribed, np.arange(rates.A.shape[2])
-    A = np.where(free & keep[..., None], rates.A, 0.0)
+    A = np.where(free & independent[..., None], rates.A, 0.0)
     J = np.zeros((len(A), nv + m, nv + m))
     J[:, :nv, :nv], J[:, :nv, nv:], J[:, nv:, :nv] = np.where(free & free[:, None], rates.M, np.eye(nv)), -A.swapaxes(1, 2), A
-    J[:, nv + np.arange(m), nv + np.arange(m)] = ~keep
+    J[:, nv + np.arange(m), nv + np.arange(m)] = ~independent
     given = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])             # columns by which the equations change
-    rhs = np.concatenate([np.where(free[:, None] & given, -D, 0.0), np.where(keep[..., None] & given, -rows, 0.0)], axis=1)
+    rhs = np.concatenate([np.where(free[:, None] & given, -D, 0.0), np.where(independent[..., None] & given, -rows, 0.0)], axis=1)
     rhs[:, each, 2 * nv + each] = 1.0
     try:
         found = np.linalg.solve(J, rhs)

@@ -10,22 +10,22 @@ import numpy as np
 
 from liedyn.arrays import Array, ArrayLike, Mask, OnError, Pfaffian, Wrenches
 from liedyn.codegen.specialize import is_enabled
-from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, states
-from liedyn.dynamics.batching.calls import each_state, refuse
-from liedyn.dynamics.batching.threads import chunks, on_threads
-from liedyn.dynamics.constraints.assembly import GENERIC_RANK, warn_of_singular
+from liedyn.dynamics.batching.arrays import NONE, as_array, as_mask, broadcast_states
+from liedyn.dynamics.batching.calls import handle_failed_states, raise_for_code
+from liedyn.dynamics.batching.threads import chunks, run_on_threads
+from liedyn.dynamics.constraints.assembly import GENERIC_RANK, warn_singular_state
 from liedyn.dynamics.constraints.constraints import (
+    check_has_constraints,
     check_states,
     constraint_jacobian,
     constraint_residual,
     constraint_velocity,
-    desk_for,
-    require_constraints,
+    constraint_workspace_for,
 )
-from liedyn.dynamics.constraints.rank import RANK, row_scale, scaled_equations, size_of_rates
+from liedyn.dynamics.constraints.rank import RANK, equation_weights, rate_magnitude, scaled_equations
 from liedyn.dynamics.dynamics import hybrid_dynamics, mass_matrix
 from liedyn.dynamics.kinematics import integrate
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ShapeError, warn
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import CONTRADICTS, FAR, move_states
@@ -43,21 +43,21 @@ from liedyn.numba_tools.decorators import compile_entry_point
 _STEP = 2e-3          # rad or characteristic lengths, of the differences that give dA/dt v: their error is about its sixth power
 
 
-def rows_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
+def pfaffian_and_bias(pfaffian, model, q, v) -> tuple[np.ndarray, np.ndarray]:
     """P (N, k, nv) and gamma = dP/dt v (N, k) at states (N, nq), (N, nv)."""
-    P = _rows(pfaffian, model, q)
-    speed = np.maximum(np.abs(v / scales_of(model).of_all(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
+    P = _pfaffian_matrix(pfaffian, model, q)
+    speed = np.maximum(np.abs(v / model_scales(model).unit_scales(model.v_units)).max(axis=1, initial=0.0), 1e-300)[:, None]
     along = v / speed
 
     def slope(h):
-        ends = [_rows(pfaffian, model, integrate(model, q, s * h * along)) for s in (1.0, -1.0, 2.0, -2.0)]
+        ends = [_pfaffian_matrix(pfaffian, model, integrate(model, q, s * h * along)) for s in (1.0, -1.0, 2.0, -2.0)]
         return (8.0 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12.0 * h)
 
     rate = (16.0 * slope(_STEP / 2) - slope(_STEP)) / 15.0
     return P, np.einsum("nkj,nj->nk", rate, v) * speed
 
 
-def _rows(pfaffian, model, q) -> np.ndarray:
+def _pfaffian_matrix(pfaffian, model, q) -> np.ndarray:
     P = np.asarray(pfaffian(q), dtype=float)
     if P.ndim == 2:
         P = P[None]
@@ -68,7 +68,7 @@ def _rows(pfaffian, model, q) -> np.ndarray:
     return np.broadcast_to(P, (len(q), *P.shape[1:]))
 
 
-def hold(model, P, gamma, motion, tau, M):
+def enforce_pfaffian(model, P, gamma, motion, tau, M):
     """Joint forces (N, nv) that with `tau` make motion(tau) (N, nv) obey P a + gamma = 0, the multipliers mu (N, k), and which
     rows do not follow from those before them (N, k).
 
@@ -76,8 +76,8 @@ def hold(model, P, gamma, motion, tau, M):
     what the constraints leave of a row is judged."""
     if not P.shape[1]:
         return tau, gamma, np.empty(gamma.shape, dtype=bool)
-    units, free = scales_of(model), motion(tau)
-    reach, force = units.of_all(model.v_units), units.of_forces(model.v_units)
+    units, free = model_scales(model), motion(tau)
+    reach, force = units.unit_scales(model.v_units), units.of_forces(model.v_units)
     along, most = np.abs(P / force).max(axis=2), np.abs(tau / force).max(axis=1, initial=1.0)[:, None]
     size = most / np.where(along > 0.0, along, 1.0)                       # of a multiplier: its forces are as large as the others
     R = np.stack([(motion(tau + size[:, [j]] * P[:, j]) - free) / size[:, [j]] for j in range(P.shape[1])], axis=2)
@@ -93,7 +93,7 @@ def hold(model, P, gamma, motion, tau, M):
         off = np.einsum("nkj,nj->nk", P, a) + gamma
         mu = mu - np.einsum("nkl,nl->nk", gain, off)
     fastest = np.abs(a / reach).max(axis=1, initial=units.time**-2)[:, None]
-    bad = np.abs(off) > _MET * (np.abs(P) @ reach) * fastest
+    bad = np.abs(off) > _ACCELERATION_TOLERANCE * (np.abs(P) @ reach) * fastest
     if bad.any():
         k, r = np.argwhere(bad)[0]
         raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "
@@ -106,12 +106,13 @@ def hold(model, P, gamma, motion, tau, M):
 
 # constrained ------------------------------------------------------------------------------------------------------------
 
-_empty, _blank, _count_nonzero = np.empty, object.__new__, np.count_nonzero      # looked up once: every 0.1 us of a call counts
+# looked up once: every 0.1 us of a call counts
+_empty, _new_object, _count_nonzero = np.empty, object.__new__, np.count_nonzero
 
-_OF_MOTION = EQUATIONS, COMPLETED
+_MOTION_STAGES = EQUATIONS, COMPLETED
 _NONE = np.empty(0)
-_CLOSED = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
-_MET = 1e-5             # of the largest acceleration: what such states may miss
+_MAX_CLOSURE_ERROR = 1e-6          # rad or lengths of the loop, and of the largest velocity: six digits in a file are closed
+_ACCELERATION_TOLERANCE = 1e-5             # of the largest acceleration: what such states may miss
 _LOCK = threading.RLock()
 
 
@@ -151,7 +152,7 @@ class ConstrainedMotion:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
-class _OneState(ConstrainedMotion):
+class _SingleStateMotion(ConstrainedMotion):
     """The same of one state, with `out`, all that the kernel wrote: further views are made when asked for, since together
     they take as long as the computation. No __init__: it would cost 0.1 us."""
 
@@ -209,7 +210,7 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     array([ 154.9 , -175.98,   45.1 ])
     """
     if on_error != "raise":
-        return each_state(constrained_forward_dynamics, locals())
+        return handle_failed_states(constrained_forward_dynamics, locals())
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             key = "moving", get_ident(), passive, baumgarte > 0.0
@@ -218,16 +219,16 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
             if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
                 rank = _count_nonzero(out[rows])
                 if rank < generic:
-                    warn_of_singular(model, q[None], np.array([rank]))
+                    warn_singular_state(model, q[None], np.array([rank]))
                     model._cache[key] = address, nv, rows, model._cache.get(GENERIC_RANK, rank)
-                motion = _blank(_OneState)
+                motion = _new_object(_SingleStateMotion)
                 motion.a, motion.tau, motion.out = a, tau, out
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
             if model.nc and getattr(q, "ndim", 1) == 1 and not model.driven:
                 compile_entry_point(move_states)
                 none = np.zeros(model.nv, dtype=bool)
-                address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
+                address = _thread_workspace_address(model, none, bool(passive), baumgarte > 0.0, False, False)
                 model._cache["moving", get_ident(), passive, baumgarte > 0.0] = (
                     address, model.nv, slice(model.nc, 2 * model.nc), min(model.nc, model.nv))
     return _constrained(model, q, v, NONE, tau, np.zeros(model.nv, dtype=bool), f_ext, passive, drive, baumgarte, pfaffian)
@@ -262,7 +263,7 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     (array([ 1.   , -1.136,  0.291]), array([0.0626, 0.    , 0.    ]))
     """
     if on_error != "raise":
-        return each_state(constrained_hybrid_dynamics, locals())
+        return handle_failed_states(constrained_hybrid_dynamics, locals())
     return _constrained(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive, drive, baumgarte, pfaffian)
 
 
@@ -300,7 +301,7 @@ def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, dri
     (3,)
     """
     if on_error != "raise":
-        return each_state(constraint_forces, locals())
+        return handle_failed_states(constraint_forces, locals())
     A = constraint_jacobian(model, q, drive=drive)
     return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
 
@@ -309,26 +310,26 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequen
     """a: NONE where nothing is prescribed."""
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency)
-    require_constraints(model)
-    lead, given = states(model, {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "drive": drive})
+    check_has_constraints(model)
+    lead, given = broadcast_states(model, {"q": q, "v": v, "tau": tau, "a": a, "f_ext": f_ext, "drive": drive})
     count, m = len(given["q"]), model.nc
     a = np.zeros((count, model.nv)) if a is NONE else given["a"].copy()
     tau, out = given["tau"].copy(), np.empty((count, 3 * m))
-    code = _move(model, given, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
+    code = _solve_batch(model, given, prescribed, float(frequency), bool(passive), a, tau, out) if count else OK
     if code:                                                     # what goes in not finite comes out so
         read = {"a": np.where(prescribed, a, 0.0), "tau": np.where(prescribed, 0.0, given["tau"])}
         check_states(model, **{**given, **read})
-        refuse(model, code, **given)
+        raise_for_code(model, code, **given)
     keep = out[:, m:2 * m] != 0.0
-    _refuse_contradiction(model, given, prescribed, a, keep, out[:, 2 * m:], frequency)
+    _check_consistent(model, given, prescribed, a, keep, out[:, 2 * m:], frequency)
     if count:
-        warn_of_singular(model, given["q"], keep.sum(axis=1), prescribed if prescribed.any() else None)
+        warn_singular_state(model, given["q"], keep.sum(axis=1), prescribed if prescribed.any() else None)
     shape = (*lead, model.nv)
     return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
 
 
 def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
-    lead, given = states(model, {"q": q, "v": v, "tau": tau, "a": np.zeros(model.nv) if a is NONE else a})
+    lead, given = broadcast_states(model, {"q": q, "v": v, "tau": tau, "a": np.zeros(model.nv) if a is NONE else a})
     q, v, tau, a = given.values()
 
     def solve(force):
@@ -338,8 +339,8 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
                                  np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
 
     tau = np.where(prescribed, 0.0, tau)
-    P, gamma = rows_and_bias(pfaffian, model, q, v)
-    force, mu, kept = hold(model, P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.open_tree(), q))
+    P, gamma = pfaffian_and_bias(pfaffian, model, q, v)
+    force, mu, kept = enforce_pfaffian(model, P, gamma, lambda x: solve(x).a, tau, mass_matrix(model.spanning_tree(), q))
     motion = solve(force)
     shape = (*lead, model.nv)
     return ConstrainedMotion(motion.a.reshape(shape), np.where(prescribed, motion.tau - (force - tau), tau).reshape(shape),
@@ -347,7 +348,7 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
                              np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
 
 
-def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
+def _solve_batch(model, given, prescribed, frequency, passive, a, tau, out) -> int:
     """`move_states` on all cores; by loops where lines do not hold. Returns a code."""
     compile_entry_point(move_states)
     count, forced = len(given["q"]), given["f_ext"].size > 0
@@ -355,21 +356,21 @@ def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
     numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, given["drive"], a, tau, out)]
     for loops in (False, True):
         def part(first, last, loops=loops):
-            address = _desk(model, prescribed, passive, frequency > 0.0, forced, loops)
+            address = _thread_workspace_address(model, prescribed, passive, frequency > 0.0, forced, loops)
             return move_states(address, frequency, *numbers, count, first, last)
-        code = next((code for code in on_threads(part, chunks(count, model.n_bodies)) if code), OK)
+        code = next((code for code in run_on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != FAR:
             break
     return code
 
 
-def _desk(model, prescribed, passive, stabilized, forced, loops) -> int:
+def _thread_workspace_address(model, prescribed, passive, stabilized, forced, loops) -> int:
     """The address of this thread's desk."""
     key = "desk", get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not is_enabled()
     if key not in model._cache:
         with _LOCK:
             masks = (prescribed,) * 3
-            model._cache[key] = desk_for(model, *masks, passive, float(stabilized), forced, _OF_MOTION, loops)
+            model._cache[key] = constraint_workspace_for(model, *masks, passive, float(stabilized), forced, _MOTION_STAGES, loops)
     return model._cache[key].numbers.ctypes.data
 
 
@@ -380,19 +381,19 @@ def wrenches_on_bodies(model, f_ext) -> np.ndarray:
     return F
 
 
-def _refuse_contradiction(model, given, prescribed, a, keep, gap, frequency) -> None:
+def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None:
     """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven; or else the
     state is singular and moves along no branch, or is open."""
     given_motion = prescribed.any() or model.driven
-    scale = (CONTRADICTS if given_motion else _MET) * size_of_rates(model, a, 2)
-    bad = (np.abs(gap) * row_scale(model) > scale[:, None]) & ~keep
+    scale = (CONTRADICTS if given_motion else _ACCELERATION_TOLERANCE) * rate_magnitude(model, a, 2)
+    bad = (np.abs(gap) * equation_weights(model) > scale[:, None]) & ~keep
     if not bad.any():
         return
     k, r = np.argwhere(bad)[0]
     constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
     q, where = given["q"][k], f" in state {k}" if len(a) > 1 else ""
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
-    row = f"its row {model.row_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
+    row = f"its row {model.constraint_equation_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}"
     if not given_motion:
         if _open(model, q, given["v"][k]) or frequency:
             warn([f"the constraint {constraint.name!r} is not met{where}: {row}, since q or v are open (project_configuration, "
@@ -410,5 +411,6 @@ def _refuse_contradiction(model, given, prescribed, a, keep, gap, frequency) -> 
 
 def _open(model, q, v) -> bool:
     """Whether constraints are open by more than a state from a file has."""
-    off, rate = constraint_residual(model, q) * row_scale(model), constraint_velocity(model, q, v) * row_scale(model)
-    return np.abs(off).max() > _CLOSED or np.abs(rate).max() > _CLOSED * size_of_rates(model, v, 1)
+    off, rate = constraint_residual(model, q) * equation_weights(model), constraint_velocity(model, q,
+                                                                                             v) * equation_weights(model)
+    return np.abs(off).max() > _MAX_CLOSURE_ERROR or np.abs(rate).max() > _MAX_CLOSURE_ERROR * rate_magnitude(model, v, 1)

@@ -9,13 +9,20 @@ import numpy as np
 
 from liedyn.arrays import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import as_array
-from liedyn.dynamics.batching.calls import each_state
-from liedyn.dynamics.constraints.assembly import warn_of_singular
+from liedyn.dynamics.batching.calls import handle_failed_states
+from liedyn.dynamics.constraints.assembly import warn_singular_state
 from liedyn.dynamics.constraints.constrained_derivatives import balance_derivatives, pseudo_inverse
-from liedyn.dynamics.constraints.constraints import constraint_bias, constraint_jacobian, require_constraints
-from liedyn.dynamics.constraints.rank import column_scale, rank_of, row_scale, row_sizes, significant, size_of_rates
+from liedyn.dynamics.constraints.constraints import check_has_constraints, constraint_bias, constraint_jacobian
+from liedyn.dynamics.constraints.rank import (
+    coordinate_scales,
+    equation_norms,
+    equation_rank,
+    equation_weights,
+    is_significant,
+    rate_magnitude,
+)
 from liedyn.dynamics.dynamics import bias_force, inverse_dynamics, mass_matrix
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.kernels.constraints.solver import DEPENDENT
 from liedyn.model.model import Model
@@ -23,10 +30,12 @@ from liedyn.model.model import Model
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-_MET = 1e-7                # what counts as met: a part of the largest acceleration (at least of one per characteristic time
+# what counts as met: a part of the largest acceleration (at least of one per characteristic time
+_BALANCE_TOLERANCE = 1e-7
                            # squared), of the largest joint force, in lengths of the loops
 _ZERO = 1e-14              # of the largest weight: columns of U are orthonormal, or zero
-_REST = 1e-11              # rad, or lengths, per characteristic time squared: forces of slower accelerations need no balance
+# rad, or lengths, per characteristic time squared: forces of slower accelerations need no balance
+_REST_TOLERANCE = 1e-11
 
 
 class ConstrainedInverse(NamedTuple):
@@ -106,23 +115,23 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     array([0.0597, 0.    , 0.    ])
     """
     if on_error != "raise":
-        return each_state(constrained_inverse_dynamics, locals())
-    require_constraints(model)
+        return handle_failed_states(constrained_inverse_dynamics, locals())
+    check_has_constraints(model)
     mask = actuated_mask(model, actuated)
     _check_criterion(criterion, weights)
     q, v, a = (as_array(x, name, (n,)) for x, name, n in ((q, "q", model.nq), (v, "v", model.nv), (a, "a", model.nv)))
     tau_p = as_array(np.zeros(model.nv) if tau_passive is None else tau_passive, "tau_passive", (model.nv,))
     if not np.isfinite(tau_p[..., ~mask]).all():
         raise ConfigurationError("tau_passive contains NaN or infinite values")
-    w = weights_of(weights, mask)
-    tau_r = inverse_dynamics(model.open_tree(), q, v, a, f_ext=f_ext, passive=passive)
+    w = actuator_weights(weights, mask)
+    tau_r = inverse_dynamics(model.spanning_tree(), q, v, a, f_ext=f_ext, passive=passive)
     A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
-    lead = _common(tau_r, gamma, tau_p, w)
-    A, gamma, a, tau_r, tau_p, w, b, q = (_rows(lead, x, own) for x, own in (
+    lead = _common_leading_axes(tau_r, gamma, tau_p, w)
+    A, gamma, a, tau_r, tau_p, w, b, q = (_flatten_states(lead, x, state_axes) for x, state_axes in (
         (A, 2), (gamma, 1), (a, 1), (tau_r, 1), (tau_p, 1), (w, 1), (bias_force(model, q, v), 1), (q, 1)))
-    _refuse_motion(model, A, gamma, a)
+    _check_accelerations(model, A, gamma, a)
     if len(q):
-        warn_of_singular(model, q, rank_of(model, A))
+        warn_singular_state(model, q, equation_rank(model, A))
     tau, multipliers, case = _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w)
     case = case.reshape(lead)
     return ConstrainedInverse(tau.reshape(*lead, model.nv), multipliers.reshape(*lead, model.nc), case if lead else str(case))
@@ -130,47 +139,47 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
 # the equations ----------------------------------------------------------------------------------------------------
 def _solve(model, q, A, tau_r, tau_p, b, mask, criterion, w):
-    size, unit = row_sizes(model), column_scale(model)
+    size, unit = equation_norms(model), coordinate_scales(model)
     G = A * unit / size[:, None]                                         # of the order of one; multipliers size * lambda
     Ga, Gp = G[..., mask], G[..., ~mask]
     rhs = (unit * (tau_r - tau_p))[..., ~mask]
-    x, N, V = _of_passive(Gp, rhs)
-    _refuse_unbalanced(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
-    rank, U = _range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
-    case = _cases(G, rank, mask)
+    x, N, V = _solve_passive_balance(Gp, rhs)
+    _check_balance(model, q, G, Gp, x, rhs, unit * tau_r, unit * b, mask)
+    rank, U = _force_range(np.swapaxes(Ga, -1, -2) @ N, unit[mask])            # how the null space N moves tau_a: (61)
+    case = _classify(G, rank, mask)
     multipliers = _least_norm(size, V, x)                                # (59)
-    tau = np.where(mask, tau_r - _times(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
+    tau = np.where(mask, tau_r - _matvec(np.swapaxes(A, -1, -2), multipliers), tau_p)            # (58), (59)
     if criterion == "unique":
-        _refuse_several(model, rank, case, mask)
+        _check_unique(model, rank, case, mask)
     if criterion == "least_torque":                                      # (62)-(66): what is left of tau_a off the range of U
         B = w[..., None] * U
-        tau[..., mask] -= _times(U, _times(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
-        x, _, V = _of_passive(G, unit * (tau_r - tau))                            # now every joint force is known
+        tau[..., mask] -= _matvec(U, _matvec(np.linalg.pinv(B, rcond=_ZERO), w * tau[..., mask]))
+        x, _, V = _solve_passive_balance(G, unit * (tau_r - tau))                            # now every joint force is known
         multipliers = _least_norm(size, V, x)
     return tau, multipliers, case
 
 
-def _of_passive(Gp, rhs):
+def _solve_passive_balance(Gp, rhs):
     """Gp^T x = rhs, Gp (…, m, n): a solution x, and (…, m, m) bases of the null space of Gp^T and of the range of Gp, in which
     columns of the other are zero."""
     U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
     m, n = Gp.shape[-2:]
     k = min(m, n)
-    kept = significant(s) if k else np.zeros((*Gp.shape[:-2], 0), bool)
+    kept = is_significant(s) if k else np.zeros((*Gp.shape[:-2], 0), bool)
     V = np.swapaxes(Vt, -1, -2)
-    y = _times(np.swapaxes(U, -1, -2), rhs)[..., :k]
-    x = _times(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
+    y = _matvec(np.swapaxes(U, -1, -2), rhs)[..., :k]
+    x = _matvec(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
     ranged = np.concatenate([kept, np.zeros((*kept.shape[:-1], m - k), bool)], axis=-1)[..., None, :]
     return x, np.where(ranged, 0.0, V), np.where(ranged, V, 0.0)
 
 
-def _range(B, unit):
+def _force_range(B, unit):
     """Rank of B, of scaled equations, and an orthonormal basis (columns beyond the rank are zero) of the joint forces that it
     reaches."""
     if not B.size:
         return np.zeros(len(B), int), np.zeros((*B.shape[:-1], 0))
     U, s, _ = np.linalg.svd(B, full_matrices=False)
-    kept = significant(s)
+    kept = is_significant(s)
     U, _ = np.linalg.qr(np.where(kept[..., None, :], U, 0.0) / unit[:, None])
     return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
 
@@ -179,17 +188,17 @@ def _least_norm(size, V, x):
     """lambda = x / size without what is not in the range of A_p, size * V: the least Euclidean norm."""
     Q, _ = np.linalg.qr(size[:, None] * V)                             # the zero columns of V come last, and span nothing
     Q = np.where((V != 0.0).any(axis=-2, keepdims=True), Q, 0.0)
-    return _times(Q, _times(np.swapaxes(Q, -1, -2), x / size))
+    return _matvec(Q, _matvec(np.swapaxes(Q, -1, -2), x / size))
 
 
-def _cases(G, rank, mask):
+def _classify(G, rank, mask):
     s = np.linalg.svd(G, compute_uv=False)
-    fixed = significant(s).sum(axis=-1) == mask.size
+    fixed = is_significant(s).sum(axis=-1) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
     return np.where(rank == 0, UNIQUE, several) if not fixed.any() else np.where(fixed, IMMOBILE, np.where(rank, several, UNIQUE))
 
 
-def _times(A, x): return (A @ x[..., None])[..., 0]
+def _matvec(A, x): return (A @ x[..., None])[..., 0]
 
 
 # what is given ----------------------------------------------------------------------------------------------------
@@ -219,7 +228,7 @@ def _check_criterion(criterion, weights) -> None:
                          "(use criterion=\"least_torque\")")
 
 
-def weights_of(weights, mask) -> np.ndarray:
+def actuator_weights(weights, mask) -> np.ndarray:
     n = int(mask.sum())
     if weights is None:
         return np.ones(n)
@@ -230,7 +239,7 @@ def weights_of(weights, mask) -> np.ndarray:
     return w
 
 
-def _common(*arrays) -> tuple[int, ...]:
+def _common_leading_axes(*arrays) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
     except ValueError:
@@ -238,43 +247,44 @@ def _common(*arrays) -> tuple[int, ...]:
         raise ShapeError(f"leading axes do not match: {shapes} of the motion, the drive, tau_passive, weights") from None
 
 
-def _rows(lead, x, own: int) -> np.ndarray:
+def _flatten_states(lead, x, state_axes: int) -> np.ndarray:
     """x with one leading axis, the states."""
-    last = x.shape[x.ndim - own:]
+    last = x.shape[x.ndim - state_axes:]
     return np.broadcast_to(x, (*lead, *last)).reshape(math.prod(lead), *last)
 
 
 # what cannot be ---------------------------------------------------------------------------------------------------
-def _refuse_motion(model, A, gamma, a) -> None:
-    gap = np.abs(_times(A, a) + gamma)
-    bad = row_scale(model) * gap > _MET * size_of_rates(model, a, 2)[..., None]
+def _check_accelerations(model, A, gamma, a) -> None:
+    gap = np.abs(_matvec(A, a) + gamma)
+    bad = equation_weights(model) * gap > _BALANCE_TOLERANCE * rate_magnitude(model, a, 2)[..., None]
     if bad.any():
         k = int(np.argmax(bad.any(axis=-1)))
         r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
         unit = next(one.units[r - one.rows.start] for one in model.constraints if one.rows.start <= r < one.rows.stop)
         raise ComputationError(f"the motion violates a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} {unit}/s^2 in "
-                               f"row {model.row_names[r]} (constrained_hybrid_dynamics gives consistent accelerations)")
+                               f"row {model.constraint_equation_names[r]} (constrained_hybrid_dynamics gives consistent "
+                               f"accelerations)")
 
 
-def _refuse_unbalanced(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
+def _check_balance(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
     """No solution: (57) holds at the passive joints or not at all."""
-    off = np.abs(_times(np.swapaxes(Gp, -1, -2), x) - rhs)
+    off = np.abs(_matvec(np.swapaxes(Gp, -1, -2), x) - rhs)
     scale = np.maximum(np.abs(tau_r).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     scale = np.maximum(scale, np.abs(rhs).max(axis=-1, initial=0.0))
-    bad = off > _MET * scale[..., None]
+    bad = off > _BALANCE_TOLERANCE * scale[..., None]
     if bad.any():
-        M = np.diagonal(mass_matrix(model.open_tree(), q), axis1=-2, axis2=-1) * column_scale(model)**2
-        bad &= off > _REST / scales_of(model).time**2 * M.max(axis=-1, keepdims=True)
+        M = np.diagonal(mass_matrix(model.spanning_tree(), q), axis1=-2, axis2=-1) * coordinate_scales(model)**2
+        bad &= off > _REST_TOLERANCE / model_scales(model).time**2 * M.max(axis=-1, keepdims=True)
     if not bad.any():
         return
     k = int(np.argmax(bad.any(axis=-1)))
-    passive, unit = np.flatnonzero(~mask), column_scale(model)[~mask]
+    passive, unit = np.flatnonzero(~mask), coordinate_scales(model)[~mask]
     worst = [i for i in np.argsort(-off[k]) if bad[k, i]][:6]
     places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i] / unit[i]:.3g} "
                        f"{'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
                        for i in worst)
     s = np.linalg.svd(G[k], compute_uv=False)
-    free = mask.size - int(significant(s).sum())
+    free = mask.size - int(is_significant(s).sum())
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
     raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "
@@ -283,7 +293,7 @@ def _refuse_unbalanced(model, q, G, Gp, x, rhs, tau_r, b, mask) -> None:
                            "(actuate more or other joints)")
 
 
-def _refuse_several(model, rank, case, mask) -> None:
+def _check_unique(model, rank, case, mask) -> None:
     if not rank.any():
         return
     k = int(np.argmax(rank > 0))
@@ -350,7 +360,7 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     (3, 3)
     """
     if on_error != "raise":
-        return each_state(constrained_inverse_derivatives, locals())
+        return handle_failed_states(constrained_inverse_derivatives, locals())
     given = {"f_ext": f_ext, "passive": passive, "drive": drive}
     motion = constrained_inverse_dynamics(model, q, v, a, actuated, criterion=criterion, weights=weights, tau_passive=tau_passive,
                                           **given)
@@ -362,49 +372,50 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     rates = balance(np.zeros((*lead, nv)))
     D = np.concatenate([rates.dR1_dq, rates.dR1_dv, rates.M], axis=-1).reshape(-1, nv, 3 * nv)
     A, tau, multipliers = rates.A.reshape(-1, m, nv), motion.tau.reshape(-1, nv), motion.multipliers.reshape(-1, m)
-    rows = _Rows(model, A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
+    rows = _ConstraintJacobian(model, A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv),
+                                                          ((0, 0), (0, 0), (0, 2 * nv))))
     if criterion == "least_torque":
         w = np.zeros((*lead, nv))
-        w[..., mask] = weights_of(weights, mask)
-        dtau = _least_torque(rows, D, mask, w.reshape(-1, nv), tau)
-        dlambda = rows.least(np.ones(nv, dtype=bool), D - dtau, multipliers)
+        w[..., mask] = actuator_weights(weights, mask)
+        dtau = _least_torque_derivative(rows, D, mask, w.reshape(-1, nv), tau)
+        dlambda = rows.least_norm_derivative(np.ones(nv, dtype=bool), D - dtau, multipliers)
     else:
-        dlambda = rows.least(~mask, D, multipliers)
+        dlambda = rows.least_norm_derivative(~mask, D, multipliers)
         dtau = np.where(mask[:, None], D - np.swapaxes(A, -1, -2) @ dlambda, 0.0)
     parts = [x.reshape(*lead, x.shape[-2], 3, nv) for x in (dtau, dlambda)]
     return ConstrainedInverseDerivatives(*(x[..., k, :] for x in parts for k in range(3)))
 
 
-class _Rows:
+class _ConstraintJacobian:
     """A (N, m, nv), and along(x): rates (N, m, 3 nv) of A x."""
 
-    def __init__(self, model, A, along):
-        self.model, self.A, self.along = model, A, along
+    def __init__(self, model, A, directional_rate):
+        self.model, self.A, self.directional_rate = model, A, directional_rate
 
-    def least(self, which, D, multipliers):
+    def least_norm_derivative(self, which, D, multipliers):
         """dlambda of the least lambda with A_p^T lambda given, where A_p^T dlambda = D_p; p: `which` (nv,)."""
-        inverse, null = self.part(which)
+        inverse, null = self.pseudo_inverse_of(which)
         out = np.swapaxes(inverse, -1, -2) @ D
         if null.any():
             x = (inverse @ multipliers[..., None])[..., 0]          # lambda = A_p x
-            out += null @ (np.swapaxes(null, -1, -2) @ self.along(x))
+            out += null @ (np.swapaxes(null, -1, -2) @ self.directional_rate(x))
         return out
 
-    def part(self, which):
+    def pseudo_inverse_of(self, which):
         """A_p^+ as (N, nv, m), and a basis of the null space of A_p^T among columns of zeros."""
         A = np.where(which, self.A, 0.0)
-        return pseudo_inverse(A, rank_of(self.model, A))
+        return pseudo_inverse(A, equation_rank(self.model, A))
 
 
-def _least_torque(rows, D, mask, w, tau):
+def _least_torque_derivative(rows, D, mask, w, tau):
     """dtau from N^T (A_a W^2 tau_a - A_p mu) = 0."""
-    inverse, null = rows.part(~mask)
+    inverse, null = rows.pseudo_inverse_of(~mask)
     At, Nt, W2 = np.swapaxes(rows.A, -1, -2), np.swapaxes(null, -1, -2), (w * w)[..., None]
     dtau = np.where(mask[:, None], D - At @ (np.swapaxes(inverse, -1, -2) @ D), 0.0)
     force = (W2[..., 0] * tau)[..., None]
     mu = inverse @ (rows.A @ force)
     B = np.where(mask[:, None], At @ null, 0.0)
-    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rows.along((force - mu)[..., 0])
+    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rows.directional_rate((force - mu)[..., 0])
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
     kept = s > DEPENDENT * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]        # against A_a: B may be rounding throughout
     y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)

@@ -10,11 +10,11 @@ import numpy as np
 from liedyn.arrays import Array, ArrayLike, Frame, OnError
 from liedyn.codegen.rhs import StageKey, stage_addresses
 from liedyn.codegen.trace import traced_module
-from liedyn.dynamics.batching.arrays import as_array, as_mask, check_frame, states, wrenches_in
-from liedyn.dynamics.batching.calls import check_configuration, check_finite, computed, each_state, refuse
-from liedyn.dynamics.constraints.rank import column_scale, row_scale, size_of_rates
+from liedyn.dynamics.batching.arrays import as_array, as_mask, broadcast_states, check_frame, wrenches_in_frame
+from liedyn.dynamics.batching.calls import check_configuration, check_finite, evaluate, handle_failed_states, raise_for_code
+from liedyn.dynamics.constraints.rank import coordinate_scales, equation_weights, rate_magnitude
 from liedyn.dynamics.kinematics import difference, integrate, link_poses
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ComputationError, ModelError
 from liedyn.kernels.batch_blocks import BAD_F_EXT, OK
 from liedyn.kernels.constraints import driver, kinematics
@@ -33,7 +33,7 @@ from liedyn.kernels.constraints.stages import (
     TOLERANCE,
     part_memory,
 )
-from liedyn.model.model import Model, on_cache_lines
+from liedyn.model.model import Model, cache_aligned
 from liedyn.model.spatial import adjoint, pose
 from liedyn.numba_tools.decorators import compile_entry_point, entry_point_address
 
@@ -41,51 +41,51 @@ from liedyn.numba_tools.decorators import compile_entry_point, entry_point_addre
 
 class ConstraintWorkspaces(NamedTuple):
     numbers: np.ndarray       # of the desk
-    desk: of.ConstraintWorkspace             # views into them
-    machine: np.ndarray       # the model's arrays, whose address the desk holds
+    workspace: of.ConstraintWorkspace             # views into them
+    packed_model: np.ndarray       # the model's arrays, whose address the desk holds
 
 
-def desk_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
+def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, frequency: float = 0.0, forced: bool = False,
               which=PARTS, loops: bool = False) -> ConstraintWorkspaces:
     """which, loops: see `stage_addresses`."""
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
     size = of.desk_memory(n, nq, nv, m, driven, forced, 0)
-    numbers = on_cache_lines(size + part_memory(n, nv, nc, m), at=size)
-    header, machine = numbers.view(np.int64), model._arrays.loop_machine
+    numbers = cache_aligned(size + part_memory(n, nv, nc, m), at=size)
+    header, packed_model = numbers.view(np.int64), model._arrays.packed_model
     header[[of.N, of.NQ, of.NV, of.NC, of.M, of.DRIVEN_COUNT, of.FORCED, of.PASSIVE, of.SIZE]] = (
         n, nq, nv, nc, m, driven, forced, passive, numbers.size)
-    header[[of.MACHINE, of.MACHINE_SIZE]] = machine.ctypes.data, machine.size
-    desk = traced_module("kernels.constraints.stages").desk_views(numbers, n, nq, nv, m, driven, forced)
-    desk.frequency[0] = frequency
-    for kept, mask in zip((desk.mask, desk.fixed, desk.held), (prescribed, fixed, held), strict=True):
+    header[[of.MACHINE, of.MACHINE_SIZE]] = packed_model.ctypes.data, packed_model.size
+    workspace = traced_module("kernels.constraints.stages").desk_views(numbers, n, nq, nv, m, driven, forced)
+    workspace.frequency[0] = frequency
+    for kept, mask in zip((workspace.mask, workspace.fixed, workspace.held), (prescribed, fixed, held), strict=True):
         kept.view(np.bool_)[:nv] = mask
-    desk.weight[:], desk.unit[:] = row_scale(model), column_scale(model)
-    desk.figures[of.SLOWEST] = scales_of(model).time**-2
+    workspace.weight[:], workspace.unit[:] = equation_weights(model), coordinate_scales(model)
+    workspace.figures[of.SLOWEST] = model_scales(model).time**-2
     header[of.RUN] = entry_point_address(driver.mechanism)
     ask = StageKey(*(tuple(map(bool, mask)) for mask in (prescribed, fixed, held)), passive, stabilized, forced)
     header[of.PART:of.PART + len(PARTS)] = stage_addresses(model, ask, which, loops)
-    return ConstraintWorkspaces(numbers, desk, machine)
+    return ConstraintWorkspaces(numbers, workspace, packed_model)
 
 
-def turn_to_loops(numbers) -> None:
+def use_generic_kernels(numbers) -> None:
     """Where lines do not hold, as for angles beyond the range of their sine."""
     numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(entry_point_address, BY_LOOPS))
 
 
 # constraints ------------------------------------------------------------------------------------------------------------
 
-_ROUNDS = 20              # of slides along the constraints: each leaves their curvature times the distance
-_NEAR = 1e-9             # a distance of which rounding hides the direction
+_MAX_SLIDES = 20              # of slides along the constraints: each leaves their curvature times the distance
+_MIN_DISTANCE = 1e-9             # a distance of which rounding hides the direction
 _PERPENDICULAR = 1e-9    # of the distance: a slide that is left out moves the result by 1e-9 of it
 
-_OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
+_POSITION_STAGES, _VELOCITY_STAGES = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """Residual of each constraint (..., m) [rad | m], in the order of ``model.row_names``.
+    """Residual of each constraint (..., m) [rad | m], in the order of ``model.constraint_equation_names``.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     array([ 0.   ,  0.   , -0.108,  0.041,  0.   ])
     """
     if on_error != "raise":
-        return each_state(constraint_residual, locals())
-    return _constraints(model, RESIDUAL, q, np.zeros(model.nv), drive)
+        return handle_failed_states(constraint_residual, locals())
+    return _constraint_states(model, RESIDUAL, q, np.zeros(model.nv), drive)
 
 
 def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -137,7 +137,7 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
     Returns
     -------
     velocity : (..., m) array
-        In the order of ``model.row_names`` [rad/s | m/s].
+        In the order of ``model.constraint_equation_names`` [rad/s | m/s].
 
     Raises
     ------
@@ -151,8 +151,8 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
     array([ 0.   ,  0.   , -0.198,  0.276,  0.   ])
     """
     if on_error != "raise":
-        return each_state(constraint_velocity, locals())
-    return _constraints(model, VELOCITY, q, v, drive)
+        return handle_failed_states(constraint_velocity, locals())
+    return _constraint_states(model, VELOCITY, q, v, drive)
 
 
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -174,7 +174,7 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
     Returns
     -------
     gamma : (..., m) array
-        In the order of ``model.row_names`` [rad/s^2 | m/s^2].
+        In the order of ``model.constraint_equation_names`` [rad/s^2 | m/s^2].
 
     Raises
     ------
@@ -189,8 +189,8 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
     array([0.   , 0.   , 0.486, 0.165, 0.   ])
     """
     if on_error != "raise":
-        return each_state(constraint_bias, locals())
-    return _constraints(model, BIAS, q, v, drive)
+        return handle_failed_states(constraint_bias, locals())
+    return _constraint_states(model, BIAS, q, v, drive)
 
 
 def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -212,7 +212,7 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     Returns
     -------
     A : (..., m, nv) array
-        Rows in the order of ``model.row_names``.
+        Rows in the order of ``model.constraint_equation_names``.
 
     Raises
     ------
@@ -226,8 +226,8 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     (5, 3)
     """
     if on_error != "raise":
-        return each_state(constraint_jacobian, locals())
-    return _constraints(model, JACOBIAN, q, np.zeros(model.nv), drive)
+        return handle_failed_states(constraint_jacobian, locals())
+    return _constraint_states(model, JACOBIAN, q, np.zeros(model.nv), drive)
 
 
 def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
@@ -271,18 +271,19 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     True
     """
     if on_error != "raise":
-        return each_state(project_configuration, locals())
+        return handle_failed_states(project_configuration, locals())
     closed = _project(model, q, None, prescribed, drive, tolerance)
-    return _nearest(model, as_array(q, "q", (model.nq,)), closed, prescribed, drive, tolerance) if closed.size else closed
+    return _slide_to_nearest(model, as_array(q, "q", (model.nq,)), closed, prescribed, drive,
+                             tolerance) if closed.size else closed
 
 
-def _nearest(model, start, q, prescribed, drive, tolerance):
+def _slide_to_nearest(model, start, q, prescribed, drive, tolerance):
     """Closed configurations q moved along the constraints until the way to `start` is perpendicular to them in the metric of M.
 
     Newton steps from an open configuration are not enough: rows that depend on each other in closed configurations, as those of
     overconstrained linkages, do not in open ones, where they add directions to the steps."""
     still = {name: (motion[0],) for name, motion in (drive or {}).items()}         # project_velocity: V is zero
-    unit = column_scale(model)
+    unit = coordinate_scales(model)
 
     def slide(q):
         away = difference(model, q, start)
@@ -291,8 +292,8 @@ def _nearest(model, start, q, prescribed, drive, tolerance):
 
     among, size, far = slide(q)
     moving = np.ones_like(size, dtype=bool)
-    for _ in range(_ROUNDS):
-        moving &= (far > _NEAR) & (size > _PERPENDICULAR * far)
+    for _ in range(_MAX_SLIDES):
+        moving &= (far > _MIN_DISTANCE) & (size > _PERPENDICULAR * far)
         if not moving.any():
             break
         try:
@@ -343,47 +344,48 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     True
     """
     if on_error != "raise":
-        return each_state(project_velocity, locals())
-    found = nearest_velocity(model, q, v, prescribed, drive)
+        return handle_failed_states(project_velocity, locals())
+    found = project_velocity_unchecked(model, q, v, prescribed, drive)
     if prescribed is not None or drive is not None:
-        _refuse_contradiction(model, q, found, drive)
+        _check_velocity_consistent(model, q, found, drive)
     return found
 
 
-def nearest_velocity(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
+def project_velocity_unchecked(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
                      drive: Mapping[str, Any] | None = None) -> Array:
     """`project_velocity` for those who look themselves at what is left of the residual."""
     return _project(model, q, v, prescribed, drive, 0.0)
 
 
-def _refuse_contradiction(model, q, v, drive) -> None:
+def _check_velocity_consistent(model, q, v, drive) -> None:
     """Where rows that depend on what is given could not be satisfied."""
     left = np.abs(constraint_velocity(model, q, v, drive=drive)).reshape(-1, model.nc)
-    scaled = left * row_scale(model)
-    bad = scaled > CONTRADICTS * size_of_rates(model, v, 1).reshape(-1, 1)
+    scaled = left * equation_weights(model)
+    bad = scaled > CONTRADICTS * rate_magnitude(model, v, 1).reshape(-1, 1)
     if bad.any():
         k, r = np.unravel_index(np.argmax(np.where(bad, scaled, 0.0)), left.shape)
         state = f" of state {k}" if len(left) > 1 else ""
-        raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.row_names[r]} stays at "
+        raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.constraint_equation_names[r]} "
+                               f"stays at "
                                f"{left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
 
 
-def require_constraints(model) -> None:
+def check_has_constraints(model) -> None:
     if not model.nc:
         raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
 
 
-def _constraints(model, what, q, v, drive) -> np.ndarray:
-    require_constraints(model)
+def _constraint_states(model, what, q, v, drive) -> np.ndarray:
+    check_has_constraints(model)
     shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
-    return computed(model, ("constraints", what), constraint_states,
+    return evaluate(model, ("constraints", what), constraint_states,
                     lambda n, nq, nv, nl: constraint_state_memory(n, nq, nv, len(model.constraints), model.nc, model.driven),
-                    {"q": q, "v": v, "drive": drive}, shape, before=model._arrays[2:4], options=(what,))
+                    {"q": q, "v": v, "drive": drive}, shape, static_arguments=model._arrays[2:4], options=(what,))
 
 
 def _project(model, q, v, prescribed, drive, tolerance):
-    require_constraints(model)
-    lead, given = states(model, {"q": q, "drive": drive} if v is None else {"q": q, "drive": drive, "v": v})
+    check_has_constraints(model)
+    lead, given = broadcast_states(model, {"q": q, "drive": drive} if v is None else {"q": q, "drive": drive, "v": v})
     given = {name: x.copy() for name, x in given.items()}
     count = len(given["q"])
     if not count:
@@ -395,16 +397,17 @@ def _project(model, q, v, prescribed, drive, tolerance):
     if code == FAR:
         code, k, left = _project_each(model, given, mask, float(tolerance), True)
     if code == OPEN:
-        _refuse_open(model, given["q"][k], drive, left)
-    refuse(model, code, **given)
+        _raise_not_closed(model, given["q"][k], drive, left)
+    raise_for_code(model, code, **given)
     return given["v" if v is not None else "q"].reshape(*lead, -1)
 
 
 def _project_each(model, given, mask, tolerance, loops):
     """States one at a time, in place. Returns a code, the state that it is of, and the residual that was left there."""
     position = "v" not in given
-    made = desk_for(model, mask, mask, mask, False, which=_OF_POSITION if position else _OF_VELOCITY, loops=loops)
-    d, what, address = made.desk, CLOSE_POSITION if position else CLOSE_VELOCITY, made.numbers.ctypes.data
+    made = constraint_workspace_for(model, mask, mask, mask, False, which=_POSITION_STAGES if position else _VELOCITY_STAGES,
+                                    loops=loops)
+    d, what, address = made.workspace, CLOSE_POSITION if position else CLOSE_VELOCITY, made.numbers.ctypes.data
     d.figures[TOLERANCE] = tolerance
     for k in range(len(given["q"])):
         for name, x in given.items():
@@ -426,14 +429,14 @@ def check_states(model, q, v=None, a=None, tau=None, **other) -> None:
         if x is not None:
             check_finite(name, x, model.v_names)
     if not all(np.isfinite(x).all() for x in other.values()):
-        refuse(model, BAD_F_EXT, **other)
+        raise_for_code(model, BAD_F_EXT, **other)
 
 
-def _refuse_open(model, q, drive, size):
+def _raise_not_closed(model, q, drive, size):
     name, residual = "", np.abs(constraint_residual(model, q, drive=drive)) if np.isfinite(q).all() else np.empty((0, 0))
     if residual.ndim == 1:
         r = int(np.argmax(residual))
-        name, size = model.row_names[r], residual[r]
+        name, size = model.constraint_equation_names[r], residual[r]
     raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
                            f"at {size:.3g} "
                            "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
@@ -441,16 +444,16 @@ def _refuse_open(model, q, drive, size):
 
 # Rows on which the constraints of a robot rest at a configuration: the others depend on them ----------------------------
 
-def independent_rows(model, q: np.ndarray, prescribed: np.ndarray) -> tuple[tuple[int, ...], ...]:
+def independent_equations(model, q: np.ndarray, prescribed: np.ndarray) -> tuple[tuple[int, ...], ...]:
     """Of projections of the position, of those of the velocity, and of motion in which the coordinates `prescribed` (nv,) have
     given accelerations, each in the order in which `constraint_solver` takes them. q (nq,): closed."""
     none, found = np.zeros(model.nv, dtype=bool), []
     for what, mask, parts in ((CLOSE_POSITION, none, (RESIDUALS, HOLONOMIC, MOVED)), (CLOSE_VELOCITY, none, (ROWS, CHANGED)),
                               (CLOSE_VELOCITY, prescribed, (ROWS, CHANGED))):
-        made = desk_for(model, none, none, mask, False, which=parts)
-        made.desk.q[:], made.desk.figures[TOLERANCE] = q, -1.0           # so that it factors, however closed q is
+        made = constraint_workspace_for(model, none, none, mask, False, which=parts)
+        made.workspace.q[:], made.workspace.figures[TOLERANCE] = q, -1.0           # so that it factors, however closed q is
         mechanism(made.numbers.ctypes.data, what)
-        solver = made.desk.solver
+        solver = made.workspace.solver
         order = solver.order.view(np.int64)
         found.append(tuple(int(r) for r in order if solver.keep[r] > 0.5))
     return tuple(found)
@@ -496,9 +499,9 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
     array([-2.  ,  0.  , -8.58])
     """
     if on_error != "raise":
-        return each_state(closure_wrenches, locals())
+        return handle_failed_states(closure_wrenches, locals())
     check_frame(frame)
-    on_bodies, loops, poses = _on_bodies(model, q, multipliers, drive), model.description.loops, link_poses(model, q)
+    on_bodies, loops, poses = _wrenches_on_bodies(model, q, multipliers, drive), model.description.loops, link_poses(model, q)
     F, T = np.zeros((*on_bodies.shape[:-3], len(loops), 6)), np.zeros((*poses.shape[:-3], len(loops), 4, 4))
     for k, loop in enumerate(loops):
         end, link = pose(loop.pose_b), np.eye(4)
@@ -507,16 +510,16 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
             i = model.link_index(loop.b)
             T[..., k, :, :], link = poses[..., i, :, :] @ end, model.link_pose[i]
         F[..., k, :] = on_bodies[..., k, 1, :] @ adjoint(link @ end)       # Ad*_T of each row
-    return wrenches_in(frame, T, F)
+    return wrenches_in_frame(frame, T, F)
 
 
 def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
     """Wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
 
-    They can be passed as ``f_ext`` to the functions of the open tree, `Model.open_tree`, which then moves like the constrained
-    robot. Forces of couplings are not included (`constraint_forces` has all as joint forces), nor are the wrenches that
-    closures exert on the ground. `closure_wrenches` returns the wrenches by closure.
+    They can be passed as ``f_ext`` to the functions of the open tree, `Model.spanning_tree`, which then moves like the
+    constrained robot. Forces of couplings are not included (`constraint_forces` has all as joint forces), nor are the wrenches
+    that closures exert on the ground. `closure_wrenches` returns the wrenches by closure.
 
     Parameters
     ----------
@@ -547,8 +550,8 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
     (4, 6)
     """
     if on_error != "raise":
-        return each_state(constraint_wrenches, locals())
-    on_bodies = _on_bodies(model, q, multipliers, drive)
+        return handle_failed_states(constraint_wrenches, locals())
+    on_bodies = _wrenches_on_bodies(model, q, multipliers, drive)
     out = np.zeros((*on_bodies.shape[:-3], len(model.link_names), 6))
     for c, loop in enumerate(model.description.loops):
         for side, name in enumerate((loop.a, loop.b)):
@@ -558,11 +561,11 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
     return out
 
 
-def _on_bodies(model, q, multipliers, drive) -> np.ndarray:
+def _wrenches_on_bodies(model, q, multipliers, drive) -> np.ndarray:
     """The wrench of each constraint on the bodies of A and of B, in their frames, (…, constraints, 2, 6)."""
-    require_constraints(model)
+    check_has_constraints(model)
     nc = len(model.constraints)
-    return computed(model, "closure_wrenches", kinematics.closure_wrenches,
+    return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,
                     lambda n, nq, nv, nl: kinematics.closure_wrenches_memory(n, nq, nv, nc, model.nc, model.driven),
                     {"q": q, "drive": drive, "multipliers": multipliers}, (nc, 2, 6),
-                    before=model._arrays[2:4])
+                    static_arguments=model._arrays[2:4])

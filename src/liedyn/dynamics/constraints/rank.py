@@ -9,34 +9,34 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.codegen.trace import traced_module
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIELDS, FIRST, HEADER, TERM, TERMS
 from liedyn.kernels.constraints.solver import DEPENDENT
-from liedyn.model.constraint_arrays import length_of, residual_weights
-from liedyn.model.description import COUPLING, NV, SCREW
+from liedyn.model.constraint_arrays import longest_loop_length, residual_weights
+from liedyn.model.description import COUPLING, NV, ONE_DOF
 
 RANK = DEPENDENT**0.5     # the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
                           # its residual grows with the square; rounding is 1e-16, or 1e-13 a kilometre away
 
 
-def row_scale(model) -> np.ndarray:
+def equation_weights(model) -> np.ndarray:
     """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
     return residual_weights(model.constraints)
 
 
-def column_scale(model) -> np.ndarray:
+def coordinate_scales(model) -> np.ndarray:
     """(nv,) one unit of movement of each coordinate: 1 rad, or the length of the longest loop that it moves [m]."""
     return _scales(model)[0]
 
 
-def size_of_rates(model, x, order: int) -> np.ndarray:
+def rate_magnitude(model, x, order: int) -> np.ndarray:
     """(…) the largest of velocities (order 1) or accelerations (2) x (…, nv) in radians and lengths of the loops, at least one of
     these per characteristic time: rounding of what is nearly at rest contradicts no constraint."""
-    return np.abs(x / column_scale(model)).max(axis=-1, initial=scales_of(model).time**-order)
+    return np.abs(x / coordinate_scales(model)).max(axis=-1, initial=model_scales(model).time**-order)
 
 
-def row_sizes(model) -> np.ndarray:
-    """(m,) Euclidean norm that an equation would have if nothing cancelled, of columns times `column_scale`."""
+def equation_norms(model) -> np.ndarray:
+    """(m,) Euclidean norm that an equation would have if nothing cancelled, of columns times `coordinate_scales`."""
     return _scales(model)[1]
 
 
@@ -46,51 +46,52 @@ def scaled_equations(model, A) -> np.ndarray:
     return A * unit / size[:, None]
 
 
-def significant(s) -> np.ndarray:
+def is_significant(s) -> np.ndarray:
     """Which singular values (…, k) of scaled equations count."""
     return s > RANK
 
 
-def rank_of(model, A) -> np.ndarray:
+def equation_rank(model, A) -> np.ndarray:
     """Rank of equations A (…, m, nv)."""
-    return significant(np.linalg.svd(scaled_equations(model, A), compute_uv=False)).sum(axis=-1)
+    return is_significant(np.linalg.svd(scaled_equations(model, A), compute_uv=False)).sum(axis=-1)
 
 
-def without_rounding(model, A) -> np.ndarray:
-    """Equations A (…, m, nv) divided by `row_sizes`, zero where they consist of rounding."""
+def clear_rounding(model, A) -> np.ndarray:
+    """Equations A (…, m, nv) divided by `equation_norms`, zero where they consist of rounding."""
     scaled = scaled_equations(model, A)
     nothing = np.linalg.norm(scaled, axis=-1) <= RANK
-    return np.where(nothing[..., None], 0.0, A / row_sizes(model)[:, None])
+    return np.where(nothing[..., None], 0.0, A / equation_norms(model)[:, None])
 
 
-def least_solution(model, A, rhs) -> np.ndarray:
-    """(…, nv, k) the x with A x = rhs (…, m, k) that moves least in units of `column_scale`, or nearly where there is none."""
+def least_norm_solution(model, A, rhs) -> np.ndarray:
+    """(…, nv, k) the x with A x = rhs (…, m, k) that moves least in units of `coordinate_scales`, or nearly where there is
+    none."""
     unit, size = _scales(model)
     U, s, Vt = np.linalg.svd(scaled_equations(model, A), full_matrices=False)
-    kept = significant(s)
+    kept = is_significant(s)
     gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None]
     return unit[:, None] * (np.swapaxes(Vt, -1, -2) @ (gain * (np.swapaxes(U, -1, -2) @ (rhs / size[:, None]))))
 
 
 def null_space(model, A) -> np.ndarray:
-    """(nv, f) directions that equations A (m, nv) allow, orthonormal in units of `column_scale`."""
+    """(nv, f) directions that equations A (m, nv) allow, orthonormal in units of `coordinate_scales`."""
     _, s, Vt = np.linalg.svd(scaled_equations(model, A))
-    return Vt[int(significant(s).sum()):].T
+    return Vt[int(is_significant(s).sum()):].T
 
 
 def _scales(model) -> tuple[np.ndarray, np.ndarray]:
     if "constraint scales" not in model._cache:
-        reach, sliding, unit = entry_sizes(model), np.array(model.v_units) == "m", np.zeros(model.nv)
+        reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
         for one in model.constraints:
             moved = (reach[one.rows] > 0.0).any(axis=0)
             unit[moved] = np.maximum(unit[moved], one.length)
-        unit = np.where(sliding, np.where(unit > 0.0, unit, length_of(model.constraints)), 1.0)
+        unit = np.where(sliding, np.where(unit > 0.0, unit, longest_loop_length(model.constraints)), 1.0)
         size = np.linalg.norm(reach * unit, axis=1)
         model._cache["constraint scales"] = unit, np.where(size > 0.0, size, 1.0)
     return model._cache["constraint scales"]
 
 
-def entry_sizes(model) -> np.ndarray:
+def entry_bounds(model) -> np.ndarray:
     """(m, nv) how large entries of A would be if nothing cancelled; zero where a coordinate does not move the closure."""
     if not model.constraints:
         return np.zeros((0, model.nv))
@@ -109,7 +110,7 @@ def entry_sizes(model) -> np.ndarray:
             while body != record[COMMON]:
                 first = tree.iv[body]
                 for k in range(NV[tree.kind[body]]):
-                    a, b = tree.S[2 * body:2 * body + 2] if tree.kind[body] == SCREW else (float(k < 3), float(k >= 3))
+                    a, b = tree.S[2 * body:2 * body + 2] if tree.kind[body] == ONE_DOF else (float(k < 3), float(k >= 3))
                     reach[one.rows, first + k] = np.where(turns, abs(a), np.hypot(a * one.length, b))
                 body = tree.parent[body]
     return reach

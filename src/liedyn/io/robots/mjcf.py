@@ -23,7 +23,7 @@ from liedyn.io.robots.mjcf_geometry import (
 )
 from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.xml_elements import MjcfElement, read_mjcf_tree
-from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Finding, Loop, Pose, Robot
+from liedyn.model.description import WORLD, Actuator, Coordinate, Coupling, Loop, Pose, Robot, RobotWarning
 
 # actuators --------------------------------------------------------------------------------------------------------------
 
@@ -286,13 +286,13 @@ def _refuse_tendons(root: MjcfElement, tree: BodyTree) -> None:
         tree.count("tendons")
 
 
-def _findings(root: MjcfElement, tree: BodyTree) -> tuple[Finding, ...]:
+def _findings(root: MjcfElement, tree: BodyTree) -> tuple[RobotWarning, ...]:
     """One for all that is not read, and one for what is not quite the same."""
     place, found = Place(root.file, root.line), []
     if tree.counts:
         listed = ", ".join(f"{what} ({count})" for what, count in tree.counts.items())
-        found.append(Finding("mjcf-not-read", "mujoco", f"not read: {listed}", place))
+        found.append(RobotWarning("mjcf-not-read", "mujoco", f"not read: {listed}", place))
     if any(c.friction for joint in tree.joints for c in joint.coordinates):
         message = "is read as friction that is smooth below 0.01 rad/s or m/s"
-        found.append(Finding("mjcf-friction", "frictionloss", message, place))
+        found.append(RobotWarning("mjcf-friction", "frictionloss", message, place))
     return tuple(found)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from liedyn.io.file_schema import Boolean, Choice, Field, List, Named, Number, OneOf, Schema, Text, Vector, default_of, one_of
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Pose, Robot, Rotation
+from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, MAX_INPUT, Actuator, Coordinate, Link, Mimic, Pose, Robot, Rotation
 
 # Limits of joints in files: numbers are finite there, and some formats require a limit where there is none --------------
 
@@ -116,7 +116,7 @@ def _side(node: Node) -> tuple[str, Pose]:
 
 # links --------------------------------------------------------------------------------------------------------------
 
-_LENGTH = Number(above=0, most=LARGEST)
+_LENGTH = Number(above=0, most=MAX_INPUT)
 _SIZES = {"radius": Field("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
           "length": Field("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
 

@@ -23,7 +23,18 @@ from liedyn.io.robots.robot_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import override
-from liedyn.model.description import STANDARD_GRAVITY, Actuator, Coordinate, Coupling, Finding, Joint, Link, Loop, Pose, Robot
+from liedyn.model.description import (
+    STANDARD_GRAVITY,
+    Actuator,
+    Coordinate,
+    Coupling,
+    Joint,
+    Link,
+    Loop,
+    Pose,
+    Robot,
+    RobotWarning,
+)
 
 # Where a link or joint stands in its file, and where each of its parts does ---------------------------------------------
 
@@ -82,7 +93,7 @@ def robot_of_loops(path: str | os.PathLike) -> str:
     return robot
 
 
-def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Finding, ...]]:
+def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[RobotWarning, ...]]:
     """The constraints that stand beside a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
     names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
     name, is passed over, which is a finding."""
@@ -94,13 +105,14 @@ def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Findi
         return None, ()
     found = read_loops_file(common)
     if found.robot is None:
-        return None, (Finding("loops-unused", common.name, f"does not name a robot and is ignored; add robot: {path.name}",
+        return None, (RobotWarning("loops-unused", common.name, f"does not name a robot and is ignored; add robot: {path.name}",
                               Place(os.fspath(common))),)
     if os.path.basename(found.robot) != path.name:
         return None, ()
     named = os.path.abspath(common.parent / found.robot)
     if named != os.path.abspath(path) and os.path.isfile(named):
-        return None, (Finding("loops-unused", common.name, f"belongs to {found.robot}, another file of that name, and is ignored",
+        return None, (RobotWarning("loops-unused", common.name,
+                                   f"belongs to {found.robot}, another file of that name, and is ignored",
                               Place(os.fspath(common))),)
     return found, ()
 

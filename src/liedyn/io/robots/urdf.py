@@ -16,7 +16,7 @@ from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.robots.robot_schema import read_limit, rotated_inertia
 from liedyn.io.robots.robot_yaml import ElementPlace
 from liedyn.io.robots.xml_elements import XACRO_HINT, UrdfElement, read_urdf_tree
-from liedyn.model.description import JOINT_TYPES, Coordinate, Finding, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import JOINT_TYPES, Coordinate, Joint, Link, Mimic, Pose, Robot, RobotWarning
 
 _TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
           "floating": "free", "planar": "planar"}
@@ -77,7 +77,7 @@ class _Checker:
 
     def __init__(self, file: str):
         self.file = file
-        self.findings: list[Finding] = []
+        self.findings: list[RobotWarning] = []
 
     def check(self, element: UrdfElement) -> tuple[ElementTree.Element, ElementPlace]:
         """The checked copy of a <link> or <joint> and its place."""
@@ -158,7 +158,7 @@ class _Checker:
         return copy
 
     def note(self, kind: str, name: str, message: str, element: UrdfElement) -> None:
-        self.findings.append(Finding(kind, name, message, Place(self.file, element.line)))
+        self.findings.append(RobotWarning(kind, name, message, Place(self.file, element.line)))
 
 
 def _check_numbers(text: str, count: int, place: Place) -> None:

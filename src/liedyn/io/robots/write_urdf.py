@@ -12,9 +12,9 @@ from liedyn.io.robots.robot_schema import written_limit
 from liedyn.io.robots.visual_shapes import LinkShape
 from liedyn.io.robots.write_robot_yaml import rpy_of
 from liedyn.model.description import IDENTITY, STANDARD_GRAVITY, WORLD, Coordinate, Coupling, Joint, Link, Mimic, Pose, Robot
-from liedyn.model.link_tree import tree_of
+from liedyn.model.link_tree import build_link_tree
 from liedyn.model.model import base_joint_name, joint_screws
-from liedyn.model.validate import with_unit_axes
+from liedyn.model.validate import normalize_axes
 
 _NAMES = {"free": "floating"}                        # of joint types that the format calls otherwise
 _GEOMETRY = {"box": '<box size="{} {} {}"/>', "sphere": '<sphere radius="{}"/>',
@@ -169,7 +169,7 @@ def as_urdf(robot: Robot) -> Subset:
 def _ground(out: Subset) -> None:
     """The ground as a link, where a joint is attached to it."""
     robot = out.robot
-    tree = tree_of(robot)
+    tree = build_link_tree(robot)
     if robot.base == "floating":
         name, ground = base_joint_name(robot), _free_name(WORLD, {link.name for link in robot.links})
         joint = Joint(name, "free", ground, tree.root)
@@ -216,7 +216,7 @@ def _parts(joint: Joint, out: Subset) -> Iterator[Joint]:
                                            "and singular where the second is a right angle"))
         labels, screws = ("x", "y", "z"), np.eye(6)[:3]
     else:
-        labels, screws = joint.labels, joint_screws(with_unit_axes(joint))
+        labels, screws = joint.labels, joint_screws(normalize_axes(joint))
     origin = joint.origin
     for label, screw, figures in zip(labels, screws, joint.figures, strict=True):
         name = f"{joint.name}.{label}" if label else joint.name

@@ -38,7 +38,7 @@ from liedyn.io.scenarios.scenario import (
 from liedyn.io.scenarios.signal_schema import by_name, patterns, plain_rules
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import plain
-from liedyn.model.description import LARGEST
+from liedyn.model.description import MAX_INPUT
 
 
 def read_contacts(node: Node, method: str) -> Contact:
@@ -96,26 +96,27 @@ def _material(given: dict[str, Node]) -> tuple[tuple[str, float], ...]:
 
 MATERIAL = (
     Field("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"), example=0.8),
-    Field("stiffness", Number(above=0, most=LARGEST), "[N/m^exponent]", "by `sink`", example=1e5),
-    Field("sink", Number(least=LEAST_LENGTH, most=LARGEST), "instead of `stiffness`: how far a contact sinks under its share of "
+    Field("stiffness", Number(above=0, most=MAX_INPUT), "[N/m^exponent]", "by `sink`", example=1e5),
+    Field("sink", Number(least=LEAST_LENGTH, most=MAX_INPUT),
+          "instead of `stiffness`: how far a contact sinks under its share of "
         "the weight [m]", default_of(Material, "sink"), example=1e-3),
     Field("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
-    Field("damping", Number(least=0, most=LARGEST), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
+    Field("damping", Number(least=0, most=MAX_INPUT), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
     Field("creep", Number(least=LEAST_CREEP, most=LARGEST_CREEP), "speed below which friction is smooth [m/s]",
         default_of(Material, "creep"), example=1e-3),
-    Field("smooth", Number(least=LEAST_LENGTH, most=LARGEST), "width of the smooth form of the normal force, which is "
+    Field("smooth", Number(least=LEAST_LENGTH, most=MAX_INPUT), "width of the smooth form of the normal force, which is "
         "differentiable everywhere [m]", "none", example=1e-4))
 SHAPE = Schema("contact_shape", (
-    Field("point", Vector(3, LARGEST), "position in the link frame [m]", example=[0, 0, -0.5]),
+    Field("point", Vector(3, MAX_INPUT), "position in the link frame [m]", example=[0, 0, -0.5]),
     Field("sphere", BODY["sphere"].value, "by its radius"),
     Field("capsule", BODY["capsule"].value, "by radius and length; its two ends touch"),
     Field("box", BODY["box"].value, "lengths [m]; its eight corners touch", example=[0.1, 0.1, 0.5]),
-    Field("at", Vector(3, LARGEST), "centre in the link frame [m]", "the origin", example=[0, 0, -0.5]),
-    Field("rpy", Vector(3, LARGEST), "orientation in the link frame [rad]", "zero", example=[0, 0, 0.1]), *MATERIAL),
+    Field("at", Vector(3, MAX_INPUT), "centre in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Field("rpy", Vector(3, MAX_INPUT), "orientation in the link frame [rad]", "zero", example=[0, 0, 0.1]), *MATERIAL),
     one_of=(("point", "sphere", "capsule", "box"),), how=_shape)
 PLANE = Schema("plane", (
-    Field("point", Vector(3, LARGEST), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
-    Field("normal", Vector(3, LARGEST), "direction out of the ground", "z", example=[0, 0, 1]),
+    Field("point", Vector(3, MAX_INPUT), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
+    Field("normal", Vector(3, MAX_INPUT), "direction out of the ground", "z", example=[0, 0, 1]),
     Field("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
 CONTACTS = Schema("contacts", (
     Field("links", by_name(one_or_more(SHAPE, "contact_shapes", "shapes"), "link*"),

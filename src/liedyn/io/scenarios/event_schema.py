@@ -25,7 +25,7 @@ from liedyn.io.scenarios.scenario import (
 )
 from liedyn.io.scenarios.signal_schema import DRIVES, NUMBERS, by_name, plain_drive, plain_numbers, plain_rules
 from liedyn.io.yaml_nodes import Node
-from liedyn.model.description import LARGEST
+from liedyn.model.description import MAX_INPUT
 
 DIRECTIONS = {"both": 0, "rising": 1, "falling": -1}
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -171,7 +171,7 @@ def _impact(node: Node) -> Impact:
 def _direction(node: Node) -> tuple[float, float, float]:
     if node.kind == "text":
         return AXES[node.choice(AXES)]
-    vector = node.vector(3, LARGEST)
+    vector = node.vector(3, MAX_INPUT)
     length = math.hypot(*vector)
     if length == 0.0:
         raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
@@ -193,17 +193,17 @@ SET = Schema("set", (
 IMPACT = Schema("impact", (
     Field("joint", Text(), "the coordinate that hits a stop", example="elbow"),
     Field("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
-    Field("point", Vector(3, LARGEST), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
-    Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, LARGEST)), "direction", _direction), "of a link: direction of the "
+    Field("point", Vector(3, MAX_INPUT), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
+    Field("normal", OneOf((Choice(tuple(AXES)), Vector(3, MAX_INPUT)), "direction", _direction), "of a link: direction of the "
         "impulse in world axes", "z", example="z"),
     Field("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
     one_of=(("joint", "link"),), how=_impact)
 ATTACH = Schema("attach", (
     Field("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
         example="lower"),
-    Field("mass", Number(above=0, most=LARGEST), "[kg]", required=True, missing="the mass in kg", example=0.5),
-    Field("com", Vector(3, LARGEST), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
-    Field("inertia", inertia(LARGEST), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
+    Field("mass", Number(above=0, most=MAX_INPUT), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Field("com", Vector(3, MAX_INPUT), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Field("inertia", inertia(MAX_INPUT), LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])),
     how=lambda node: Attach(**ATTACH.values(node), place=node.place))
 ACTION = Schema("action", (
     Field("phase", Text(), "go to this phase", example="phase"),

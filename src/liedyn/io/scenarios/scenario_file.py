@@ -61,7 +61,7 @@ from liedyn.io.scenarios.signal_schema import (
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import FilePath, Overrides, override, override_texts, plain, tree_of
-from liedyn.model.description import LARGEST
+from liedyn.model.description import MAX_INPUT
 
 # The keys of a scenario: what `scenario_file` reads, and what schema, template and documents say ------------------------
 
@@ -141,7 +141,7 @@ SCENARIO = Schema("scenario", (
     Field("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
     Field("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
         "loops](loops.md)", "beside a URDF", example="robot.loops.yaml"),
-    Field("gravity", Vector(3, LARGEST), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
+    Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
     Field("duration", Number(least=SHORTEST), "simulated time [s]", required=True,
         missing="the time to simulate, in seconds", example=5, live=True),
     Field("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),

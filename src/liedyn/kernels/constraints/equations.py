@@ -29,7 +29,7 @@ from liedyn.joints.loop_joints import (
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, inverse, neg, scale, screw_dot, sub, zero6
 from liedyn.lie.simd import load, maximum, number_like, store
 from liedyn.lie.vectors import add_to_twist, dot3, load3, load_pose, load_twist, store3, store_pose, store_twist
-from liedyn.model.description import COUPLING, NV, ROLLING, SCREW
+from liedyn.model.description import COUPLING, NV, ONE_DOF, ROLLING
 from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
@@ -336,7 +336,7 @@ def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, mot
     o, nv = tree.iv[i], tree.above.size
     m2, f2 = maximum(sums[1], dot3(W[0], W[0])), maximum(sums[2], dot3(W[1], W[1]))
     made, rate = sums[0], sums[3]
-    if tree.kind[i] == SCREW:
+    if tree.kind[i] == ONE_DOF:
         S = screw(tree, i)
         x = (load(work.X, j * nv + o) if adds else zero) + screw_dot(S, W)
         reach = S[0] * S[0] * m2 + S[1] * S[1] * f2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.io.trajectory_csv import Trajectory, cell, name_in_cell
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
@@ -276,7 +276,7 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
 
     T = link_poses(model, q[keep])[:, [model.link_index(link) for link, _ in points]]
     placed = np.einsum("fpij,pj->fpi", T[..., :3, :3], np.array([at for _, at in points])) + T[..., :3, 3]
-    if np.ptp(placed.reshape(-1, 3), axis=0).max() <= _POINT * scales_of(model).length:
+    if np.ptp(placed.reshape(-1, 3), axis=0).max() <= _POINT * model_scales(model).length:
         return None
     dots = np.array(masses + [0.0] * (len(points) - len(masses))) if any(masses) else None
     return Skeleton(t[keep], placed, tuple(edges), dots, rims)
@@ -296,7 +296,7 @@ def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int,
     dots = len(ends) <= 3               # more would hide the lines
     for k in ends:
         link = links[shown[k]]
-        if link.mass > 0 and math.hypot(*link.com) > _POINT * scales_of(model).length:
+        if link.mass > 0 and math.hypot(*link.com) > _POINT * model_scales(model).length:
             edges.append((k, len(points)))
             points.append((link.name, link.com))
             masses.append(link.mass if dots else 0.0)
@@ -314,7 +314,7 @@ def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]
         for link, pose in ((loop.a, loop.pose_a), (loop.b, loop.pose_b)):
             if link in shown:
                 ends.append(shown.index(link))
-                if math.hypot(*pose.translation) > _POINT * scales_of(model).length:
+                if math.hypot(*pose.translation) > _POINT * model_scales(model).length:
                     edges.append((ends[-1], len(points)))
                     ends[-1] = len(points)
                     points.append((link, pose.translation))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import link_poses, quaternions_over_time
+from liedyn.dynamics.kinematics import continuous_quaternions, link_poses
 from liedyn.errors import UsageError
 from liedyn.io.atomic_output import check_output, scratch_folder, told
 from liedyn.model.description import WORLD
@@ -46,7 +46,7 @@ def entity(frame: str, name: str, now: dict, *, locked: bool, **solids: list[dic
 
 
 def pose(T: np.ndarray) -> dict:
-    q = quaternions_over_time(T[None, None, :3, :3])[0, 0]
+    q = continuous_quaternions(T[None, None, :3, :3])[0, 0]
     return {"position": dict(zip("xyz", T[:3, 3].round(7).tolist(), strict=True)),
             "orientation": dict(zip("xyzw", q.round(7).tolist(), strict=True))}
 
@@ -252,7 +252,7 @@ def _scene(entities: list[dict]) -> dict:
 
 
 def _transforms(links, prefix: str, t: list[int], T: np.ndarray) -> Stream:
-    turns, positions = np.round(quaternions_over_time(T[..., :3, :3]), 7).tolist(), np.round(T[..., :3, 3], 7).tolist()
+    turns, positions = np.round(continuous_quaternions(T[..., :3, :3]), 7).tolist(), np.round(T[..., :3, 3], 7).tolist()
     for ns, turn, position in zip(t, turns, positions, strict=True):
         yield ns, f"/{prefix}tf", TRANSFORMS, {"transforms": [
             {"timestamp": stamp(ns), "parent_frame_id": WORLD, "child_frame_id": prefix + link,

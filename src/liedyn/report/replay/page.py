@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from liedyn.dynamics.kinematics import link_poses, quaternions_over_time
+from liedyn.dynamics.kinematics import continuous_quaternions, link_poses
 from liedyn.errors import shown
 from liedyn.report.replay.meshes import packed
 from liedyn.report.replay.scene import PlacedShape, Visuals, bodies_of, body_scene
@@ -49,7 +49,7 @@ def run_data(run: ReplayRun, meshes: Mapping[str, Sequence[PlacedShape]] | None 
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
             "t": packed(t[:, None], _TIME * min(1.0, t[-1] - t[0] or 1.0)),
             "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION * size),
-            "turns": packed(quaternions_over_time(poses[..., :3, :3]).reshape(len(t), -1),
+            "turns": packed(continuous_quaternions(poses[..., :3, :3]).reshape(len(t), -1),
                             _TURN / max(1.0, _lever(scene) / size)),
             "arrows": {"of": names, **packed(arrows, _ARROW * _positive(np.abs(arrows).max(axis=0, initial=0.0)))},
             "plots": plots, "curves": packed(curves, _positive(np.ptp(curves, axis=0)) / _LEVELS)}

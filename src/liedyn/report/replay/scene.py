@@ -12,7 +12,7 @@ from liedyn.errors import ComputationError, LiedynError, UsageError
 from liedyn.io.robots.visual_shapes import LinkMesh, LinkShape, link_meshes
 from liedyn.model.description import FREE, WORLD, Link
 from liedyn.model.model import Model
-from liedyn.model.spatial import flat, full, pose, screw_frame
+from liedyn.model.spatial import pose, pose_to_array, screw_frame, symmetric_matrix
 from liedyn.report.plots.plot_data import carried, rolling_rims, stick_figure
 from liedyn.report.replay.meshes import missing_readers, packed_mesh, read_mesh, thinned
 from liedyn.robot_files import link_shapes
@@ -168,7 +168,7 @@ def _joint_mark(joint) -> tuple[str, np.ndarray, Sequence[float]]:
 def _ellipsoid(link: Link, least: float) -> tuple[np.ndarray, np.ndarray]:
     """The uniform ellipsoid of a link's inertia: its pose, and semi-axes a^2 = 5 (I_b + I_c - I_a) / 2 m, about the principal
     axes."""
-    moments, R = np.linalg.eigh(full(link.inertia))
+    moments, R = np.linalg.eigh(symmetric_matrix(link.inertia))
     squares = 5 * (moments.sum() - 2 * moments) / (2 * link.mass)
     at = _shift(link.com)
     at[:3, :3] = R * np.sign(np.linalg.det(R))
@@ -182,7 +182,7 @@ def _shift(xyz) -> np.ndarray:
 
 
 def _twelve(T: np.ndarray) -> list[float]:
-    return _rounded(flat(T))
+    return _rounded(pose_to_array(T))
 
 
 def _rounded(x):

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.codegen.rhs import state_on_reference
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
 from liedyn.kernels.simulation.elastic_joint_law import REFERENCE, MotorLaw, rigid_memory
 from liedyn.kernels.simulation.signal_series import series_stack
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.model.description import SCREW, Coordinate, Joint, Pose
+from liedyn.model.description import ONE_DOF, Coordinate, Joint, Pose
 from liedyn.model.model import Model, build
 from liedyn.model.spatial import adjoint, pose
 from liedyn.simulation.name_binding import bind
@@ -60,7 +60,7 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
                              expected="a motor's joint with armature and, behind a link without mass, a joint about the same "
                                       "axis with stiffness", hint=hint)
 
-    if joint.kind != SCREW or joint.v.stop - joint.v.start != 1:
+    if joint.kind != ONE_DOF or joint.v.stop - joint.v.start != 1:
         raise refuse(f"it is of type {joint.type}", "it needs base: fixed" if joint.type == "free" else None)
     behind = [other for other in model.description.joints if other.parent == joint.child]
     if len(behind) != 1 or behind[0].name not in model.joint_names:
@@ -70,8 +70,8 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
     if link.mass or any(link.inertia) or any(one.link == link.name for one in model.description.actuators):
         raise refuse(f"its link {link.name} has mass, inertia or an actuator",
                      f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
-    if spring.kind != SCREW or spring.v.stop - spring.v.start != 1 or \
-            not _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], scales_of(model).length):
+    if spring.kind != ONE_DOF or spring.v.stop - spring.v.start != 1 or \
+            not _same_axis(adjoint(spring.home) @ spring.screws[0], joint.screws[0], model_scales(model).length):
         raise refuse(f"joint {spring.name} behind it has another axis")
     rotor, own = _figures(model, joint.name), _figures(model, spring.name)
     if not own.stiffness:

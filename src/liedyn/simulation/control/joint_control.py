@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import read_signal
 from liedyn.dynamics.dynamics import inverse_dynamics
-from liedyn.dynamics.scales import scales_of
+from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.control_schema import Motor
 from liedyn.io.scenarios.scenario import EFFORT, Control, Expression, Pd, Prescribe, Rule, Scenario
@@ -382,7 +382,7 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
     row = np.full(model.nv, -1)
     row[rows] = np.arange(len(rows))
-    units = scales_of(model)
+    units = model_scales(model)
     size = np.abs(force) / units.of_forces(model.v_units)
     left = np.where((row >= 0) | laws.given, 0.0, size)
     worst = int(np.argmax(left))

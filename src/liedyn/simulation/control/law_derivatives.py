@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
-from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_of_numbers
+from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError
 from liedyn.integrators.contact_forces import stop_slopes, touch_slopes
 from liedyn.integrators.segment import RightHandSide, evaluated
@@ -68,7 +68,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
             out[model.nv + i] += slope
         else:
             out += slope * measured_slope(model, signals, i, q, v)
-    out[:model.nv] += tangent_of_numbers(model, q, by_numbers)
+    out[:model.nv] += tangent_gradient(model, q, by_numbers)
     return out
 
 
@@ -136,7 +136,7 @@ def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> 
         by_speed = _of_limits(problem, t, q, v, high)
     if laws.acts[GRAVITY]:
         rest = np.zeros(nv)
-        by_q = inverse_dynamics_derivatives(model.open_tree(), q, rest, rest, passive=False).dtau_dq
+        by_q = inverse_dynamics_derivatives(model.spanning_tree(), q, rest, rest, passive=False).dtau_dq
         out[laws.gravity, :nv] += by_q[laws.gravity]
     if laws.acts[FEEDBACK]:
         gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
@@ -174,7 +174,7 @@ def _computed(problem, t, q, v, here, others) -> np.ndarray:
         r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
         a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
         inputs[k, k], inputs[k, nv + k] = -laws.gains[0], -laws.gains[1]
-    d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
+    d = hybrid_dynamics_derivatives(model.spanning_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
     return np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ inputs
 
 
