@@ -45,7 +45,7 @@ def explained(function: F, module: str | None = None) -> F:
             "    except Exception:\n"
             f"        _refuse(_function, {{{values}}})\n"
             "        raise\n")
-    space: dict[str, Any] = {"_function": function, "_known": known, "_refuse": refuse_kinds,
+    space: dict[str, Any] = {"_function": function, "_known": known, "_refuse": check_kinds,
                              "_names": {one.name for one in parameters},
                              "_ArgumentError": ArgumentError, "__name__": __name__,
                              "_defaults": {one.name: one.default for one in parameters}}
@@ -59,11 +59,11 @@ def explained(function: F, module: str | None = None) -> F:
 def known(function: Callable, options: dict[str, Any]) -> dict[str, Any]:
     """`options`, all of which the function takes; ArgumentError for others."""
     names = [one.name for one in inspect.signature(function).parameters.values() if one.name != "self"]
-    refuse_names(function.__name__, options, names)
+    check_names(function.__name__, options, names)
     return options
 
 
-def refuse_names(what: str, given: Iterable[str], names: Iterable[str]) -> None:
+def check_names(what: str, given: Iterable[str], names: Iterable[str]) -> None:
     """ArgumentError for the first keyword that is none of `names`, with the nearest."""
     names = list(names)
     for name in given:
@@ -72,7 +72,7 @@ def refuse_names(what: str, given: Iterable[str], names: Iterable[str]) -> None:
             raise ArgumentError(f"{what} has no argument {name!r}; {hint}")
 
 
-def refuse_kinds(function: Callable, values: Mapping[str, Any]) -> None:
+def check_kinds(function: Callable, values: Mapping[str, Any]) -> None:
     """ArgumentError for the first value that is of none of the classes that the function's annotations name for it."""
     for name, kinds in _kinds(function).items():
         if name in values and not isinstance(values[name], kinds):

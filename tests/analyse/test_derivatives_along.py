@@ -13,11 +13,11 @@ from liedyn.analysis.recorded_motion import motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import (
     derivatives_along,
     differences,
+    perturbed_model,
     question,
     quotient,
     unit_of,
     value,
-    varied,
     with_parameters,
 )
 from liedyn.errors import CheckFailed, UsageError
@@ -73,7 +73,7 @@ def test_by_figures_of_the_model(name, of, worst):
 def test_a_varied_robot_differs_by_its_figure_only():
     model = model_of("every kind, floating")
     for name in ld.parameter_names(model):
-        other = varied(model, name, 0.25)
+        other = perturbed_model(model, name, 0.25)
         assert other.nq == model.nq and other.joint_names == model.joint_names
         if name.partition(".")[0] not in ("origin", "screw"):
             assert value(other, name) == pytest.approx(value(model, name) + 0.25), name

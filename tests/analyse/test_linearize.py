@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 import zoo
 from liedyn.analysis.linearize import differences, linearize, linearize_scenario
-from liedyn.analysis.operating_point import frozen, instant, prepare, state_at
+from liedyn.analysis.operating_point import instant, prepare, state_at, with_fixed_inputs
 from liedyn.analysis.tangent_system import linear_system
 from liedyn.dynamics.kinematics import coordinate_gradient, tangent_gradient
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
@@ -103,7 +103,7 @@ def transition(setup, inputs=None):
     q, v = motion(setup, times)
     systems = []
     for k, t in enumerate(times):
-        rest = frozen(setup.problem, instant(setup.problem, t, q[k], v[k]))
+        rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q[k], v[k]))
         systems.append(linear_system(setup, rest, instant(rest, t, q[k], v[k])))
     n, h = 2 * setup.model.nv, T / NODES
     x = np.hstack([np.eye(n), np.zeros((n, systems[0].B.shape[1]))])
@@ -460,7 +460,7 @@ def test_after_events_it_is_the_system_of_that_time(write):
     setup = prepare(write(FIXED, "joints: {shoulder: {torque: -5*sin(q) - 0.1*v + q(elbow)}, "
                                  "elbow: {prescribe: {acceleration: 0}}}\n"))
     setup = replace(setup, model=loaded, problem=replace(setup.problem, model=loaded))
-    rest = frozen(setup.problem, instant(setup.problem, 0.0, here.q, here.v))
+    rest = with_fixed_inputs(setup.problem, instant(setup.problem, 0.0, here.q, here.v))
     system = linear_system(setup, rest, instant(rest, 0.0, here.q, here.v))
     np.testing.assert_allclose(result.system.A, system.A, rtol=0, atol=1e-12 * np.abs(system.A).max())
     np.testing.assert_allclose(result.system.B, system.B, rtol=0, atol=1e-12 * np.abs(system.B).max())

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.measure import seconds
 from liedyn.integrators.diagnosis import options_of
 from liedyn.integrators.problem import SegmentStart
-from liedyn.integrators.solve import solve_stretch
+from liedyn.integrators.solve import solve_segment
 from liedyn.simulation.preparation import prepare
 
 FOLDER = Path(__file__).parents[2] / "robots"
@@ -35,7 +35,7 @@ def run(robot: str, method: str, count: int, duration: float):
     begin, options = SegmentStart(0.0, problem.q, problem.v), options_of(prepared.scenario.integrator)
 
     def once():
-        return solve_stretch(problem, begin, times, options)
+        return solve_segment(problem, begin, times, options)
     done = once()
     assert not done.end.fired and done.end.t == duration
     return lambda: once().statistics.steps

@@ -54,6 +54,6 @@ def test_materials_are_values_of_a_line_and_no_part_of_its_code():
     moved = replace(soft, contacts=soft.contacts._replace(height=soft.contacts.height + 1.0))
     assert soft.tables().name() != moved.tables().name()
     q0, y = ld.integrate(model, soft.q, np.full(model.nv, 0.1)), np.r_[np.full(2 * model.nv, 0.2), 0.0]
-    by_line, by_loops = (rates(hard, q0, y, line) for line in (True, False))
-    assert np.abs(by_line - by_loops).max() < 1e-13 * np.abs(by_loops).max()                       # 4e6 N: an ulp is 5e-10
+    from_generated, by_loops = (rates(hard, q0, y, line) for line in (True, False))
+    assert np.abs(from_generated - by_loops).max() < 1e-13 * np.abs(by_loops).max()                       # 4e6 N: an ulp is 5e-10
     assert np.abs(rates(hard, q0, y, True) - rates(soft, q0, y, True)).max() > 1

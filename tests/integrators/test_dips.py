@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from liedyn.integrators.zero_crossings import first_beyond
+from liedyn.integrators.zero_crossings import first_double_crossing
 
 
 class Step:
@@ -16,7 +16,7 @@ class Step:
         return -self.at.min()
 
     def beyond(self, parts=4):
-        return first_beyond(self.excess, lambda: self.at, parts)
+        return first_double_crossing(self.excess, lambda: self.at, parts)
 
 
 @pytest.mark.parametrize("depth", [1e-1, 1e-3, 1e-6, 1e-9])

@@ -8,7 +8,7 @@ import liedyn as ld
 import zoo
 from integrators.problems import free_motion
 from liedyn.integrators.problem import Options, SegmentStart
-from liedyn.integrators.rhs_jacobian import chart_slopes
+from liedyn.integrators.rhs_jacobian import chart_jacobian
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
@@ -102,8 +102,8 @@ def test_chart_slopes_to_the_end_of_a_chart(n):
     for _ in range(20):
         x, v = rng.standard_normal(n), rng.standard_normal(n)
         x[:3] *= 1.6 / np.linalg.norm(x[:3])
-        P, by_x = chart_slopes(x, v)
-        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_slopes(x + h * u, v)[0] @ v, 0.02)[0]
+        P, by_x = chart_jacobian(x, v)
+        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_jacobian(x + h * u, v)[0] @ v, 0.02)[0]
                                   for u in np.eye(n)])
         assert np.abs(by_x - theirs).max() < 1e-9
         w = np.linalg.norm(x[:3])

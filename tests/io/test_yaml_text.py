@@ -82,7 +82,7 @@ def test_accessors(root):
     (lambda r: r.get("name").boolean(), "expected true or false"),
     (lambda r: r.get("name").mapping(), "expected a mapping (key: value)"),
     (lambda r: r.get("name").choice(["simple", "b"]), "found sample; expected one of simple, b (did you mean simple?)"),
-    (lambda r: r.refuse_unknown_keys(["name", "gain"]),
+    (lambda r: r.check_known_keys(["name", "gain"]),
      "s.yaml:3: gains: unknown key; expected one of name, gain (did you mean gain?)"),
     (lambda r: r.mapping(["gains"]), "s.yaml:2: name: unknown key; expected one of gains"),
     (lambda r: r.get("gains").require("zeta", "a number"), "s.yaml:3: gains: the key zeta is missing; expected a number"),
@@ -157,7 +157,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
 
 
 def test_names_with_control_characters_do_not_reach_the_terminal():
-    text = refused(lambda: parse_yaml('{a: 1, "\\e[31m\\n": 1}', "s.yaml", ScenarioError).refuse_unknown_keys(["a"]))
+    text = refused(lambda: parse_yaml('{a: 1, "\\e[31m\\n": 1}', "s.yaml", ScenarioError).check_known_keys(["a"]))
     assert "\x1b" not in text and "\\x1b" in text
 
 

@@ -19,37 +19,37 @@ def contents(written):
 
 
 def test_the_same_pictures(tmp_path):
-    with PlotProcess() as draughtsman:
-        process = draughtsman._process
-        far = draughtsman.save_figures(WAVE, tmp_path / "far", FORMATS)
+    with PlotProcess() as plot_process:
+        process = plot_process._process
+        far = plot_process.save_figures(WAVE, tmp_path / "far", FORMATS)
     assert process.returncode == 0
     assert contents(far) == contents(save_figures(WAVE, tmp_path / "near"))
     assert list(contents(far)) == ["positions.png", "positions.svg"]
 
 
 def test_two_orders(tmp_path):
-    with PlotProcess() as draughtsman:
-        first = draughtsman.save_figures(WAVE, tmp_path / "first", FORMATS)
-        assert contents(first) == contents(draughtsman.save_figures(WAVE, tmp_path / "second", FORMATS))
+    with PlotProcess() as plot_process:
+        first = plot_process.save_figures(WAVE, tmp_path / "first", FORMATS)
+        assert contents(first) == contents(plot_process.save_figures(WAVE, tmp_path / "second", FORMATS))
 
 
 def test_without_a_process_the_caller_draws(tmp_path, monkeypatch):
     for command in ("/no/such/python", "false"):
         monkeypatch.setattr(sys, "executable", command)
-        with PlotProcess() as draughtsman:
-            written = draughtsman.save_figures(WAVE, tmp_path / command.strip("/"), ("svg",))
+        with PlotProcess() as plot_process:
+            written = plot_process.save_figures(WAVE, tmp_path / command.strip("/"), ("svg",))
         assert list(contents(written)) == ["positions.svg"]
 
 
 def test_what_fails_there_is_told_here(tmp_path):
     bad = replace(WAVE, groups=(replace(WAVE.groups[0], name="no/such/folder"), *WAVE.groups))
-    with PlotProcess() as draughtsman:
-        written = draughtsman.save_figures(bad, tmp_path, ("svg",))
+    with PlotProcess() as plot_process:
+        written = plot_process.save_figures(bad, tmp_path, ("svg",))
     assert [path.name for path in written.paths] == ["positions.svg"] and os.listdir(tmp_path) == ["positions.svg"]
     assert list(written.failures) == ["no/such/folder"]
 
 
 def test_the_process_is_gone_where_nothing_is_drawn():
-    with PlotProcess() as draughtsman:
-        process = draughtsman._process
+    with PlotProcess() as plot_process:
+        process = plot_process._process
     assert process.poll() is not None

@@ -14,8 +14,8 @@ from contact_law import contact_wrenches, derivative
 from differences import by_each
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.analysis.operating_point import prepare
-from liedyn.integrators.contact_forces import materials, touch
-from liedyn.integrators.diagnosis import fastest
+from liedyn.integrators.contact_forces import contact_forces, materials
+from liedyn.integrators.diagnosis import fastest_motion
 from liedyn.integrators.problem import Options, SegmentStart
 from liedyn.integrators.scipy_solvers import _SolverRun
 from liedyn.integrators.segment import RightHandSide
@@ -130,7 +130,7 @@ def test_a_rolling_ball_has_five_sevenths_of_a_sliding_one(scenario):
 def test_four_feet_carry_the_weight_at_rest(worst):
     found = ld.find_equilibrium(STANDS, at=0.9)
     setup = prepare(STANDS)
-    force = touch(setup.model, setup.problem.contacts, found.q[None], np.zeros((1, setup.model.nv))).force[0]
+    force = contact_forces(setup.model, setup.problem.contacts, found.q[None], np.zeros((1, setup.model.nv))).force[0]
     weight = G * sum(link.mass for link in setup.model.description.links)
     assert (force > 0.2 * weight).all()
     assert worst("weight on four feet", abs(force.sum() / weight - 1)) < 1e-10
@@ -193,7 +193,7 @@ def test_wrenches_of_the_kernel_are_those_of_the_law(worst):
     setup = awkward()
     problem, (q, v) = setup.problem, state(setup)
     work, _ = evaluated(problem, q, v)
-    at, expected = touch(setup.model, problem.contacts, q[None], v[None]), {}
+    at, expected = contact_forces(setup.model, problem.contacts, q[None], v[None]), {}
     _, _, mu, e, _ = materials(problem.contacts)
     assert (at.force > 0).sum() > 5
     for j, link in enumerate(problem.contacts.link):
@@ -281,7 +281,7 @@ def test_linearization_in_contact_is_that_of_a_complex_step(worst):
     found, setup = linearize_scenario(STANDS, at=0.1), prepare(STANDS)
     q, v, nv = found.here.q, found.here.v, setup.model.nv
     _, _, answer = slopes_by_complex_step(setup, q, v)
-    assert (touch(setup.model, setup.problem.contacts, q[None], v[None]).force > 0).sum() >= 2
+    assert (contact_forces(setup.model, setup.problem.contacts, q[None], v[None]).force > 0).sum() >= 2
     assert worst("linearization in contact, complex step",
                  np.abs(found.system.A[nv:] - answer).max() / np.abs(answer).max()) < 1e-12
 
@@ -305,10 +305,10 @@ def test_how_fast_a_contact_acts(scenario):
     """The ball's: friction mu N / e over the inertia of a point of its surface, and the spring of its normal direction."""
     setup = prepare(ball(scenario, damping=0.0), ())
     problem, rest = setup.problem, np.zeros(6)
-    assert fastest(problem, 0.0, problem.q, rest).rate == pytest.approx(0.8 * G / 1e-3 * 3.5, rel=1e-9)
-    assert fastest(problem, 0.0, problem.q, rest, False).rate == 0.0                         # it is in the air
+    assert fastest_motion(problem, 0.0, problem.q, rest).rate == pytest.approx(0.8 * G / 1e-3 * 3.5, rel=1e-9)
+    assert fastest_motion(problem, 0.0, problem.q, rest, False).rate == 0.0                         # it is in the air
     smooth = prepare(ball(scenario, damping=0.0, friction=0.0), ()).problem
-    assert fastest(smooth, 0.0, smooth.q, rest).rate == pytest.approx(math.sqrt(1.5 * G / 1e-3), rel=1e-9)
+    assert fastest_motion(smooth, 0.0, smooth.q, rest).rate == pytest.approx(math.sqrt(1.5 * G / 1e-3), rel=1e-9)
 
 
 def test_a_mechanism_falls_on_the_ground(worst):

@@ -9,7 +9,7 @@ from complex_step import Reference
 from contact_law import contact_wrenches, derivative
 from liedyn.analysis.operating_point import prepare
 from liedyn.errors import ScenarioError
-from liedyn.integrators.contact_forces import materials, touch
+from liedyn.integrators.contact_forces import contact_forces, materials
 from liedyn.integrators.segment import RightHandSide
 from liedyn.io.scenarios.scenario import Contact, Pair, Plane, Rule, Scenario, Shape
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
@@ -101,7 +101,7 @@ def test_action_and_reaction_and_their_slopes(scenario, form, worst):
     """Forces on both links cancel in the world, and are those of NumPy's law; slopes are those of extrapolated differences."""
     setup = pile(scenario, **form)
     problem, model, q, v = setup.problem, setup.model, setup.problem.q, setup.problem.v
-    at = touch(model, problem.contacts, q[None], v[None])
+    at = contact_forces(model, problem.contacts, q[None], v[None])
     assert set(problem.contacts.kind[at.force[0] > 0]) == {0, 1, 2}              # the ground, a plane of a link, a pair
     total = np.zeros(6)
     for link, F in evaluated(only(problem, problem.contacts.kind > 0), q, v).items():

@@ -13,7 +13,7 @@ import yaml
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
-from liedyn.simulation.impacts import _complementary
+from liedyn.simulation.impacts import solve_lcp
 from limited_robots import ARM, SLIDER, TIGHT
 
 ROOT = Path(__file__).parents[2]
@@ -199,10 +199,10 @@ def test_conditions_that_exclude_each_other_are_met_at_once(worst):
         for _ in range(20):
             R = rng.standard_normal((n + 2, n)) * 10.0 ** rng.uniform(-2, 2, n)
             A, b = R.T @ R, (R.T @ rng.standard_normal(n + 2))
-            x, expected = _complementary(A, b), by_all_sets(A, b)
+            x, expected = solve_lcp(A, b), by_all_sets(A, b)
             assert worst("x", np.abs(x - expected).max() / max(np.abs(expected).max(), 1e-300)) < 1e-8
     twice = np.array([[2.0, 2.0], [2.0, 2.0]])
-    x = _complementary(twice, np.array([-1.0, -1.0]))
+    x = solve_lcp(twice, np.array([-1.0, -1.0]))
     np.testing.assert_allclose(twice @ x, [1.0, 1.0], rtol=1e-12)
 
 

@@ -325,7 +325,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
     y = np.concatenate([0.1 * np.arange(model.nv), c.v, [0.0]])
     assert jacobian.exact
     run.trial(0.3, y)
-    J, e = jacobian.by_derivatives(0.3, y), np.eye(len(y))
+    J, e = jacobian.from_derivatives(0.3, y), np.eye(len(y))
     for k in range(len(y) - 1):
         found, doubt = slope(lambda h, k=k: run.trial(0.3, y + h * e[k])[1][:-1], 0.02)
         assert (np.abs(J[:-1, k] - found) <= 1e-8 * np.abs(J).max() + 10 * doubt).all()

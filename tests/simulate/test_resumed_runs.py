@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 from liedyn.errors import Interrupted
 from liedyn.integrators import segment, solve
-from liedyn.integrators.run_state import give_back, zeros
+from liedyn.integrators.run_state import release_memory, zeros
 from liedyn.io.checkpoint_files import Unfinished
 from liedyn.simulation import run_recorder
 from liedyn.simulation.run import SilentProgress, simulate_file
@@ -208,12 +208,12 @@ def test_memory_of_rows_is_given_back():
     x = zeros((400_000, 20))
     x[:] = 1.0
     before = _resident()
-    give_back(x, 300_000)
+    release_memory(x, 300_000)
     assert before - _resident() > 0.9 * 300_000 * 160
     assert not x[:299_000].any() and (x[300_000:] == 1.0).all()
     small = zeros((10, 2))
     small[:] = 1.0
-    give_back(small, 10)
+    release_memory(small, 10)
     assert (small == 1.0).all()
 
 

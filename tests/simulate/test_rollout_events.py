@@ -10,7 +10,7 @@ from codegen.test_variants import changed
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.kernels.simulation.rollout_loop import TOGETHER
 from liedyn.model.model import build
-from liedyn.rollouts.events import first_beyond
+from liedyn.rollouts.events import find_crossings
 from simulate.test_events import BALL, PENDULUM
 from zoo import model_of, state
 
@@ -421,7 +421,7 @@ def test_events_need_a_line(pendulum, tmp_path, monkeypatch):
 def test_the_moment_is_found_to_rounding():
     roots = np.array([1e-9, 0.1, 1 / 3, 0.5, 1 - 1e-12, 0.7])
     for power in (1, 3):
-        found = first_beyond(lambda x, power=power: (roots - x) ** power, np.zeros(len(roots)))
+        found = find_crossings(lambda x, power=power: (roots - x) ** power, np.zeros(len(roots)))
         assert (found > roots).all() and (found - roots).max() < 3e-13
 
 

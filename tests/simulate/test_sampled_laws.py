@@ -14,7 +14,7 @@ from controlled_robots import CART, FINE
 from liedyn.analysis.linearize import linearize_scenario
 from liedyn.errors import ComputationError, ScenarioError, UsageError
 from liedyn.integrators.problem import Options, SegmentStart
-from liedyn.integrators.solve import solve_stretch
+from liedyn.integrators.solve import solve_segment
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
 from liedyn.robot_files import load
 from liedyn.simulation.control.sampled_control import SampledController
@@ -234,10 +234,10 @@ def test_a_controller_goes_on_from_its_plain_values(of):
     model = load(s.robot)
     problem = compile_schedule(s, model).problem
     one, other = SampledController(s.sampling, model), SampledController(s.sampling, model)
-    first = solve_stretch(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 0.51]), Options("rk4"), controller=one)
+    first = solve_segment(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 0.51]), Options("rk4"), controller=one)
     other.go_on(json.loads(json.dumps(one.about())))
     assert other.due == pytest.approx(0.53) and other.integral.any()
-    ends = [solve_stretch(problem, first.end, np.array([0.51, 0.8]), Options("rk4"), controller=each).end
+    ends = [solve_segment(problem, first.end, np.array([0.51, 0.8]), Options("rk4"), controller=each).end
             for each in (one, other)]
     assert np.array_equal(ends[0].q, ends[1].q) and np.array_equal(ends[0].v, ends[1].v)
 

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from liedyn.analysis.operating_point import prepare, state_at
 from liedyn.errors import ComputationError
-from liedyn.integrators.diagnosis import fastest
+from liedyn.integrators.diagnosis import fastest_motion
 from liedyn.simulation.run import run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -31,7 +31,7 @@ START = {"duration": 2, "output_step": 0.02, "initial": {"q": {"shoulder": 1.5}}
 
 def rate(given, v=0.0, overrides=()) -> float:
     setup = prepare(given, overrides)
-    return fastest(setup.problem, 0.0, setup.problem.q, np.full(setup.model.nv, v)).rate
+    return fastest_motion(setup.problem, 0.0, setup.problem.q, np.full(setup.model.nv, v)).rate
 
 
 @pytest.mark.parametrize("forces, expected", [

@@ -8,7 +8,7 @@ import scipy.optimize
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
-from liedyn.integrators.contact_forces import stop_slopes
+from liedyn.integrators.contact_forces import stop_jacobian
 from liedyn.integrators.rhs_jacobian import RateJacobian
 from liedyn.integrators.segment import evaluated
 from liedyn.io.scenarios.scenario_file import scenario_of, to_plain
@@ -93,7 +93,7 @@ def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
     stop: m s^2 + c F s + k."""
     problem = prepare(scenario(json.dumps(ARM), limits={"damping": 0.8}), ()).problem
     q, v = np.array([2.01, -1.23, 0.4]), np.array([0.3, -0.2, 1.0])
-    found, k = stop_slopes(problem, q, v), problem.stops.numbers.reshape(-1, 3)[:, 1]
+    found, k = stop_jacobian(problem, q, v), problem.stops.numbers.reshape(-1, 3)[:, 1]
     law = [lambda x, u: -k[1] * (x - 2) * (1 + 0.8 * u), lambda x, u: k[2] * (-1.2 - x) * (1 - 0.8 * u)]
     for i in range(2):
         expected = [law[i](q[i] + 1e-30j, v[i]).imag / 1e-30, law[i](q[i], v[i] + 1e-30j).imag / 1e-30]
@@ -109,7 +109,7 @@ def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
         return 0, rates[-1]
     jacobian, y = RateJacobian(problem, work, evaluate), np.r_[np.zeros(3), v, 0.0]
     exact = jacobian(0.0, y)
-    numbers = jacobian.by_differences(0.0, y, evaluate(0.0, y)[1])
+    numbers = jacobian.from_differences(0.0, y, evaluate(0.0, y)[1])
     np.testing.assert_allclose(exact, numbers, rtol=1e-6, atol=1e-6 * np.abs(exact).max())
     pressed = scenario(json.dumps(SLIDER), limits={"stiffness": 800, "damping": 3}, joints={"x": {"torque": 40}},
                        initial={"q": {"x": 0.54}})

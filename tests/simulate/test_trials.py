@@ -176,8 +176,8 @@ def test_a_signal_ends_trials(scenario):
         def stage(self, text):
             disk.stop = 2
             return super().stage(text)
-    assert len(outcomes(trials.tried(prepared, [], Interrupting(), disk))) == 1
-    assert trials.tried(prepared, [], SilentProgress(), disk) == ""
+    assert len(outcomes(trials.try_integrators(prepared, [], Interrupting(), disk))) == 1
+    assert trials.try_integrators(prepared, [], SilentProgress(), disk) == ""
 
 
 def test_a_controller_in_python_is_not_called_again(scenario):
@@ -185,7 +185,7 @@ def test_a_controller_in_python_is_not_called_again(scenario):
         pytest.fail("called")
     prepared = prepare(scenario(FREE, sampling={"rate": 200}), (), controller=controller)
     told = "; no other integrator was tried, because that would call the controller again"
-    assert trials.tried(prepared, [], SilentProgress()) == told
+    assert trials.try_integrators(prepared, [], SilentProgress()) == told
 
 
 def test_messages_that_no_integrator_changes_name_none(scenario):
@@ -196,7 +196,7 @@ def test_messages_that_no_integrator_changes_name_none(scenario):
 
 def test_runs_of_a_batch_try_nothing(tmp_path, monkeypatch):
     """A thousand runs that diverge take no longer than they do."""
-    monkeypatch.setattr(trials, "tried", lambda *_: pytest.fail("tried"))
+    monkeypatch.setattr(trials, "try_integrators", lambda *_: pytest.fail("tried"))
     found = batch(tmp_path, "overrides: {integrator: {method: rk4, step: 0.05}}\n"
                             "vary: [{key: joints.shoulder.torque.pd.kd, list: [1000.0, 2000.0]}]\n")
     table = found.bench.chunk(0, 2)

@@ -15,11 +15,11 @@ from liedyn.analysis.operating_point import (
     OperatingPoint,
     chart,
     completed,
-    frozen,
     instant,
     prepare,
-    standing,
     state_at,
+    static_setup,
+    with_fixed_inputs,
 )
 from liedyn.analysis.tangent_system import linear_system
 from liedyn.arrays import Array, ArrayLike, short
@@ -120,24 +120,24 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     if isinstance(robot, Model):
         if override_texts(overrides, ScenarioError) or at or strict:
             raise UsageError("at, overrides and strict are for a file or scenario; use Model.with_changes")
-        setup = standing(robot, q, tau, passive)
+        setup = static_setup(robot, q, tau, passive)
         t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:
         raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
     else:
         setup = prepare(robot, overrides, strict)
         setup, t, q, v = state_at(setup, float(at))
-    found = settle(setup, t, q, v, hold)
-    rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
+    found = solve_equilibrium(setup, t, q, v, hold)
+    rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
     here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
     warn((*([] if isinstance(robot, Model) else findings_note(setup.model)), *found.notes))
     return replace(found, system=linear_system(setup, rest, here))
 
 
-def settle(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equilibrium:
+def solve_equilibrium(setup: LinearizationSetup, t: float, q, v, hold=()) -> Equilibrium:
     """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
-    _refuse_moving_drives(setup, t)
-    search = _EquilibriumSearch(setup, t, q, v, *held(setup, hold))
+    _check_constraint_motion_at_rest(setup, t)
+    search = _EquilibriumSearch(setup, t, q, v, *fixed_coordinates(setup, hold))
     rng = np.random.default_rng(0)
     best, notes = search.newton(q), []
     for k in range(_STARTS):
@@ -163,7 +163,7 @@ def _closed(setup: LinearizationSetup, t: float, q, prescribed=None) -> np.ndarr
     return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
 
 
-def _refuse_moving_drives(setup: LinearizationSetup, t: float) -> None:
+def _check_constraint_motion_at_rest(setup: LinearizationSetup, t: float) -> None:
     units = model_scales(setup.model)
     sizes = np.repeat([1.0, units.length], 3) * np.array([[1 / units.time], [1 / units.time**2]])        # of twists [w; v]
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
@@ -172,7 +172,7 @@ def _refuse_moving_drives(setup: LinearizationSetup, t: float) -> None:
                                    "(choose another time, or constant drives)")
 
 
-def held(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.ndarray]:
+def fixed_coordinates(setup: LinearizationSetup, hold) -> tuple[np.ndarray, np.ndarray]:
     """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
@@ -211,8 +211,8 @@ class _EquilibriumSearch:
         self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
         self.z = np.zeros(setup.model.nv) if setup.integral is None else setup.integral
         self.start = instant(setup.problem, t, q, v, None, self.z)
-        self.laws = frozen(setup.problem, self.start, rest=True)
-        self.problem = frozen(setup.problem, self.start, rest=True, held=joints)
+        self.laws = with_fixed_inputs(setup.problem, self.start, rest=True)
+        self.problem = with_fixed_inputs(setup.problem, self.start, rest=True, held=joints)
         self.free = np.asarray(self.problem.schedule.level == TORQUE)
         schedule = setup.problem.schedule
         self.sums, self.ki, self.summed = schedule.integral, schedule.ki, self.free[schedule.integral]

@@ -40,7 +40,7 @@ from liedyn.dynamics.inertial_parameters import BaseParameters, base_parameters,
 from liedyn.dynamics.scales import model_scales
 from liedyn.errors import ModelError, TrajectoryError, UsageError, warn
 from liedyn.immutable import Immutable
-from liedyn.io.trajectory_csv import Trajectory, read_trajectory, refuse_events
+from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.description import FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.robot_files import read_model
@@ -725,9 +725,9 @@ def _without_jumps(model: Model, source: Trajectory, smooth) -> tuple[Trajectory
     given = given_motion(model, source)
     missing = [name for name, x in (("v", given.v), ("a", given.a)) if x is None]
     if missing:
-        refuse_events(source, " and ".join(missing))
+        check_no_events(source, " and ".join(missing))
     if smooth not in (None, "auto"):
-        refuse_events(source, "a smooth motion")
+        check_no_events(source, "a smooth motion")
     kept = replace(source, t=source.t[first], columns={name: x[first] for name, x in source.columns.items()},
                    lines=source.lines[first])
     return kept, [f"the motion jumps at events: of two rows at one time, the second is left out ({len(first) - len(kept)} rows)"]

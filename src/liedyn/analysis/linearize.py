@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.analysis.configurations import held, settle
+from liedyn.analysis.configurations import fixed_coordinates, solve_equilibrium
 from liedyn.analysis.linear_system import LinearSystem
 from liedyn.analysis.operating_point import (
     LinearizationSetup,
     OperatingPoint,
     chart,
     completed,
-    frozen,
     instant,
     prepare,
     state_at,
+    with_fixed_inputs,
 )
-from liedyn.analysis.tangent_system import linear_system, refuse_unmatched, tangent_system
+from liedyn.analysis.tangent_system import check_all_matched, linear_system, tangent_system
 from liedyn.arrays import Array, ArrayLike, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.dynamics.constraints.constraints import (
@@ -140,7 +140,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     for name, x in (("q", q), ("v", v), ("tau", tau)):
         if x.ndim != 1:
             raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
-    _refuse_open(model, q, v, drive)
+    _check_closed(model, q, v, drive)
     a, tau = completed(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, drive)
     chosen = chart(model, q, v, prescribed, drive, independent)
     here = OperatingPoint(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
@@ -148,7 +148,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chosen, drive)
 
 
-def _refuse_open(model, q, v, drive) -> None:
+def _check_closed(model, q, v, drive) -> None:
     if not model.nc:
         return
     for what, x, size, mend in (
@@ -216,23 +216,23 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     setup = prepare(path, overrides, strict)
     offset, u = None, None
     if not setup.scenario.events:                            # else what is prescribed depends on the time
-        refuse_unmatched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
+        check_all_matched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
         if equilibrium:
-            held(setup, hold)
+            fixed_coordinates(setup, hold)
     with progress.stage(f"simulating up to the instant ({FIRST_RUN_MESSAGE})"):
         setup, t, q, v = state_at(setup, float(at), progress.update)
     notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
         with progress.stage(f"looking for an equilibrium ({FIRST_RUN_MESSAGE})"):
-            found = settle(setup, t, q, v, hold)
+            found = solve_equilibrium(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
         notes, setup = [*notes, *found.notes], replace(setup, integral=found.integral)
     with progress.stage(f"linearizing ({FIRST_RUN_MESSAGE})"):
         z = setup.integral
-        rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
+        rest = with_fixed_inputs(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
         here = instant(rest, t, q, v, u, z)
         if open_loop:
-            rest = frozen(rest, instant(rest, t, q, v, None, z), laws=False)
+            rest = with_fixed_inputs(rest, instant(rest, t, q, v, None, z), laws=False)
         system = linear_system(setup, rest, here, inputs, outputs, independent=independent, acting=not open_loop)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)

@@ -67,7 +67,7 @@ def prepare(path, overrides=(), strict: bool = False) -> LinearizationSetup:
     return _setup(scenario, model)
 
 
-def standing(model: Model, q=None, tau=None, passive: bool = True) -> LinearizationSetup:
+def static_setup(model: Model, q=None, tau=None, passive: bool = True) -> LinearizationSetup:
     """A model in the configuration q (nq,), by default the neutral one, under constant joint forces tau (nv,)."""
     tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
     if tau.ndim != 1:
@@ -87,7 +87,7 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Linearizat
 
 def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     from liedyn.simulation.input_schedule import compile_schedule
-    from liedyn.simulation.segment_problems import opened
+    from liedyn.simulation.segment_problems import with_open_loops
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
@@ -95,7 +95,7 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
     model = with_rotors(scenario, model)
-    whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
+    whole, model = model, with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, _, warnings = compile_schedule(scenario, model)
     return LinearizationSetup(scenario, model, problem, warnings, whole)
 
@@ -113,20 +113,20 @@ def state_at(setup: LinearizationSetup, at: float, progress=lambda fraction: Non
     if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
         return setup, t, problem.q.copy(), problem.v.copy()
     from liedyn.integrators.diagnosis import choose_integrator, options_of
-    from liedyn.simulation.preparation import refuse_integrals
+    from liedyn.simulation.preparation import check_supports_integrals
 
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
-    refuse_integrals(scenario, integrator.method)
+    check_supports_integrals(scenario, integrator.method)
     if scenario.events or hard:
-        from liedyn.simulation.preparation import refuse_uneventful
-        refuse_uneventful(replace(scenario, integrator=integrator))
+        from liedyn.simulation.preparation import check_supports_events
+        check_supports_events(replace(scenario, integrator=integrator))
         setup, now = past_events(setup, at, options_of(integrator), progress)
         return replace(setup, integral=now.integral), t, now.q, now.v
-    from liedyn.integrators.solve import solve, solve_stretch
+    from liedyn.integrators.solve import solve, solve_segment
 
     times, options = np.array([0.0, at]), options_of(integrator)
     if len(problem.schedule.integral):
-        now = solve_stretch(problem, SegmentStart(0.0, problem.q, problem.v), times, options, progress).end
+        now = solve_segment(problem, SegmentStart(0.0, problem.q, problem.v), times, options, progress).end
         return replace(setup, integral=now.integral), t, now.q, now.v
     record, _ = solve(problem, times, options, progress)
     return setup, t, record.q[-1], record.v[-1]
@@ -162,7 +162,7 @@ def completed(model: Model, q, v, a, tau, prescribed, f_ext, passive: bool, driv
     return found.a, found.tau
 
 
-def frozen(problem: InitialValueProblem, here: OperatingPoint, *, laws: bool = True, rest: bool = False,
+def with_fixed_inputs(problem: InitialValueProblem, here: OperatingPoint, *, laws: bool = True, rest: bool = False,
            held=False) -> InitialValueProblem:
     """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
     are states like others.
@@ -297,11 +297,11 @@ def _independent(model, N, prescribed, wanted) -> np.ndarray:
             d = left[k] / np.linalg.norm(left[k])
             left = left - np.outer(left @ d, d)
             chosen.append(k)
-    _refuse_dependent(model, [k for k in prescribed if k not in chosen], [k for k in wanted if k not in chosen], N.shape[1])
+    _check_independent(model, [k for k in prescribed if k not in chosen], [k for k in wanted if k not in chosen], N.shape[1])
     return np.sort(np.array(chosen))
 
 
-def _refuse_dependent(model, prescribed, wanted, freedom: int) -> None:
+def _check_independent(model, prescribed, wanted, freedom: int) -> None:
     how_many = f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here"
     if prescribed:
         names = ", ".join(model.v_names[k] for k in prescribed)

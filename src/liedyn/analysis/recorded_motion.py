@@ -29,7 +29,7 @@ from liedyn.arrays import Array, ArrayLike, Wrenches
 from liedyn.dynamics.batching.arrays import as_array, wrenches
 from liedyn.errors import ConfigurationError, LiedynError, Place, ShapeError, TrajectoryError, UsageError, warn
 from liedyn.io.atomic_output import STDIO
-from liedyn.io.trajectory_csv import Trajectory, read_trajectory, refuse_events
+from liedyn.io.trajectory_csv import Trajectory, check_no_events, read_trajectory
 from liedyn.model.description import Robot
 from liedyn.model.model import Model, build
 from liedyn.robot_files import load_description, read_model, yaml_of
@@ -360,7 +360,7 @@ def motion_of_trajectory(model: Model, trajectory, *, derive_a: bool) -> Sampled
     missing = [name for name, x, derive in needed if x is None and derive]
     if not missing:
         return given
-    refuse_events(trajectory, " and ".join(missing))
+    check_no_events(trajectory, " and ".join(missing))
     source = "velocities" if given.v is not None else "positions"
     note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
     with naming(trajectory):

@@ -38,7 +38,7 @@ from liedyn.simulation.control.law_derivatives import at_limits, joint_laws, sig
 _FORCE = {"rad": "N m", "m": "N"}
 
 
-def refuse_unmatched(model, prescribed, inputs, outputs) -> None:
+def check_all_matched(model, prescribed, inputs, outputs) -> None:
     """UsageError for a pattern that names nothing, and ModelError for a robot without motion, before anything is computed."""
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
@@ -61,7 +61,7 @@ def tangent_system(model, here: OperatingPoint, prescribed, passive, force, push
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
     inputs, outputs: patterns. chart: `operating_point.CoordinatePartition` of a constrained model, with the motion of driven
     loops."""
-    refuse_unmatched(model, prescribed, inputs, outputs)
+    check_all_matched(model, prescribed, inputs, outputs)
     nv = model.nv
     integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
     n, last = 2 * nv + len(integrals.k), slice(2 * nv, None)

@@ -181,7 +181,7 @@ _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _PARTS = {"mass": ("",), "com": ("x", "y", "z"), "inertia": ("xx", "xy", "xz", "yy", "yz", "zz")}      # of a link
 
 
-def varied(model: Model, name: str, change: float) -> Model:
+def perturbed_model(model: Model, name: str, change: float) -> Model:
     """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
     from a massless link to a negative mass."""
     tree = _ModelBuilder(_changed(_with_root_joint(model), model, name, change))
@@ -363,7 +363,7 @@ def _along(model: Model, asked: DerivativeRequest, motion, u, name: str):
     """What comes out as a function of a change of one variable, and the first steps to take."""
     kind = kind_of(name)
     if kind == "parameter":
-        return lambda s: _outcome_of(varied(model, name, s), model, asked, motion, u), _steps(model, name)
+        return lambda s: _outcome_of(perturbed_model(model, name, s), model, asked, motion, u), _steps(model, name)
     dq, dv, du = np.zeros((3, model.nv))
     {"q": dq, "v": dv, "u": du}[kind][model.v_names.index(name.partition(".")[2])] = 1.0
     step = _STEP * model_scales(model).of(unit_of(model, name))

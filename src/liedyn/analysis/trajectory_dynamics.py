@@ -84,10 +84,10 @@ def closed(model, trajectory, motion: SampledMotion) -> SampledMotion:
     if driven:
         raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
                          "simulate it, or use the library (drive=…)")
-    _refuse_open(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
+    _check_closed(model, trajectory, "position", constraint_residual(model, motion.q), _CLOSED)
     most = _CLOSED * rate_magnitude(model, motion.v, 1).max(initial=0.0)
     if any(name.startswith("v.") for name in trajectory.columns):
-        _refuse_open(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), most)
+        _check_closed(model, trajectory, "velocity", constraint_velocity(model, motion.q, motion.v), most)
         return motion
     v, moved = _allowed(model, motion)
     note = f"derived velocities were moved onto the constraints, by up to {moved:.2g} of {most / _CLOSED:.3g}"
@@ -102,7 +102,7 @@ def _allowed(model, motion: SampledMotion) -> tuple[np.ndarray, float]:
     return motion.v - change, float(np.abs(change / coordinate_scales(model)).max(initial=0.0))
 
 
-def _refuse_open(model, trajectory, what: str, x: np.ndarray, most: float) -> None:
+def _check_closed(model, trajectory, what: str, x: np.ndarray, most: float) -> None:
     """x (N, m): residuals."""
     off = np.abs(x) * equation_weights(model)
     if off.max(initial=0.0) > most:

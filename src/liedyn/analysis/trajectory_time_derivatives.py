@@ -45,7 +45,7 @@ from liedyn.dynamics.time_derivatives import (
     higher_order_inverse_dynamics,
 )
 from liedyn.errors import ComputationError, UsageError
-from liedyn.io.trajectory_csv import refuse_events
+from liedyn.io.trajectory_csv import check_no_events
 from liedyn.model.description import ONE_DOF
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
@@ -304,7 +304,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     if progress is None:
         from liedyn.simulation.run import SilentProgress
         progress = SilentProgress()
-    refuse_events(trajectory, "time derivatives")
+    check_no_events(trajectory, "time derivatives")
     t, q, unwrapping = trajectory.t, positions_of(model, trajectory), []
     if bind_columns(model, trajectory, "v") is None:
         with naming(trajectory):

@@ -222,7 +222,7 @@ def hashes(identity: str, first: int, values: list) -> list[str]:
 
 
 @contextmanager
-def by_loops_of(robot: Model, base: Model) -> Iterator[None]:
+def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
     """Compiled loops for a run whose robot is not that of the others: straight-line code, in which its constants would be
     written, takes longer to make than one run takes."""
     before, wanted = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)

@@ -266,7 +266,8 @@ class BatchMotion:
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
         """(N, R) a component of COMPONENTS of a point of a link, in world axes."""
-        return by_rows(lambda model, q, v: _of_point(model, q, v, kind, link, at), self.model, self.q, self.v, self.variants,
+        return evaluate_in_blocks(lambda model, q, v: _of_point(model, q, v, kind, link, at), self.model, self.q, self.v,
+                                  self.variants,
                        _FEW)
 
 
@@ -285,7 +286,8 @@ def robots_of_rows(model: Model, variants: Variants | None, rows: int) -> Abstra
     return Variants.of_numbers(variants.model, places, numbers.repeat(rows, axis=0)).in_place_of_the_model()
 
 
-def by_rows(function: Callable, model: Model, q: np.ndarray, v: np.ndarray, variants: Variants | None, states: int) -> np.ndarray:
+def evaluate_in_blocks(function: Callable, model: Model, q: np.ndarray, v: np.ndarray, variants: Variants | None,
+                       states: int) -> np.ndarray:
     """(…, N, R) function(model, q, v) of states (N, R, …), of robots that are variants of `model`; some rows after the other, of
     so many states."""
     found, some = [], max(1, states // max(1, len(q)))

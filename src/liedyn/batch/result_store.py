@@ -19,7 +19,7 @@ import numpy as np
 
 from liedyn.batch.evaluator import COMPLETE
 from liedyn.errors import UsageError
-from liedyn.io.atomic_output import check_folder, open_folder, remove, scratch_folder, told
+from liedyn.io.atomic_output import check_folder, open_folder, remove, scratch_folder, translate_os_errors
 from liedyn.io.sweep_file import Sweep
 
 if TYPE_CHECKING:                       # pictures of a batch need no dynamics
@@ -61,7 +61,7 @@ class ResultStore:
             return self.about()
         if not force:
             raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
-        with told(self.folder):
+        with translate_os_errors(self.folder):
             for one in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):             # the mark goes last
                 remove(one)
         return None
@@ -98,7 +98,7 @@ class ResultStore:
             except UsageError:
                 if self.about() is None:                       # else another shard was faster
                     raise
-        with told(self.folder):
+        with translate_os_errors(self.folder):
             with scratch_folder(self.folder) as part:
                 (part / MARK).write_text(text, encoding="utf-8")
                 os.replace(part / MARK, self.folder / MARK)
@@ -112,7 +112,7 @@ class ResultStore:
         """Trajectories first: a chunk is there when its rows of the table are."""
         from pyarrow import parquet
         file, trajectories = f"{name}.parquet", table.trajectories
-        with told(self.folder), scratch_folder(self.folder) as part:
+        with translate_os_errors(self.folder), scratch_folder(self.folder) as part:
             if trajectories:
                 parquet.write_table(_trajectories_table(trajectories), part / "trajectory")
                 os.replace(part / "trajectory", self.folder / TRAJECTORIES / file)
@@ -129,7 +129,7 @@ class ResultStore:
         from pyarrow import parquet
         names, counts, doubtful, waiting = list(names), {}, 0, []
         kinds, texts = Counter(), {}                           # of reasons why runs are not complete
-        with told(self.folder), scratch_folder(self.folder) as part:
+        with translate_os_errors(self.folder), scratch_folder(self.folder) as part:
             writer = None
             for k, name in enumerate(names):
                 table = parquet.read_table(self.folder / CHUNKS / f"{name}.parquet")

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn import __version__
-from liedyn.batch.evaluator import FAILED, SweepEvaluator, by_loops_of, hashes
+from liedyn.batch.evaluator import FAILED, SweepEvaluator, generic_kernels_of, hashes
 from liedyn.batch.result_store import ResultStore
 from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
@@ -67,7 +67,7 @@ def _bench(job: Job) -> SweepEvaluator:
     return batch.bench
 
 
-def on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
+def run_on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
     """By processes of this machine. One that is killed costs its chunk, which another computes."""
     @contextmanager
     def pool():
@@ -85,7 +85,7 @@ def on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
     yield from _by(pool, job, todo, _AHEAD * jobs, (BrokenProcessPool,))
 
 
-def on_scheduler(job: Job, todo: list, address: str) -> Iterator[int]:
+def run_on_scheduler(job: Job, todo: list, address: str) -> Iterator[int]:
     """By the workers of a dask cluster, which see the same folder."""
     try:
         import distributed
@@ -175,7 +175,7 @@ class PreparedSweep:
     """A sweep that was checked. size: runs to a chunk, None: as fits."""
 
     def __init__(self, sweep: Sweep, size: int | None = None, threads: int | None = None):
-        sweep = _with_whole_paths(sweep)
+        sweep = _with_absolute_paths(sweep)
         self.bench = (TrajectoryEvaluator if sweep.job else SimulationEvaluator)(sweep, threads=threads)
         self.sweep, self.binding = sweep, self.bench.binding
         self.binding.first_checked()
@@ -297,14 +297,14 @@ class PreparedSweep:
         """Chunks: the name of each, its first run and the one behind its last. advance(runs): so many more are done."""
         job = Job(self.sweep, os.path.abspath(store.folder), self.identity)
         if scheduler is not None:
-            for runs in on_scheduler(job, todo, scheduler):
+            for runs in run_on_scheduler(job, todo, scheduler):
                 advance(runs)
             return
         began, soon = time.perf_counter(), _SOON_BY_THREADS if self.bench.side_by_side else _SOON
         for k, chunk in enumerate(todo):
             left = (time.perf_counter() - began) / max(k, 1) * (len(todo) - k)
             if jobs > 1 and k and left > soon:                 # runs side by side are on threads until then
-                for runs in on_processes(job, todo[k:], jobs):
+                for runs in run_on_processes(job, todo[k:], jobs):
                     advance(runs)
                 return
             compute(self.bench, store, *chunk, advance)
@@ -320,7 +320,7 @@ class PreparedSweep:
                 "outputs": {one.name: one.text for one in sweep.outputs}, "trajectories": sweep.trajectories is not None}
 
 
-def _with_whole_paths(sweep: Sweep) -> Sweep:
+def _with_absolute_paths(sweep: Sweep) -> Sweep:
     """Workers may be in another folder."""
     if sweep.job is None:
         return replace(sweep, scenario=os.path.abspath(sweep.scenario))
@@ -398,7 +398,7 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
 def _result(batch: PreparedSweep, number: int) -> Result:
     run = batch.binding.run(number)
     try:
-        with by_loops_of(run.model, batch.binding.prepared.model):
+        with generic_kernels_of(run.model, batch.binding.prepared.model):
             return simulate_prepared(run, SilentProgress(), trials=False)
     except ComputationError as error:
         if error.result is None:

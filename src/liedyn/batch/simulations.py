@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.batch.evaluator import DIVERGED, FAILED, SampleTable, SweepEvaluator, by_loops_of
-from liedyn.batch.output_expressions import MANY, BatchMotion, by_rows, motion_of_run
+from liedyn.batch.evaluator import DIVERGED, FAILED, SampleTable, SweepEvaluator, generic_kernels_of
+from liedyn.batch.output_expressions import MANY, BatchMotion, evaluate_in_blocks, motion_of_run
 from liedyn.batch.sweep_binding import ScenarioBinding
 from liedyn.batch.vectorized_sweep import RunParameters, VectorizedSweep, lineup_of
 from liedyn.dynamics.kinematics import energy
@@ -127,7 +127,7 @@ class SimulationEvaluator(SweepEvaluator):
                 done &= np.abs(x).max(axis=(1, 2), initial=0.0) <= LOST        # NaN is not
         out.q[~done], out.v[~done] = model.neutral(), 0.0        # energies of these would be refused
         passive = lineup.first.problem.passive
-        kinetic, potential = by_rows(lambda *state: np.stack(energy(*state, passive=passive)), model, out.q, out.v,
+        kinetic, potential = evaluate_in_blocks(lambda *state: np.stack(energy(*state, passive=passive)), model, out.q, out.v,
                                      lineup.variants(numbers), MANY)
         table.energy_balance[done] = relative_balance(model, kinetic, potential, out.work, lineup.grid.steps)[done]
         done &= np.isfinite(table.energy_balance)
@@ -170,7 +170,7 @@ class SimulationEvaluator(SweepEvaluator):
         table.reason[i] = "; ".join(filter(None, (table.reason[i], *notes)))
 
     def _alone(self, table: SampleTable, i: int, run: PreparedRun) -> None:
-        with by_loops_of(run.model, self.binding.prepared.model):
+        with generic_kernels_of(run.model, self.binding.prepared.model):
             try:
                 result = simulate_prepared(run, SilentProgress(), trials=False)
             except ComputationError as error:

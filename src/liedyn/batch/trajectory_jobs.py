@@ -16,7 +16,7 @@ import numpy as np
 from liedyn.analysis.recorded_motion import CompletedTrajectory, SampledMotion, columns_of_motion, motion_of_trajectory
 from liedyn.analysis.trajectory_derivatives import column_names, derivatives_along, jacobian, kind_of, question, rows_of
 from liedyn.analysis.trajectory_dynamics import completed, dynamics_along, setting_of
-from liedyn.batch.evaluator import SampleTable, SweepEvaluator, by_loops_of
+from liedyn.batch.evaluator import SampleTable, SweepEvaluator, generic_kernels_of
 from liedyn.batch.output_expressions import BatchMotion, as_written, robots_of_rows
 from liedyn.batch.sweep_binding import TrajectoryBinding, TrajectoryRun
 from liedyn.batch.vectorized_sweep import AffineParameterMap, origin_of
@@ -130,7 +130,7 @@ class TrajectoryEvaluator(SweepEvaluator):
         return sorted(left)
 
     def _alone(self, table: SampleTable, i: int, run: TrajectoryRun) -> None:
-        with by_loops_of(run.model, self.binding.model):
+        with generic_kernels_of(run.model, self.binding.model):
             columns, q, v = [(name, unit, x[None]) for name, unit, x in along(self.sweep.job, run).columns], None, None
             if any(output.links for output in self.outputs):
                 state = motion_of_trajectory(run.model, run.trajectory, derive_a=False)

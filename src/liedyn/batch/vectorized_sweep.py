@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.batch.sweep_binding import SweepBinding
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
-from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, grid_of, side_by_side
+from liedyn.integrators.batch_integrator import BatchIntegrator, Grid, grid_of, integrate_batch
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import PreparedRun, output_times
 
@@ -208,7 +208,7 @@ def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
 
     floors = first.model.nv                                    # the last constants of a robot
     numbers = AffineParameterMap(bound, looked, binding.some, numbers_of(first), len(first.model.constants), floors)
-    engine = side_by_side(problem, "rk4", tuple(map(int, numbers.places)))
+    engine = integrate_batch(problem, "rk4", tuple(map(int, numbers.places)))
     return engine and VectorizedSweep(first, numbers, engine)
 
 

@@ -19,7 +19,8 @@ from liedyn import __version__
 from liedyn.errors import LiedynError, LiedynWarning, nearest, shown
 from liedyn.io.atomic_output import standard_output
 
-# The standard streams of the process: what people read goes out by `tell` and `show` ------------------------------------
+# The standard streams of the process: what people read goes out by `print_message` and `show`
+# ------------------------------------
 
 _DRAWN = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": " ", "²": "^2", "±": "+-"})
 
@@ -44,7 +45,7 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def tell(text: str) -> None:
+def print_message(text: str) -> None:
     """Lines for people, on stderr. Where nobody is there to read them, no work is lost for that."""
     with suppress(OSError, ValueError):
         _write(sys.stderr, printed(text))
@@ -90,7 +91,7 @@ INTERRUPTED = 130                       # what shells give for a process that Ct
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """The one place where an error becomes a line on stderr and an exit status. Errors that nobody raised on purpose keep
     their traceback."""
     try:
@@ -109,7 +110,7 @@ def _told() -> Iterator[None]:
         _drop_what_cannot_be_written()
     else:
         return
-    tell(f"liedyn: error: {shown(' '.join(message.split()))}")
+    print_message(f"liedyn: error: {shown(' '.join(message.split()))}")
     raise click.exceptions.Exit(status)
 
 
@@ -146,16 +147,16 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args:                                        # versions of click differ in what they do
-            tell(ctx.get_help())
+            print_message(ctx.get_help())
             raise click.exceptions.Exit(2)
         return super().parse_args(ctx, args)
 
     def make_context(self, *args, **options) -> click.Context:
-        with _told():
+        with _report_errors():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context):
-        with _told(), warnings.catch_warnings():
+        with _report_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore", LiedynWarning)  # commands print the notes of results
             if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
                 warnings.simplefilter("ignore", RuntimeWarning)

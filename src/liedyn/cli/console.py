@@ -16,7 +16,7 @@ from typing import TextIO
 
 import click
 
-from liedyn.cli.app import show, tell
+from liedyn.cli.app import print_message, show
 from liedyn.errors import ComputationError, shown
 
 # Telling people what takes long: nothing in the first two seconds, then what is done and how far it is ------------------
@@ -121,11 +121,11 @@ class Console:
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            tell(text)
+            print_message(text)
 
     def detail(self, text: str) -> None:
         if self.verbose:
-            tell(text)
+            print_message(text)
 
     def note(self, text: str) -> None:
         """Something a person should know before trusting the result."""

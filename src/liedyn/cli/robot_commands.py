@@ -191,7 +191,7 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
 
     from liedyn.analysis.configurations import assembled_state
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-    from liedyn.report.result_summary import assembly_notes, assembly_text, plain_assembly, write_assembly
+    from liedyn.report.result_summary import assembly_notes, assembly_text, assembly_to_dict, write_assembly
     from liedyn.robot_files import read_model
 
     model = read_model(robot, base=base, loops=loops, strict=strict)
@@ -201,7 +201,7 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     console.say(assembly_text(state))
     console.notes(assembly_notes(state))
     if as_json:
-        console.result_json(plain_assembly(state))
+        console.result_json(assembly_to_dict(state))
     if output:
         write_assembly(state, output, force=force)
     if output and output != "-":

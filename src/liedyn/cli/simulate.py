@@ -77,14 +77,14 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
 
     from liedyn.report.plots.drawing import PlotProcess
 
-    with PlotProcess(idle=no_plots) as draughtsman:         # before the imports that take long
+    with PlotProcess(idle=no_plots) as plot_process:         # before the imports that take long
         from liedyn.report.run_folder import write_run
 
         result, ended, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)
         console.robot(result.model)
         with console.progress.stage("writing results"):
             written = write_run(result, folder, force=force or resume, plots=not no_plots and result.status != "interrupted",
-                                draughtsman=draughtsman)
+                                plot_process=plot_process)
     disk.close(finished=result.status != "interrupted")
     console.notes(result.notes)
     console.run(result, written, folder, as_json)

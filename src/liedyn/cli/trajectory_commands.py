@@ -195,7 +195,7 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
 
     from liedyn.analysis.identification import parameters_of
     from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE
-    from liedyn.report.result_summary import parameter_text, plain_parameters, weak_notes, write_parameters
+    from liedyn.report.result_summary import parameter_text, parameters_to_dict, weak_notes, write_parameters
 
     with console.progress.stage(f"computing ({FIRST_RUN_MESSAGE})"):
         found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, offset=offset,
@@ -205,7 +205,7 @@ def parameters(robot, trajectory, smooth, joints, offset, tolerance, output, bas
     if output:
         write_parameters(output, found.base, found.fit, force=force)
     if as_json:
-        console.result_json(plain_parameters(found.model, found.base, found.fit))
+        console.result_json(parameters_to_dict(found.model, found.base, found.fit))
     elif output != "-":
         console.result(parameter_text(found.model, found.base, found.fit, whole=console.verbose))
     if output and output != "-":

@@ -169,7 +169,8 @@ def shares(runs: int, threads: int | None = None) -> list[int]:
     return [*range(0, runs, share), runs]
 
 
-def line_of(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), rows: Pivots = ()) -> BatchStep | None:
+def generated_step(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (),
+                   rows: Pivots = ()) -> BatchStep | None:
     """None where no line can do it: a sampled controller, and see `compile_batch_step`. places: in model.constants, that differ
     from run to run; rows: of the constraints."""
     if problem.sampled is not None or (problem.ties is not None and not rows):
@@ -177,8 +178,8 @@ def line_of(problem: InitialValueProblem, method: str, places: tuple[int, ...] =
     return compile_batch_step(problem.tables(), method, places, rows, problem.directions)
 
 
-def side_by_side(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
+def integrate_batch(problem: InitialValueProblem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
                  runs: int = 1) -> BatchIntegrator | None:
     """None where no line can do it. varying (runs, m): the numbers of each run at the places."""
-    line = line_of(problem, method, places)
+    line = generated_step(problem, method, places)
     return line and BatchIntegrator(problem, line, np.zeros((runs, 0)) if varying is None else varying)

@@ -26,7 +26,7 @@ class ContactForces(NamedTuple):
     point_world: np.ndarray
 
 
-def touch(model, contacts: Contacts, q, v) -> ContactForces:
+def contact_forces(model, contacts: Contacts, q, v) -> ContactForces:
     """Of states q (N, nq), v (N, nv)."""
     rows, seen, still = [], {}, (np.eye(4)[None], np.zeros((1, 6)))
     for link in {*contacts.link, *contacts.other}:
@@ -63,12 +63,12 @@ def _geometry(contacts: Contacts, j: int, turn, away):
 
 def _force(contacts: Contacts, j: int, depth, rate):
     k, c, _, _, w = materials(contacts)[:, j]
-    hit, factor = (_softened(depth, w), _softened(1.0 + c * rate, SOFT)) if contacts.smooth[j] else (
+    hit, factor = (_regularized(depth, w), _regularized(1.0 + c * rate, SOFT)) if contacts.smooth[j] else (
         np.maximum(depth, 0.0), np.maximum(1.0 + c * rate, 0.0))
     return k * hit ** (contacts.twice[j] / 2) * factor
 
 
-def _softened(x, w):
+def _regularized(x, w):
     return np.where(x > w, x, np.maximum(x + w, 0.0)**2 / (4 * w))
 
 
@@ -77,7 +77,7 @@ def materials(contacts: Contacts) -> np.ndarray:
     return contacts.material.reshape(-1, MATERIAL).T
 
 
-def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
+def contact_jacobian(model, contacts: Contacts, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be
     if each F stood still in its link's frame."""
     out, room = np.zeros((model.nv, 2 * model.nv)), np.zeros((2, 6 * model.nv))
@@ -85,7 +85,7 @@ def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
     return out
 
 
-def twist_slopes(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
+def twist_jacobian(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
     """J (6, nv) of the link, and the derivative (6, 2 nv) of its twist by [dq; dv], link frame: dV/dq_j = ad_{V before j} J_j."""
     J = jacobian(model, q, link)
     by_q, before = np.zeros_like(J), np.zeros(6)
@@ -99,10 +99,10 @@ def twist_slopes(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
     return J, np.hstack([by_q, J])
 
 
-def touch_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def contact_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Directions (3m, nv) in which contacts resist, damping and stiffness (3m,) along them. pressed: each carries its share of
     the weight at the least."""
-    at, (k, c, mu, e, _), power = touch(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
+    at, (k, c, mu, e, _), power = contact_forces(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
     N = np.maximum(at.force[0], contacts.share if pressed else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)
     friction = mu * N / np.hypot(np.linalg.norm(at.slip[0], axis=1), e)
@@ -146,7 +146,7 @@ def pressed_stops(problem, q, v) -> PressedStops:
     return PressedStops(depth, k * np.maximum(depth, 0.0) * share, share)
 
 
-def stop_slopes(problem, q, v) -> np.ndarray:
+def stop_jacobian(problem, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative of joint forces of compliant stops by x = [dq; dv]."""
     stops, nv = problem.stops, problem.model.nv
     out, at = np.zeros((nv, 2 * nv)), pressed_stops(problem, q[None], v[None])

@@ -14,7 +14,7 @@ from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import coordinate_scales, is_significant, scaled_equations
 from liedyn.dynamics.dynamics import inverse_dynamics
 from liedyn.errors import ComputationError, Place
-from liedyn.integrators.contact_forces import stop_coefficients, touch, touch_coefficients
+from liedyn.integrators.contact_forces import contact_coefficients, contact_forces, stop_coefficients
 from liedyn.integrators.problem import LOST, InitialValueProblem, Options
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.joints.joint_model import tree_of
@@ -54,7 +54,7 @@ class FastestMotion(NamedTuple):
         return f"forces of {self.coordinate} act" if self.contact else f"{causes} of {self.coordinate} {'acts' if one else 'act'}"
 
 
-def fastest(problem, t: float, q, v, pressed: bool = True) -> FastestMotion:
+def fastest_motion(problem, t: float, q, v, pressed: bool = True) -> FastestMotion:
     """The fastest rate at which damping, friction, springs, pd laws, stops and contacts act on the coordinates whose motion is
     not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
 
@@ -63,7 +63,7 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> FastestMotion:
     resist, spring = (sum(x[free] for x in kind.values()) for kind in parts)
     names, touching = [problem.model.v_names[k] for k in free], None
     if problem.contacts is not None:
-        touching, *more = touch_coefficients(problem.model, problem.contacts, q, v, pressed)
+        touching, *more = contact_coefficients(problem.model, problem.contacts, q, v, pressed)
         resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
         names += [f"the contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
     if not (resist.any() or spring.any()):
@@ -82,10 +82,10 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> FastestMotion:
     return FastestMotion(rate, names[k] if rate else "", t, k >= len(free), causes)
 
 
-def fastest_along(problem, record) -> FastestMotion:
+def fastest_motion_of_run(problem, record) -> FastestMotion:
     """The same along a recorded motion, at some of its rows."""
     rows = np.unique(np.linspace(0, len(record.t) - 1, _ROWS).astype(int))
-    return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
+    return max(fastest_motion(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
 def _coefficients(problem, q, v, pressed):
@@ -124,7 +124,7 @@ def mass_matrix_by_columns(model, q) -> np.ndarray:
     return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
 
 
-def weakest(problem, q) -> tuple[float, str]:
+def worst_conditioned_motion(problem, q) -> tuple[float, str]:
     """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of
     those that are not prescribed. 1 and no name where nothing can be said."""
     free = np.flatnonzero(~problem.prescribed)
@@ -138,7 +138,7 @@ def weakest(problem, q) -> tuple[float, str]:
     return float(w[0]), problem.model.v_names[free[int(np.argmax(np.abs(U[:, 0])))]]
 
 
-def mend_inertia(model, coordinate: str) -> str:
+def suggest_inertia(model, coordinate: str) -> str:
     """What helps where the acceleration of a coordinate is not defined."""
     if not coordinate:
         return "give its bodies inertia, or the joint armature, or prescribe its motion"
@@ -149,12 +149,12 @@ def mend_inertia(model, coordinate: str) -> str:
 
 def probable_cause(problem, options: Options | None) -> tuple[str, bool]:
     """What the initial state shows of why a run ended early, "" for nothing; and whether another method may go on."""
-    slight, coordinate = weakest(problem, problem.q)
+    slight, coordinate = worst_conditioned_motion(problem, problem.q)
     if slight < _NOTHING:
-        return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}", False
+        return f"{coordinate} moves almost no inertia; {suggest_inertia(problem.model, coordinate)}", False
     if options is None or options.method != "rk4":
         return "", True
-    fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    fast = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     if fast.rate * options.step <= LIMIT:
         return "", True
     return (f"initially the forces at {fast.coordinate} act with a time constant of {1 / fast.rate:.1e} s, too fast for steps of "
@@ -177,7 +177,7 @@ def choose_integrator(scenario: Scenario, problem: InitialValueProblem, between:
     default = scenario.integrator
     if default.named:
         return default, []
-    found = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    found = fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     step = taken_step(default.step, between)
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
@@ -196,7 +196,7 @@ def unstable_steps(integrator: Integrator, parts) -> list[str]:
     if integrator.method != "rk4":
         return []
     for part in parts:
-        step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_along(part.problem, part.record)
+        step, found = taken_step(integrator.step, np.diff(part.record.t)), fastest_motion_of_run(part.problem, part.record)
         if found.rate * step > LIMIT:
             return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with "
                     f"{steps_text(step, integrator.step)}, and the motion is not reliable"]
@@ -249,10 +249,10 @@ def _reason(problem: InitialValueProblem, code: int, t: float, work: MotionWorks
         where = f"{place}: " if str(place) else ""
         return f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s", False
     if code in (SINGULAR, LOOSE_JOINT):
-        loose = weakest(problem, work.q)[1]
+        loose = worst_conditioned_motion(problem, work.q)[1]
         return (f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
                 f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
-                f"joint in a singular position); {mend_inertia(problem.model, loose)}"), False
+                f"joint in a singular position); {suggest_inertia(problem.model, loose)}"), False
     if code not in (NOT_FINITE, STEP_TOO_SMALL):
         return f"the run ended early at t = {t:.6g} s (code {code})", False
     cause, depends_on_method = probable_cause(problem, options)
@@ -280,7 +280,7 @@ def _deepest_contact(problem: InitialValueProblem, work: MotionWorkspace) -> str
     """A robot that starts below the ground is thrown out of it."""
     if problem.contacts is None or not (np.abs([*work.q, *work.v]) < LOST).all():
         return ""
-    at = touch(problem.model, problem.contacts, work.q[None], work.v[None])
+    at = contact_forces(problem.model, problem.contacts, work.q[None], work.v[None])
     k = int(np.argmax(at.depth[0]))
     depth, link = at.depth[0, k], problem.model.link_names[problem.contacts.link[k]]
     return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""

@@ -14,9 +14,9 @@ from liedyn.integrators.run_state import (
     NEXT_OUTPUT,
     STEPS,
     T_NOW,
-    keep_evaluated,
     next_break,
     next_part,
+    store_evaluation,
 )
 from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import tree_of
@@ -123,7 +123,7 @@ def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, with_rates, w
 
 
 @inline_kernel
-def roll_on(loops, step, own):
+def replace_rolling_residual(loops, step, own):
     """What rolls is bound along the plane in its velocity only: there own.open_ is the slip in `step` seconds."""
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == ROLLING:
@@ -142,7 +142,7 @@ def largest_of(x):
 
 
 @inline_kernel
-def imbalance(plant, work, own):
+def balance_residual(plant, work, own):
     """The largest R1 - tau of coordinates that are free to move, times own.reach."""
     y = 0.0
     for k in range(work.v.size):
@@ -284,11 +284,11 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
         put_on_trial(tree, work, own)
         if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, renew, work, own):
             return BAD_SIGNAL
-        roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
+        replace_rolling_residual(loops, h * own.method[BETA] / own.method[GAMMA], own)
         state.count[EVALUATIONS] += 1
         if renew:
             size = force_size(work, own)
-        now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]),
+        now = max(balance_residual(plant, work, own) / (size * own.method[BALANCED]),
                   worst_of(own.weight, own.open_) / own.method[CLOSED])
         if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):
             least(own.solver, own.multipliers)
@@ -406,7 +406,7 @@ def look_at_constraints(ties, t, work):
 @inline_kernel
 def keep_state(ties, state, record, work, own):
     i = state.count[NEXT_OUTPUT]
-    keep_evaluated(work, state.y[2 * work.v.size], record, i)
+    store_evaluation(work, state.y[2 * work.v.size], record, i)
     if ties is not None:
         copy(own.multipliers, record.multipliers[i])
         copy(ties.drive, record.drive[i])
@@ -447,7 +447,7 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_generalized_alpha(problem, times: np.ndarray, options, progress, keeper):
+def solve_generalized_alpha(problem, times: np.ndarray, options, progress, observer):
     """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
 
     options.rho is the spectral radius at infinite frequency, from 0 (damps the most) to 1 (not at all). Position, velocity and
@@ -468,7 +468,7 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress, keepe
         return run_alpha(*model._arrays[:2], *loops, plant, problem.schedule, problem.signals, ties, state, record,
                          work, own, steps)
 
-    return solve_in_chunks(advance, problem, times, options, progress, keeper, own, ties,
+    return solve_in_chunks(advance, problem, times, options, progress, observer, own, ties,
                            " (a mechanism may jam or snap through in a singular configuration)")
 
 

@@ -102,8 +102,8 @@ class InitialValueProblem:
         sampled = None if self.sampled is None else self.sampled.begun(begun)
         other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
         other.__dict__["step"] = self.step
-        if "slopes_by_line" in self.__dict__:
-            other.__dict__["slopes_by_line"] = self.slopes_by_line
+        if "generated_jacobian" in self.__dict__:
+            other.__dict__["generated_jacobian"] = self.generated_jacobian
         return other
 
     @property
@@ -149,7 +149,7 @@ class InitialValueProblem:
         return generated_rhs(self.tables())
 
     @cached_property
-    def slopes_by_line(self) -> GeneratedBatchFunction | None:
+    def generated_jacobian(self) -> GeneratedBatchFunction | None:
         """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
         if self.ties is not None or self.step is None:
             return None

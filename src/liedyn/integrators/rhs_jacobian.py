@@ -57,21 +57,21 @@ class RateJacobian:
         self.code, self.rates = code, rates
         if code != RUNNING:
             return self.last
-        J = self.by_line(y)
+        J = self.from_generated(y)
         if J is None:
             try:
-                J = self.by_derivatives(t, y) if self.exact else None
+                J = self.from_derivatives(t, y) if self.exact else None
             except ComputationError:                             # a law without a derivative here, a singular position
                 J = None
             if J is None or not np.isfinite(J).all():
-                J = self.by_differences(t, y, rates)
+                J = self.from_differences(t, y, rates)
         self.last = J
         return J
 
-    def by_line(self, y) -> np.ndarray | None:
+    def from_generated(self, y) -> np.ndarray | None:
         """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
         line = self.sides.line if self.sides else None
-        batch = self.problem.slopes_by_line if line else None
+        batch = self.problem.generated_jacobian if line else None
         if batch is None:
             return None
         if self.slopes is None:
@@ -80,7 +80,7 @@ class RateJacobian:
         J[:-1, :-1] = self.slopes(line, self.origin, y)
         return J if isfinite(J.sum()) else None
 
-    def by_derivatives(self, t: float, y) -> np.ndarray:
+    def from_derivatives(self, t: float, y) -> np.ndarray:
         """At the state in `work`, which `evaluate` has left there."""
         from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
 
@@ -96,7 +96,7 @@ class RateJacobian:
         by_x = {}
         for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
             k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
-            P, by_x[k.start] = chart_slopes(y[k], v[k])
+            P, by_x[k.start] = chart_jacobian(y[k], v[k])
             J[k, m], J[k, k] = P, by_x[k.start]
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
@@ -112,7 +112,7 @@ class RateJacobian:
         f_ext[self.links] = self.work.wrench.reshape(-1, 6)
         return f_ext
 
-    def by_differences(self, t: float, y, rates) -> np.ndarray:
+    def from_differences(self, t: float, y, rates) -> np.ndarray:
         """Forward differences, backward where the state ahead cannot be evaluated, zero where neither can."""
         J = np.zeros_like(self.last)
         for k in np.flatnonzero(~self.ignored):
@@ -126,7 +126,7 @@ class RateJacobian:
         return J
 
 
-def chart_slopes(x, v) -> tuple[np.ndarray, np.ndarray]:
+def chart_jacobian(x, v) -> tuple[np.ndarray, np.ndarray]:
     """P = sum_k c_k (-ad_x)^k and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
     n, units = len(x), _UNITS[len(x)]
     A, terms = -(x @ units).reshape(n, n), np.column_stack([np.eye(n), np.zeros((n, n)), v])      # A^k, d(A^k v)/dx, u = A^k v

@@ -111,7 +111,7 @@ def try_step(line, loops, method, t, h, ceiling, q0, y, K, room, rtol, work):
     n, g = y.size, 1.0 / (method.gamma * h)
     if not factor(g, room):
         return SINGULAR, np.inf
-    code = time_slope(line, loops, t, h, ceiling, q0, y, K, room, work)
+    code = time_derivative(line, loops, t, h, ceiling, q0, y, K, room, work)
     for i in range(method.b.size):
         if code != RUNNING:
             return code, np.inf
@@ -165,7 +165,7 @@ def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
 
 
 @inline_kernel
-def time_slope(line, loops, t, h, ceiling, q0, y, K, room, work):
+def time_derivative(line, loops, t, h, ceiling, q0, y, K, room, work):
     """df/dt into room.slope, by a difference."""
     n, ahead = y.size, min(t + _GLANCE * h, ceiling) - t
     for k in range(n):

@@ -43,7 +43,7 @@ class BreakPoints(NamedTuple):
     q_of_v: np.ndarray
     held: np.ndarray       # of the switches of the state: Signals.held of this run
     desk: np.ndarray       # of the constraints, see `kernels.constraints.stages`; empty without
-    halts: bool            # whether the loop returns at each break
+    stops_at_breaks: bool            # whether the loop returns at each break
 
 
 class Loops(NamedTuple):
@@ -118,7 +118,7 @@ def next_part(walls, state, record, step):
 
 
 @inline_kernel
-def keep_evaluated(work, supplied, record, i):
+def store_evaluation(work, supplied, record, i):
     """Output i: the evaluation in work, and the work that has been supplied."""
     copy(work.q, record.q[i])
     copy(work.v, record.v[i])
@@ -129,7 +129,7 @@ def keep_evaluated(work, supplied, record, i):
 
 
 @kernel
-def keep_constraints(desk, record, i, work):
+def store_constraints(desk, record, i, work):
     d = desk_of(desk)
     copy(d.multipliers, record.multipliers[i])
     copy(d.drive, record.drive[i])
@@ -142,28 +142,28 @@ def keep_constraints(desk, record, i, work):
 #
 # A run that goes on with the same numbers goes on bit for bit, so all arrays that are written during a run are among them.
 
-def numbers_of(**carried) -> dict[str, np.ndarray]:
+def named_arrays(**carried) -> dict[str, np.ndarray]:
     """All arrays in tuples of arrays and tuples, by their places: {"state.0": …}. Not copied."""
     found: dict[str, np.ndarray] = {}
     for name, x in carried.items():
         if isinstance(x, np.ndarray):
             found[name] = x
         elif isinstance(x, tuple):
-            found |= numbers_of(**{f"{name}.{k}": one for k, one in enumerate(x)})
+            found |= named_arrays(**{f"{name}.{k}": one for k, one in enumerate(x)})
     return found
 
 
-def put_back(saved, **carried) -> None:
-    """The numbers of `numbers_of` into arrays of the same names and shapes."""
-    for name, x in numbers_of(**carried).items():
+def restore_arrays(saved, **carried) -> None:
+    """The numbers of `named_arrays` into arrays of the same names and shapes."""
+    for name, x in named_arrays(**carried).items():
         x[...] = saved[name]
 
 
-def put_back_constraints(saved, ties) -> None:
+def restore_constraints(saved, ties) -> None:
     """The same of `ties`, a ConstrainedSystem or None: the header of the desk has addresses of this process."""
     if ties is not None:
         header = ties.desk[:HEADER].copy()
-        put_back(saved, ties=ties)
+        restore_arrays(saved, ties=ties)
         ties.desk[:HEADER] = header
 
 
@@ -181,7 +181,7 @@ def zeros(shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(private, dtype=np.float64).reshape(shape)
 
 
-def give_back(x: np.ndarray, rows: int) -> None:
+def release_memory(x: np.ndarray, rows: int) -> None:
     """The first rows of an array of `zeros` are no longer needed: they read as zeros from now on, or stay."""
     mapping = x
     while isinstance(mapping, np.ndarray):

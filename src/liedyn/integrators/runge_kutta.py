@@ -36,15 +36,15 @@ from liedyn.integrators.run_state import (
     T_STOP,
     T_TRIED,
     WORK_RTOL,
-    keep_constraints,
-    keep_evaluated,
     next_break,
     next_part,
+    store_constraints,
+    store_evaluation,
 )
 from liedyn.kernels.constraints.driver import copy
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, bring_back, rates_at, rates_inline, rates_of_stages
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
-from liedyn.kernels.simulation.signals import EVENT, FLOOR, KIND, LOOSE, SIDE, SWITCH
+from liedyn.kernels.simulation.signals import CHATTERING, EVENT, FLOOR, KIND, SIDE, SWITCH
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import inline_kernel, ir_inline_kernel, kernel
 
@@ -70,12 +70,12 @@ def error_norm(method, state, stages, h):
         other += (scale * stages.output[k])**2
     error = combined(total, other) / sqrt(max(1.0 * n, 1.0))
     if method.control[WORK_RTOL] > 0.0:
-        error = max(error, error_of_work(method, stages, n, h))
+        error = max(error, supplied_energy_error(method, stages, n, h))
     return error
 
 
 @inline_kernel
-def error_of_work(method, stages, k, h):
+def supplied_energy_error(method, stages, k, h):
     """Against the work that the step exchanges."""
     exchanged = 0.0
     for s in range(method.b.size):
@@ -241,14 +241,14 @@ _FAR = 8.0               # times what it changes
 
 
 @inline_kernel
-def passed_within(held, method, stages):
+def crosses_within(held, method, stages):
     """Whether one was beyond its side, or may have been between. Loose ones go over to the side where they are."""
     n, last, passed = stages.end.size, method.b.size, False
     for k in range(held.size // SWITCH):
         read = stages.K[:, n + k]
         i, side, end = SWITCH * k, held[SWITCH * k + SIDE], read[last]
-        if held[i + LOOSE] != 0.0:
-            held[i + SIDE] = np.floor(end) if held[i + LOOSE] > 1.0 else 1.0 if end >= 0.0 else -1.0
+        if held[i + CHATTERING] != 0.0:
+            held[i + SIDE] = np.floor(end) if held[i + CHATTERING] > 1.0 else 1.0 if end >= 0.0 else -1.0
         elif side != side:
             passed = passed or end != 0.0
         elif held[i + KIND] != EVENT or not far(side, read[0], read[1], read[last // 2], end):
@@ -262,7 +262,7 @@ def passed_within(held, method, stages):
                 low, high = (low, high) if side > 0.0 else (-high, -low)
                 passed = passed or -np.inf < low < 0.0 or (low == 0.0 and held[i + KIND] == EVENT)      # zero is reached
                 if held[i + KIND] == EVENT and low <= 2.0 * (high - low):      # near, as hardly ever
-                    passed = passed or may_be_passed_twice(side, n + k, method, stages)
+                    passed = passed or may_cross_twice(side, n + k, method, stages)
     return passed
 
 
@@ -277,7 +277,7 @@ def far(side, w, x, y, z):
 
 
 @kernel
-def may_be_passed_twice(side, column, method, stages):
+def may_cross_twice(side, column, method, stages):
     """Whether an event may be passed and passed back within a step: where the polynomial through what it read falls to less than
     half of how far it is from a straight line. It is only good for so much."""
     last, times = method.b.size, method.between.shape[0]
@@ -292,10 +292,10 @@ def may_be_passed_twice(side, column, method, stages):
 
 
 @inline_kernel
-def none_loose(held):
+def none_chattering(held):
     """Loose switches may have gone over between the steps."""
     loose = 0.0
-    for i in range(LOOSE, held.size, SWITCH):
+    for i in range(CHATTERING, held.size, SWITCH):
         loose += held[i]
     return loose == 0.0
 
@@ -307,7 +307,7 @@ def none_loose(held):
 def run_fixed(line, loops, walls, method, state, stages, record, work, most_steps):
     """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
     for _ in range(most_steps):
-        code = keep_what_is_due(line, loops, walls, state, stages, record, work)
+        code = store_due_outputs(line, loops, walls, state, stages, record, work)
         if code == RUNNING:
             code = fixed_step(line, loops, walls, method, state, stages, record, work)
         if code != RUNNING:
@@ -319,7 +319,7 @@ def run_fixed(line, loops, walls, method, state, stages, record, work, most_step
 def run_adaptive(line, loops, walls, method, state, stages, record, work, most_steps):
     """The same with the step chosen by the error."""
     for _ in range(most_steps):
-        code = keep_what_is_due(line, loops, walls, state, stages, record, work)
+        code = store_due_outputs(line, loops, walls, state, stages, record, work)
         if code == RUNNING:
             code = adaptive_step(line, loops, walls, method, state, stages, record, work)
         if code != RUNNING:
@@ -346,7 +346,7 @@ def move_origin(q, v, state, rates):
 
 
 @ir_inline_kernel
-def keep_what_is_due(line, loops, walls, state, stages, record, work):
+def store_due_outputs(line, loops, walls, state, stages, record, work):
     """An output at the present time, once its rates are known. FINISHED after the last."""
     count, now = state.count, state.clock[T_NOW]
     if count[NEXT_OUTPUT] < record.t.size and now >= record.t[count[NEXT_OUTPUT]] and count[FIRST_RATE_KNOWN] == 0:
@@ -361,16 +361,16 @@ def keep_what_is_due(line, loops, walls, state, stages, record, work):
 
 
 @kernel
-def keep_now(line, loops, walls, state, stages, record, work):
-    return keep_what_is_due(line, loops, walls, state, stages, record, work)
+def store_output(line, loops, walls, state, stages, record, work):
+    return store_due_outputs(line, loops, walls, state, stages, record, work)
 
 
 @inline_kernel
 def copy_record(walls, record, i, work, y):
     """Output i: work and the desk hold the evaluation at its time."""
-    keep_evaluated(work, y[y.size - 1], record, i)
+    store_evaluation(work, y[y.size - 1], record, i)
     if walls.desk.size:
-        keep_constraints(walls.desk, record, i, work)
+        store_constraints(walls.desk, record, i, work)
 
 
 @inline_kernel
@@ -427,19 +427,19 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
     end_of_step(method, state, stages, h)
     if walls.held.size:
         code = rates_at(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
-        if code == RUNNING and passed_within(walls.held, method, stages):
+        if code == RUNNING and crosses_within(walls.held, method, stages):
             copy_trial(state, h, end, wall, before)
             code = PASSED
         if code != RUNNING:
             state.count[FIRST_RATE_KNOWN] = 0 if code != PASSED else 1
             return code
     code = accept(line, loops, walls, state, stages, end, work)
-    if walls.halts and end == wall and code == RUNNING:
+    if walls.stops_at_breaks and end == wall and code == RUNNING:
         return WALL
     if walls.held.size and code == RUNNING:
         if end == wall:
             return WALL
-        if not walls.desk.size and none_loose(walls.held):      # first same as last
+        if not walls.desk.size and none_chattering(walls.held):      # first same as last
             copy(stages.K[method.b.size], stages.K[0])
             move_origin(work.q, work.v, state, stages.K[0])
             state.count[FIRST_RATE_KNOWN] = 1
@@ -494,7 +494,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[ERROR_EXPONENT])
     if h >= state.clock[H_NEXT] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
         state.clock[H_NEXT] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
-    if walls.held.size and passed_within(walls.held, method, stages):
+    if walls.held.size and crosses_within(walls.held, method, stages):
         copy_trial(state, h, end, wall, before)
         return PASSED
     copy(work.q, stages.next_q)
@@ -502,9 +502,9 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     code = outputs_within(line, loops, walls, method, state, stages, record, h, end, before, work)
     if code == RUNNING:
         code = accept(line, loops, walls, state, stages, end, work)
-    if (walls.held.size or walls.halts) and code == RUNNING and end == wall:
+    if (walls.held.size or walls.stops_at_breaks) and code == RUNNING and end == wall:
         return WALL
-    if code == RUNNING and end != wall and not walls.desk.size and none_loose(walls.held):     # first same as last
+    if code == RUNNING and end != wall and not walls.desk.size and none_chattering(walls.held):     # first same as last
         copy(stages.K[method.b.size], stages.K[0])
         move_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[FIRST_RATE_KNOWN] = 1

@@ -15,9 +15,9 @@ from liedyn.integrators.diagnosis import failure
 from liedyn.integrators.problem import RunObserver, Segment, SegmentStart, Statistics, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import METHODS as ROSENBROCK
 from liedyn.integrators.rosenbrock import RosenbrockSolver
-from liedyn.integrators.run_state import NEXT_OUTPUT, SMALLEST_STEP, STEPS, T_NOW, keep_constraints
+from liedyn.integrators.run_state import NEXT_OUTPUT, SMALLEST_STEP, STEPS, T_NOW, store_constraints
 from liedyn.integrators.segment import SegmentState
-from liedyn.integrators.zero_crossings import LOOSE_STEPS
+from liedyn.integrators.zero_crossings import CHATTERING_STEPS
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 from liedyn.model.description import ONE_DOF
 
@@ -33,7 +33,7 @@ _FIXED = "t_bound", "rtol", "atol", "method"
 _KINDS = (bool, int, float, np.number, np.bool_)
 
 
-def solver_numbers(solver) -> dict[str, np.ndarray]:
+def solver_state_dict(solver) -> dict[str, np.ndarray]:
     """By "solver.<attribute>"; of a tuple "solver.<attribute>.<place>", of Radau's dense output "solver.sol.<attribute>"."""
     found = {"solver.t": np.array(solver.t), "solver.y": np.array(solver.y)}
     if type(solver).__name__ != "LSODA":
@@ -49,8 +49,8 @@ def _numbers(name: str, x) -> dict[str, np.ndarray]:
     return {key: one for k, part in parts for key, one in _numbers(f"{name}.{k}", part).items()}
 
 
-def set_solver(solver, saved) -> None:
-    """What `solver_numbers` has found, into a new solver of the same problem."""
+def load_solver_state_dict(solver, saved) -> None:
+    """What `solver_state_dict` has found, into a new solver of the same problem."""
     names = dict.fromkeys(name.split(".")[1] for name in saved if name.startswith("solver."))
     for name in names:
         if name in _FIXED:
@@ -91,9 +91,9 @@ class _SolverFailed(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, start, times, options, progress, controller=None, keeper=None) -> Segment:
-    """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _SolverRun(problem, start, times, options, controller, keeper)
+def solve_by_scipy(problem, start, times, options, progress, controller=None, observer=None) -> Segment:
+    """As `solve_segment`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
+    run = _SolverRun(problem, start, times, options, controller, observer)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
@@ -119,7 +119,7 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _SolverRun(SegmentState):
-    def __init__(self, problem, start, times, options, controller=None, keeper=None):
+    def __init__(self, problem, start, times, options, controller=None, observer=None):
         import scipy.integrate
 
         super().__init__(problem, start, times, controller, 1, False)
@@ -134,8 +134,8 @@ class _SolverRun(SegmentState):
             from liedyn.integrators.rhs_jacobian import RateJacobian
             self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial, self.sides, self.state.q)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
-        self.keeper, self.heard, self.warned = keeper or RunObserver(), [], ()
-        self.saved = self.keeper.saved
+        self.observer, self.heard, self.warned = observer or RunObserver(), [], ()
+        self.saved = self.observer.saved
         self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != ONE_DOF for k in range(3)]
 
     def all(self, progress) -> None:
@@ -143,7 +143,7 @@ class _SolverRun(SegmentState):
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
         if self.saved is not None:
             self.put_back(self.saved, {})
-        self.keeper.follow(self.record, self.state.count)
+        self.observer.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
             if self.saved is None and self.begin_switches(wall):
@@ -176,13 +176,13 @@ class _SolverRun(SegmentState):
             self.outputs(lambda s: self.state.y, t)
         else:
             t, self.state.y[:] = float(self.saved["solver.t"]), self.saved["solver.y"]
-        most = min(self.options.max_step, self.last / LOOSE_STEPS if self.switches.any_loose else np.inf)
+        most = min(self.options.max_step, self.last / CHATTERING_STEPS if self.switches.any_chattering else np.inf)
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
                              max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
         if self.saved is not None:
-            self.put_all_back(solver)
+            self.load_state_dict(solver)
         while solver.status == "running":
-            self.keeper.between(float(solver.t), lambda: self.all_numbers(solver))
+            self.observer.between(float(solver.t), lambda: self.state_dict(solver))
             try:
                 solver.step()
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
@@ -210,15 +210,15 @@ class _SolverRun(SegmentState):
     def _own(self) -> dict:
         return {"jacobian": self.jacobian.last} if self.extra else {}
 
-    def all_numbers(self, solver) -> dict[str, np.ndarray]:
+    def state_dict(self, solver) -> dict[str, np.ndarray]:
         text = {"warned": [*self.warned, *_notes(self.options.method, self.heard)], "evaluations": self.evaluations,
                 "trouble": self.trouble}
-        return solver_numbers(solver) | self.snapshot(self._own, **text)
+        return solver_state_dict(solver) | self.snapshot(self._own, **text)
 
-    def put_all_back(self, solver) -> None:
+    def load_state_dict(self, solver) -> None:
         """Into a new solver, whose making has evaluated this and that."""
         saved, self.saved = self.saved, None
-        set_solver(solver, saved)
+        load_solver_state_dict(solver, saved)
         text = self.put_back(saved, self._own)
         self.evaluations, self.trouble, self.warned, self.now = text["evaluations"], text["trouble"], text["warned"], solver.t
 
@@ -266,7 +266,7 @@ class _SolverRun(SegmentState):
         share = switches.first_passing(excess_after, suspected=False)
         if share is None:
             switches.settle_free()
-            turned = switches.turn_loose()
+            turned = switches.release_chattering()
             if turned:
                 self.outputs(dense, solver.t)
                 self.move_to(solver.t, solver.y)
@@ -339,7 +339,7 @@ class _SolverRun(SegmentState):
             getattr(self.record, name)[i] = getattr(self.work, name)
         self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
         if self.ties is not None:
-            keep_constraints(self.ties.desk, self.record, i, self.work)
+            store_constraints(self.ties.desk, self.record, i, self.work)
         self.state.count[NEXT_OUTPUT] += 1
 
     @property

@@ -31,9 +31,9 @@ from liedyn.integrators.run_state import (
     Loops,
     Record,
     State,
-    numbers_of,
-    put_back,
-    put_back_constraints,
+    named_arrays,
+    restore_arrays,
+    restore_constraints,
 )
 from liedyn.integrators.zero_crossings import ZeroCrossings
 from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS, GeneratedCall, bring_back, rates_at, stages_apart
@@ -48,7 +48,7 @@ class RightHandSide:
 
     def __init__(self, problem, signals: Signals):
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
-        self.line = line_of(problem, signals, self.ties)
+        self.line = generated_call(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
         self.walls = BreakPoints(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
                            self.ties.desk if self.ties else np.zeros(0), False)
@@ -83,7 +83,7 @@ class RightHandSide:
         return Loops(*p.model._arrays[:2], p.plant(), p.schedule, self.signals, self.ties)
 
 
-def line_of(problem, signals: Signals, ties) -> GeneratedCall | None:
+def generated_call(problem, signals: Signals, ties) -> GeneratedCall | None:
     step, count = problem.step, signals.held.size // SWITCH
     if step is None:
         return None
@@ -127,7 +127,7 @@ class ZeroOrderHold:
         else:
             sides.loops = sides.loops._replace(signals=sides.signals)
         self.breaks, self.before = sides.walls.breaks, sides.walls.before
-        sides.walls = sides.walls._replace(breaks=np.zeros(1), before=np.zeros(1), halts=True)
+        sides.walls = sides.walls._replace(breaks=np.zeros(1), before=np.zeros(1), stops_at_breaks=True)
 
     @property
     def carried(self) -> tuple:
@@ -199,7 +199,7 @@ class SegmentState:
         text |= {"loops": self.sides.line is None, "cuts": [list(one) for one in self.switches.cuts],
                  "notes": list(self.switches.notes.items()), "armed": self.switches.armed.tolist(),
                  "bounds": self.switches.bound.tolist()}
-        return numbers_of(**self._carried, **arrays, ties=self.ties) | {TEXT: np.array(json.dumps(text))}
+        return named_arrays(**self._carried, **arrays, ties=self.ties) | {TEXT: np.array(json.dumps(text))}
 
     def put_back(self, saved, arrays) -> dict:
         """Go on from a snapshot. Returns its text."""
@@ -209,8 +209,8 @@ class SegmentState:
         switches.cuts = [deque(one, maxlen=cuts.maxlen) for one, cuts in zip(text["cuts"], switches.cuts, strict=True)]
         switches.notes = dict(map(tuple, text["notes"]))
         switches.armed, switches.bound = np.array(text["armed"], dtype=bool), np.array(text["bounds"], dtype=float)
-        put_back(saved, **self._carried, **arrays)
-        put_back_constraints(saved, self.ties)
+        restore_arrays(saved, **self._carried, **arrays)
+        restore_constraints(saved, self.ties)
         if self.torques:
             self.torques.show()
         return text
@@ -252,7 +252,7 @@ def next_count(steps: int, spent: float) -> int:
 
 
 def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
-                    progress: Callable[[float], None], keeper: RunObserver, own, ties, why: str = "") -> tuple[Record,
+                    progress: Callable[[float], None], observer: RunObserver, own, ties, why: str = "") -> tuple[Record,
                                                                                                                Statistics]:
     """`solve` by a method of fixed steps whose iteration may fail. why: it may.
 
@@ -262,13 +262,13 @@ def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.n
     began = time.perf_counter()
     record, work, state = problem.record(times), problem.work(), begin(problem)
     carried = {"state": state, "work": work, "own": own}
-    if keeper.saved is not None:
-        put_back(keeper.saved, **carried)
-        put_back_constraints(keeper.saved, ties)
-    keeper.follow(record, state.count)
+    if observer.saved is not None:
+        restore_arrays(observer.saved, **carried)
+        restore_constraints(observer.saved, ties)
+    observer.follow(record, state.count)
     code, steps = RUNNING, _FIRST_CHUNK
     while code == RUNNING:
-        keeper.between(float(state.clock[T_NOW]), lambda: numbers_of(**carried, ties=ties))
+        observer.between(float(state.clock[T_NOW]), lambda: named_arrays(**carried, ties=ties))
         chunk = time.perf_counter()
         code = advance(state, record, work, steps)
         steps = next_count(steps, time.perf_counter() - chunk)

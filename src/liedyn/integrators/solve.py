@@ -31,7 +31,7 @@ from liedyn.integrators.run_state import (
     Method,
     Record,
 )
-from liedyn.integrators.runge_kutta import METHODS, Tableau, keep_now, run_adaptive, run_fixed
+from liedyn.integrators.runge_kutta import METHODS, Tableau, run_adaptive, run_fixed, store_output
 from liedyn.integrators.segment import SECONDS, SegmentState, next_count
 from liedyn.integrators.zero_crossings import EventStepper
 from liedyn.kernels.simulation.rate_evaluation import REFUSED
@@ -44,50 +44,51 @@ _WORK = 100.0             # rtol of the work that a step exchanges; where joints
 
 def solve(problem: InitialValueProblem, times: np.ndarray, options: Options, progress: Callable[[float],
                                                                                                 None] = lambda fraction: None,
-          keeper: RunObserver | None = None) -> tuple[Record, Statistics]:
+          observer: RunObserver | None = None) -> tuple[Record, Statistics]:
     """The motion at `times` (increasing, from 0), and what it took. keeper: see there; rows that it has saved are not in the
     record.
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
-    keeper = keeper or RunObserver()
+    observer = observer or RunObserver()
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
-        return solve_generalized_alpha(problem, times, options, progress, keeper)
+        return solve_generalized_alpha(problem, times, options, progress, observer)
     if options.method == "variational":
         from liedyn.integrators.variational import solve_variational
-        return solve_variational(problem, times, options, progress, keeper)
-    stretch = solve_stretch(problem, SegmentStart(float(times[0]), problem.q, problem.v), times, options, progress, keeper=keeper)
+        return solve_variational(problem, times, options, progress, observer)
+    stretch = solve_segment(problem, SegmentStart(float(times[0]), problem.q, problem.v), times, options, progress,
+                            observer=observer)
     return stretch.record, stretch.statistics
 
 
-def solve_stretch(problem: InitialValueProblem, start: SegmentStart, times: np.ndarray, options: Options,
+def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.ndarray, options: Options,
                   progress: Callable[[float], None] = lambda fraction: None, controller=None,
-                  keeper: RunObserver | None = None) -> Segment:
+                  observer: RunObserver | None = None) -> Segment:
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
     controller: see `HeldTorques`, of a problem that is `sampled`.
 
     Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """
-    options, keeper = replace(options, max_step=min(options.max_step, problem.max_step)), keeper or RunObserver()
+    options, observer = replace(options, max_step=min(options.max_step, problem.max_step)), observer or RunObserver()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
-        return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
+        return solve_by_scipy(problem, start, times, options, progress, controller, observer)
     tableau = METHODS[options.method]()
     run = SegmentState(problem, start, times, controller, max(len(tableau.b), len(tableau.c) - 1), True)
     sides, torques, record, work, state, stages = run.sides, run.torques, run.record, run.work, run.state, run.stages
     method, advance = _method(tableau, options, bool(problem.prescribed.any())), run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    if torques and keeper.saved is None:
+    if torques and observer.saved is None:
         torques.act(state)
     cuts = EventStepper(run, method) if len(run.switches) else None
     own = {"control": method.control}
-    if keeper.saved is not None:
-        run.put_back(keeper.saved, own)
-    keeper.follow(record, state.count)
+    if observer.saved is not None:
+        run.put_back(observer.saved, own)
+    observer.follow(record, state.count)
     chunk = began
     while code == RUNNING:
-        keeper.between(float(state.clock[T_NOW]), lambda: run.snapshot(own))
+        observer.between(float(state.clock[T_NOW]), lambda: run.snapshot(own))
         code = advance(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         spent = time.perf_counter() - chunk
         if code != WALL or spent >= SECONDS:
@@ -112,7 +113,7 @@ def solve_stretch(problem: InitialValueProblem, start: SegmentStart, times: np.n
         state.count[NEXT_OUTPUT] = min(state.count[NEXT_OUTPUT], len(record.t) - 1)          # at the last output: this is it
         record.t[state.count[NEXT_OUTPUT]] = state.clock[T_NOW]
         record, state.count[FIRST_RATE_KNOWN] = kept_rows(record, int(state.count[NEXT_OUTPUT]) + 1), 0
-        code = keep_now(sides.line, sides.loops, sides.walls, state, stages, record, work)
+        code = store_output(sides.line, sides.loops, sides.walls, state, stages, record, work)
     if code != FINISHED:
         raise failure(problem, code, float(state.clock[T_NOW]), work, sides.ties, options)
     statistics = Statistics(int(state.count[STEPS]), int(state.count[REJECTED]), int(state.count[EVALUATIONS]),

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, NEXT_OUTPUT, STEPS, T_NOW, keep_evaluated, next_part
+from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, NEXT_OUTPUT, STEPS, T_NOW, next_part, store_evaluation
 from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import resistance_slope, tree_of
 from liedyn.kernels.constraints.driver import copy
@@ -84,7 +84,7 @@ class VariationalWorkspace(NamedTuple):
 
 
 @kernel
-def at_an_end(tree, plant, schedule, signals, t, q, work, own):
+def is_end_body(tree, plant, schedule, signals, t, q, work, own):
     """Phi and M v of the velocity own.v at an end q of a step, and own.C. work: the forces there, and its q and v. Returns the
     power that goes in: of motors, wrenches and passive forces but springs. False where a signal is not finite."""
     nv = own.v.size
@@ -167,7 +167,7 @@ def variational_step(tree, plant, schedule, signals, t, end, h, q0, work, own):
     for k in range(nv):
         own.v[k] = 2.0 * own.v[k] - own.last[k]
     for iteration in range(1, MOST + 1):
-        supplied = at_an_end(tree, plant, schedule, signals, t, q0, work, own)
+        supplied = is_end_body(tree, plant, schedule, signals, t, q0, work, own)
         multiply(own.M, own.v, own.momentum)
         less_joint_coadjoint(tree, own.v, own.momentum, own.push)
         if work.flag[0] >= 0.0 or not move(tree, q0, h, own):
@@ -227,7 +227,7 @@ def finish(tree, plant, schedule, signals, end, q0, h, work, own):
     """own.p at the end, once v is known. Returns the power there."""
     multiply(own.M, own.v, own.momentum)
     move(tree, q0, h, own)
-    power = at_an_end(tree, plant, schedule, signals, end, own.q, work, own)
+    power = is_end_body(tree, plant, schedule, signals, end, own.q, work, own)
     multiply(own.M_end, own.v, own.momentum)
     less_joint_coadjoint(tree, own.v, own.momentum, own.push)
     for k in range(own.v.size):
@@ -311,13 +311,13 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
         total += abs(work.a[k])
     if not total < np.inf:
         return NOT_FINITE
-    keep_evaluated(work, state.y[2 * nv], record, state.count[NEXT_OUTPUT])
+    store_evaluation(work, state.y[2 * nv], record, state.count[NEXT_OUTPUT])
     state.count[NEXT_OUTPUT] += 1
     return RUNNING
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, progress, keeper):
+def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, progress, observer):
     """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
 
     Of second order. Without forces that depend on time or velocity the energy error stays bounded over exponentially many steps,
@@ -329,17 +329,17 @@ def solve_variational(problem: InitialValueProblem, times: np.ndarray, options, 
     -----
     J. E. Marsden, M. West, Discrete mechanics and variational integrators, Acta Numerica 10, 2001.
     """
-    refuse_what_is_given(problem)
+    check_no_events(problem)
     model, plant, own = problem.model, problem.plant(), _work(problem.model)
 
     def advance(state, record, work, steps):
         return run_variational(*model._arrays[:2], plant, problem.schedule, problem.signals, state, record, work, own,
                                float(options.step), steps)
 
-    return solve_in_chunks(advance, problem, times, options, progress, keeper, own, None)
+    return solve_in_chunks(advance, problem, times, options, progress, observer, own, None)
 
 
-def refuse_what_is_given(problem: InitialValueProblem, place: Place | None = None) -> None:
+def check_no_events(problem: InitialValueProblem, place: Place | None = None) -> None:
     """ScenarioError where the motion is not that of a tree under forces."""
     given = [name for name, level in zip(problem.model.v_names, problem.schedule.level, strict=True) if level != TORQUE]
     if problem.ties is not None or given:

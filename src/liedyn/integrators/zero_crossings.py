@@ -20,7 +20,21 @@ from liedyn.integrators.problem import NEVER, UNSURE
 from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, H_MAX, H_TRIED, T_BEFORE, T_NOW, T_STOP
 from liedyn.integrators.runge_kutta import end_step_here
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, PASSED, RUNNING
-from liedyn.kernels.simulation.signals import ABS, EVENT, FLOOR, KIND, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
+from liedyn.kernels.simulation.signals import (
+    ABS,
+    CHATTERING,
+    EVENT,
+    FLOOR,
+    KIND,
+    MAX,
+    MIN,
+    PROGRAM,
+    READING,
+    SIDE,
+    SIGN,
+    STEP,
+    SWITCH,
+)
 
 # dips -------------------------------------------------------------------------------------------------------------------
 
@@ -34,7 +48,7 @@ _TRIES = 20              # on the way to a lowest reading
 _CLOSER = 20             # rounds: 2^-20 of the step at last with two looks a round, 4^-20 with four
 
 
-def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np.ndarray], parts: int) -> float | None:
+def first_double_crossing(excess_after: Callable[[float], float], within: Callable[[], np.ndarray], parts: int) -> float | None:
     """A share of a step at which a switch is beyond its side, as early as can be told; None: there is none. Looks at the ends of
     so many parts of the step first; again at those of what is before the first that is beyond, where others may be for a while.
 
@@ -55,9 +69,9 @@ def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np
         if len(readings) > parts:
             break
     readings = np.array(readings)
-    near = sorted((*dip, e) for e in np.flatnonzero(~far(readings)) for dip in _dips(shares, readings[:, e]))
+    near = sorted((*dip, e) for e in np.flatnonzero(~far(readings)) for dip in _sample_minima(shares, readings[:, e]))
     for share, lowest, e in near:
-        found = _lowest(excess_after, lambda e=e: within()[e], share, lowest, dict(zip(shares, readings[:, e], strict=True)))
+        found = _minimum(excess_after, lambda e=e: within()[e], share, lowest, dict(zip(shares, readings[:, e], strict=True)))
         if found is not None:
             return found
     return float(shares[-1]) if beyond else None
@@ -70,18 +84,18 @@ def far(readings) -> np.ndarray:
         return ~(low <= _FAR * (readings.max(axis=0) - low))
 
 
-def _dips(x, y) -> list[tuple[float, float]]:
+def _sample_minima(x, y) -> list[tuple[float, float]]:
     """Where y(x) may be lowest, and below zero; and that value."""
     found = []
     for k in range(len(x) - 2):
-        at, lowest = _vertex(x[k:k + 3], y[k:k + 3])
+        at, lowest = _parabola_vertex(x[k:k + 3], y[k:k + 3])
         chord = y[k] + (x[k + 1] - x[k]) / (x[k + 2] - x[k]) * (y[k + 2] - y[k])
         if at is not None and lowest < _BENT * (chord - y[k + 1]):
             found.append((float(at), float(lowest)))
     return found
 
 
-def _lowest(excess_after, reading, share: float, lowest: float, known: dict[float, float]) -> float | None:
+def _minimum(excess_after, reading, share: float, lowest: float, known: dict[float, float]) -> float | None:
     """A share at which a switch is beyond, on the way from `share`, where the reading may be `lowest`, to the lowest one near it;
     None as soon as parabolas foretell the readings and none that is beyond. known: readings by share."""
     for _ in range(_TRIES):
@@ -95,13 +109,13 @@ def _lowest(excess_after, reading, share: float, lowest: float, known: dict[floa
         if not 0 < at < len(order) - 1:
             return None
         least, near = known[order[at]], order[at - 1:at + 2]
-        share, lowest = _vertex(near, [known[x] for x in near])
+        share, lowest = _parabola_vertex(near, [known[x] for x in near])
         if share is None or max(least - lowest, off) < _SURE * least or share in known:
             return None
     return None
 
 
-def _vertex(x, y):
+def _parabola_vertex(x, y):
     """Place and height of the lowest point of the parabola through three points; None, nan: it has none between them."""
     slope = (y[1] - y[0]) / (x[1] - x[0])
     bent = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0])
@@ -175,11 +189,11 @@ def turns_at_once(rate, curvature, bound):
 
 FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
 MOST_CUTS = 1000          # of one switch within a step
-LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
+CHATTERING_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
 _LEAST = np.finfo(float).tiny      # of an excess: of an event that reads zero, and less it, of a switch that does
-_LOOKS = 4                # parts of a step at whose ends it is looked
+_MAX_PROBES = 4                # parts of a step at whose ends it is looked
 
 
 class ZeroCrossings:
@@ -188,7 +202,7 @@ class ZeroCrossings:
     def __init__(self, problem, start=None):
         held = np.array([np.nan, 0.0, 0.0, 0.0] * (len(problem.signals.held) // SWITCH))
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
-        self.side, self.reading, self.loose = (held[k::SWITCH] for k in (SIDE, READING, LOOSE))
+        self.side, self.reading, self.loose = (held[k::SWITCH] for k in (SIDE, READING, CHATTERING))
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
         self.armed, self.bound, self.start = np.ones(len(self.side), dtype=bool), np.zeros(len(self.side)), start
@@ -206,7 +220,7 @@ class ZeroCrossings:
         return len(self.side)
 
     @property
-    def any_loose(self) -> bool:
+    def any_chattering(self) -> bool:
         return bool(self.loose.any())
 
     def excess(self) -> float:
@@ -318,7 +332,7 @@ class ZeroCrossings:
         if len(self.events):
             excess_after(0.0)
             self.arm(self.reading)
-        end = first_beyond(excess_after, self._within, _LOOKS)
+        end = first_double_crossing(excess_after, self._within, _MAX_PROBES)
         height = excess_after(1.0 if end is None else end)
         if end is None:
             return None
@@ -364,7 +378,7 @@ class ZeroCrossings:
             crossed |= passed
             self._cross(passed)
             for i in np.flatnonzero(passed & (self.event < 0)):
-                self._note_cut(i, t, step)
+                self._record_shortened_step(i, t, step)
             look()
         return self.fired(~crossed)
 
@@ -381,7 +395,7 @@ class ZeroCrossings:
         free = (np.isnan(self.side) | (self.direction == NEVER)) & (self.reading != 0)
         self.side[free] = _side(self.reading, self.floor)[free]
 
-    def turn_loose(self) -> bool:
+    def release_chattering(self) -> bool:
         """Let those that are loose go over to the side where they are. Whether one did."""
         side = np.where(self.loose > 0, np.where(self.reading >= 0, 1.0, -1.0), self.side)
         side = np.where(self.loose > 1, np.floor(self.reading), side)
@@ -389,7 +403,7 @@ class ZeroCrossings:
         self.side[:] = side
         return turned
 
-    def _note_cut(self, i: int, t: float, step: float) -> None:
+    def _record_shortened_step(self, i: int, t: float, step: float) -> None:
         cuts = self.cuts[i]
         cuts.append(t)
         sticks = self.jumps[i] and len(cuts) >= FEW_CUTS and t - cuts[-FEW_CUTS] <= SOON * step      # a kink does not stick
@@ -474,7 +488,7 @@ class EventStepper:
                 return AT_EVENT
             if share is None:
                 self.switches.settle_free()
-            elif self._jump(self.switches.change(t + share * h, h, self._look)):
+            elif self._jump(self.switches.change(t + share * h, h, self._probe)):
                 return AT_EVENT
             self._limit()
             if clock[T_NOW] != clock[T_STOP]:
@@ -494,24 +508,25 @@ class EventStepper:
     def _begin(self) -> None:
         for reading in self.stages.K[:len(self.method.b), len(self.stages.end):]:          # in the last step
             self.switches.arm(reading[:len(self.switches)])
-        self.switches.begin(self._glance)
+        self.switches.begin(self._probe_end)
         self.state.count[FIRST_RATE_KNOWN] = 0                                # rates are to be computed with the new sides
         self._limit()
 
     def _limit(self) -> None:
         if self.method.error.size:
-            self.method.control[H_MAX] = min(self.step, self.last / LOOSE_STEPS) if self.switches.any_loose else self.step
+            self.method.control[H_MAX] = min(self.step,
+                                             self.last / CHATTERING_STEPS) if self.switches.any_chattering else self.step
 
-    def _glance(self, share: float) -> None:
+    def _probe_end(self, share: float) -> None:
         if share == 0.0:
-            return self._look()
+            return self._probe()
         t, breaks = float(self.state.clock[T_NOW]), self.sides.walls.breaks
         wall = min(breaks[breaks > t].min(initial=np.inf), self.last)
         self._rates(t, self.state.y, 0)
         self.state.clock[T_BEFORE] = wall
         self._excess_after(share * min(self.step, wall - t))
 
-    def _look(self) -> None:
+    def _probe(self) -> None:
         self._rates(float(self.state.clock[T_NOW]), self.state.y, len(self.method.b) + 1)
 
     def _excess_after(self, h: float) -> float:

@@ -50,7 +50,7 @@ def open_output(path: str | Path, *, force: bool = False) -> Iterator[TextIO]:
         return
     check_output(path, force=force)
     target = Path(os.path.realpath(path))                   # a link stays a link
-    with told(path):
+    with translate_os_errors(path):
         if target.exists() and not target.is_file():        # a pipe or a device is written to, never replaced
             with open(target, "w", encoding="utf-8", newline="") as file:
                 yield file
@@ -94,7 +94,7 @@ def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator
     check_folder(path, mark=mark, force=force)
     target, done = Path(os.path.realpath(path)), False
     try:
-        with told(path), _folders(target.parent), _part(target.parent, folder=True) as part:
+        with translate_os_errors(path), _folders(target.parent), _part(target.parent, folder=True) as part:
             yield part
             check_folder(path, mark=mark, force=force)      # again: somebody else may have come first
             done = _publish(part, target, force)
@@ -158,7 +158,7 @@ def _utf8(stream: TextIO) -> Iterator[TextIO]:
 
 
 @contextmanager
-def told(path: str | Path) -> Iterator[None]:
+def translate_os_errors(path: str | Path) -> Iterator[None]:
     """Errors of the system become one that names the result."""
     try:
         yield

@@ -21,7 +21,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.errors import UsageError
-from liedyn.io.atomic_output import CHECKPOINT, hold, part_name, remove, told, unfinished_of
+from liedyn.io.atomic_output import CHECKPOINT, hold, part_name, remove, translate_os_errors, unfinished_of
 
 _ROWS, _NEW = "rows", "checkpoint.new"
 _ABOUT, _DIGEST_OF_ROWS = "about", "rows_sha256"
@@ -46,7 +46,7 @@ class Unfinished:
 
     def begin(self) -> None:
         """Make the folder, in the place of an older one. UsageError where another process is at work in it."""
-        with told(self.folder):
+        with translate_os_errors(self.folder):
             if self.path.exists():
                 self._hold()
                 self._put_away()
@@ -78,14 +78,14 @@ class Unfinished:
 
     def append(self, rows: np.ndarray) -> None:
         """rows (n, width)"""
-        with told(self.folder):
+        with translate_os_errors(self.folder):
             rows = np.ascontiguousarray(rows)
             self._file.write(rows)
             self._hash.update(rows)
 
     def save(self, numbers: Mapping[str, np.ndarray], about: Mapping) -> None:
         """A checkpoint, in the place of the one before. about: plain values."""
-        with told(self.folder):
+        with translate_os_errors(self.folder):
             self._sync(self._file)
             content = io.BytesIO()
             about = about | {"version": _VERSION, "command": self.command, _DIGEST_OF_ROWS: self._hash.hexdigest()}
@@ -105,7 +105,7 @@ class Unfinished:
         """The numbers of the checkpoint, and what it says about itself. The rows that came after it are dropped.
 
         Raises UsageError where another process is at work, or the files are damaged."""
-        with told(self.folder):
+        with translate_os_errors(self.folder):
             self._hold()
             numbers, about = read_checkpoint(self.path)
             size = about["rows"] * about["width"] * 8

@@ -360,7 +360,7 @@ def _table(rows: list[str], numbers: np.ndarray, columns: list[str], source: str
         if table.shape == (len(rows), len(columns)):
             return table
     for row, line in zip(rows, numbers.tolist(), strict=True):
-        _refuse_row(row, line, columns, source)
+        _row_error(row, line, columns, source)
     raise TrajectoryError("the rows cannot be read as numbers", place=Place(source, int(numbers[0])))
 
 
@@ -371,7 +371,7 @@ def _number_or_empty(cell: str) -> float:
     return number
 
 
-def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
+def _row_error(row: str, line: int, columns: list[str], source: str) -> None:
     """Raise if the row does not hold one number for each column."""
     try:
         cells = next(csv.reader([row]))
@@ -400,7 +400,7 @@ def _check_finite(table: np.ndarray, numbers: np.ndarray, columns: list[str], so
                               found=f"{table[row, column]}", expected="a finite number")
 
 
-def refuse_events(trajectory: Trajectory, what: str) -> None:
+def check_no_events(trajectory: Trajectory, what: str) -> None:
     """Raise where two rows have one time: the motion jumps there, and `what` cannot be derived across it."""
     twice = np.flatnonzero(np.diff(trajectory.t) == 0.0)
     if twice.size:

@@ -166,10 +166,10 @@ class Node:
         if self.kind != "mapping":
             raise self.wrong("a mapping (key: value)")
         if known is not None:
-            self.refuse_unknown_keys(known)
+            self.check_known_keys(known)
         return self.value
 
-    def refuse_unknown_keys(self, known: Iterable[str]) -> None:
+    def check_known_keys(self, known: Iterable[str]) -> None:
         names, below = tuple(known), getattr(known, "below", {})         # below: of `file_schema.Schema`, where else a key stands
         children = self.mapping()
         if not self.key and children and not any(key in names or key in below or nearest(key, names) for key in children):
@@ -329,7 +329,7 @@ class _TreeBuilder:
 
     def node(self, event: yaml.Event, key: str, key_line: int | None = None) -> Node:
         """The value that begins with an event. key_line: of its key in a mapping."""
-        self.refuse_more(event, key)
+        self.check_no_more(event, key)
         line = event.start_mark.line + 1
         if isinstance(event, yaml.ScalarEvent):
             kind, value = _resolve(event)
@@ -351,7 +351,7 @@ class _TreeBuilder:
 
     def name(self, event: yaml.Event, mapping: Node) -> str:
         """A key of a mapping."""
-        self.refuse_more(event, mapping.key)
+        self.check_no_more(event, mapping.key)
         if not isinstance(event, yaml.ScalarEvent):
             kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
             raise self.refuse(event, mapping.key, f"a {kind} as a key", expected="a name")
@@ -359,7 +359,7 @@ class _TreeBuilder:
             raise self.refuse(event, mapping.key, "YAML merge keys are not supported", expected="the keys written out")
         kind, name = _resolve(event)
         if kind != "text" or not name:
-            self.refuse_decimal_comma(event, mapping)
+            self.check_decimal_point(event, mapping)
             more = {"hint": "write it in quotes"} if event.value else {}
             what = f"a key that is {'empty' if name in ('', None) else f'a {kind}'}"
             raise self.refuse(event, mapping.key, what, expected="a name", **more)
@@ -367,7 +367,7 @@ class _TreeBuilder:
             raise self.refuse(event, _join(mapping.key, name), f"duplicate key, first on line {mapping.value[name].line}")
         return name
 
-    def refuse_decimal_comma(self, event: yaml.ScalarEvent, mapping: Node) -> None:
+    def check_decimal_point(self, event: yaml.ScalarEvent, mapping: Node) -> None:
         """The mapping {mass: 1,5}, in which 5 is read as a key."""
         last = list(mapping.value.values())[-1] if mapping.value else None
         text = f"{last.written},{event.value}" if last is not None and last.kind == "number" else ""
@@ -375,7 +375,7 @@ class _TreeBuilder:
         if adjacent and _DECIMAL_COMMA.match(text):
             raise last.problem("wrong value", found=_SourceText(text), expected="a number", hint=_point(text))
 
-    def refuse_more(self, event: yaml.Event, key: str) -> None:
+    def check_no_more(self, event: yaml.Event, key: str) -> None:
         """What YAML has more than mappings, lists and scalars."""
         if isinstance(event, yaml.AliasEvent):
             raise self.refuse(event, key, "YAML aliases are not supported", expected="the value written out")

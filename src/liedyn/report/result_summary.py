@@ -50,7 +50,7 @@ def weak_notes(base: BaseParameters) -> list[str]:
             "perhaps because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
 
 
-def plain_parameters(model, base: BaseParameters, fit: Identification | None) -> dict:
+def parameters_to_dict(model, base: BaseParameters, fit: Identification | None) -> dict:
     """For JSON: numbers at full precision, null for a deviation that is infinite."""
     listed = []
     for k, name in enumerate(base.names):
@@ -225,7 +225,7 @@ def assembly_notes(state: AssembledState) -> list[str]:
     return notes
 
 
-def plain_assembly(state: AssembledState) -> dict:
+def assembly_to_dict(state: AssembledState) -> dict:
     """The same as data."""
     model, found, mobility = state.model, state.assembly, state.assembly.mobility
     return {"robot": model.source, "q": _by_joint(model, found.q, "q"),

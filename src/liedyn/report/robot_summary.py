@@ -38,7 +38,7 @@ def constraint_summary(model: Model) -> list[dict]:
     """A dict for each constraint: its rows, and the figures of a closure or the terms of a coupling."""
     return [{"name": one.name, "type": one.type, "rows": [one.rows.start, one.rows.stop],
              "constraint_equation_names": list(one.constraint_equation_names),
-             "units": list(one.units)} | (_plain_loop(given) if isinstance(given, Loop) else _plain_coupling(given))
+             "units": list(one.units)} | (_loop_to_dict(given) if isinstance(given, Loop) else _coupling_to_dict(given))
             for one, given in zip(model.constraints, _described(model), strict=True)]
 
 
@@ -89,8 +89,8 @@ def _joins(loop: Loop) -> str:
     return f"{loop.a} - {loop.b}{figure}{', driven' if loop.driven else ''}"
 
 
-def _plain_loop(loop: Loop) -> dict:
-    plain = {"a": _plain_frame(loop.a, loop.pose_a), "b": _plain_frame(loop.b, loop.pose_b),
+def _loop_to_dict(loop: Loop) -> dict:
+    plain = {"a": _frame_to_dict(loop.a, loop.pose_a), "b": _frame_to_dict(loop.b, loop.pose_b),
              "axes": [list(axis) for axis in loop.axes], "driven": loop.driven}
     if loop.type == "distance":
         plain["length"] = loop.length
@@ -99,12 +99,12 @@ def _plain_loop(loop: Loop) -> dict:
     return plain
 
 
-def _plain_frame(link: str, pose) -> dict:
+def _frame_to_dict(link: str, pose) -> dict:
     R = pose.rotation
     return {"link": link, "xyz": list(pose.translation), "rotation": [list(R[k:k + 3]) for k in (0, 3, 6)]}
 
 
-def _plain_coupling(coupling: Coupling) -> dict:
+def _coupling_to_dict(coupling: Coupling) -> dict:
     return {"terms": {_name(term): term[2] for term in coupling.terms}, "offset": coupling.offset}
 
 
@@ -125,9 +125,9 @@ def robot_summary(model: Model) -> dict:
         "v_names": list(model.v_names), "v_units": list(model.v_units),
         "joints": [{"name": joint.name, "type": joint.type, "parent": joint.parent, "child": joint.child,
                     "q": [joint.q.start, joint.q.stop], "v": [joint.v.start, joint.v.stop],
-                    "coordinates": [_plain_coordinate(c, model.v_names[joint.v.start + k], model.v_units[joint.v.start + k])
+                    "coordinates": [_coordinate_to_dict(c, model.v_names[joint.v.start + k], model.v_units[joint.v.start + k])
                                     for k, c in enumerate(_coordinates(described.get(joint.name), joint))],
-                    "mimic": _plain_mimic(described.get(joint.name))}
+                    "mimic": _mimic_to_dict(described.get(joint.name))}
                    for joint in model.joints],
         "fixed_joints": [{"name": joint.name, "parent": joint.parent, "child": joint.child}
                          for joint in robot.joints if joint.type == "fixed"],
@@ -163,13 +163,13 @@ def _coordinates(described: Joint | None, joint) -> tuple[Coordinate, ...]:
     return given or (Coordinate(),) * (joint.v.stop - joint.v.start)
 
 
-def _plain_coordinate(coordinate: Coordinate, name: str, unit: str) -> dict:
+def _coordinate_to_dict(coordinate: Coordinate, name: str, unit: str) -> dict:
     limits = {key: getattr(coordinate, key) for key in _LIMITS}
     return {"name": name, "unit": unit} | {key: x if math.isfinite(x) else None for key, x in limits.items()} \
         | {key: getattr(coordinate, key) for key in _PASSIVE}
 
 
-def _plain_mimic(joint: Joint | None) -> dict | None:
+def _mimic_to_dict(joint: Joint | None) -> dict | None:
     if joint is None or joint.mimic is None:
         return None
     return {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset}

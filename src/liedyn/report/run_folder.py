@@ -18,7 +18,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.errors import InputError, NameLookupError, UsageError, warn
-from liedyn.io.atomic_output import STDIO, open_folder, told
+from liedyn.io.atomic_output import STDIO, open_folder, translate_os_errors
 from liedyn.io.scenarios.scenario import Pd
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.io.trajectory_csv import Trajectory, column_title, write_trajectory
@@ -248,7 +248,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
         recording = replace(recording, tracking=_compared(runs))
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
         raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
-    with told(folder):
+    with translate_os_errors(folder):
         return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
 
 

@@ -13,11 +13,11 @@ from liedyn.dynamics.batching.arrays import as_array
 from liedyn.dynamics.constraints.constraints import constraint_jacobian
 from liedyn.dynamics.constraints.rank import is_significant, scaled_equations
 from liedyn.errors import ComputationError, ShapeError, UsageError
-from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, line_of
-from liedyn.integrators.diagnosis import GAINS, LIMIT, fastest
+from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, BatchStates, Grid, generated_step
+from liedyn.integrators.diagnosis import GAINS, LIMIT, fastest_motion
 from liedyn.integrators.problem import ConstraintOptions, InitialValueProblem, Options, RunObserver, SegmentStart
 from liedyn.integrators.run_state import NEXT_OUTPUT
-from liedyn.integrators.solve import solve_stretch
+from liedyn.integrators.solve import solve_segment
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, InputSchedule, Poses
 from liedyn.model.model import Model
 from liedyn.rollouts.events import Events, RolloutEventHandler, without_held_switches
@@ -42,7 +42,7 @@ def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places, even
            method, places, rows, events and events.key, is_enabled())
     def make():
         problem = _problem(model, pattern, mask, passive, contacts and contacts.bound, events)
-        return problem, line_of(problem, method, places, rows)
+        return problem, generated_step(problem, method, places, rows)
     return cached_scenario(model, key, make)
 
 
@@ -88,16 +88,16 @@ def run_side_by_side(engines: list[BatchIntegrator], runs: RolloutInputs, moving
         borders = range(first, until) if runs.policy else [first, *(s for s in cuts if first < s < until)]
         for s, end in pairwise([*borders, until]):
             if runs.policy and (s == 0 or s not in timed):
-                tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None]
+                tau = rollout_specialization(runs, s * dt, moving.q, moving.v)[:, None]
             driven = runs.driven(s, end, tau)
             if handler and (s == 0 or s in timed):
                 before = moving.q.copy(), moving.v.copy()
                 handler.happen_at(s, engine, moving, clocks[s], values, driven)
                 changed = not all(map(np.array_equal, before, (moving.q, moving.v)))
                 if runs.policy and (s > 0 or changed):                 # it sees the states after the events
-                    tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None]
+                    tau = rollout_specialization(runs, s * dt, moving.q, moving.v)[:, None]
                     driven = runs.driven(s, end, tau)
-                handler.take_sides(moving, values, driven)
+                handler.update_signs(moving, values, driven)
             grid = Grid(clocks[s:end + 1], row[s:end + 1].copy())
             if end < steps or closes:
                 grid.row[-1] = -1                                      # it follows: with the next call, or as the last row
@@ -149,7 +149,7 @@ def contacts_of(problem: InitialValueProblem, runs: RolloutInputs, q, v) -> Cont
     return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()), *friction_of(problem.contacts))
 
 
-def looked_at(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *, clean: bool = False) -> bool:
+def checked_runs(runs: RolloutInputs, problem: InitialValueProblem, dt: float, method: str, *, clean: bool = False) -> bool:
     """Whether the last rollout of this model was alike but for its states, and nothing about it was doubtful; `clean` says so of
     this one. `stiff_notes` takes longer than a short rollout, of which a policy or a gradient descent asks for thousands."""
     if runs.variants is not None or runs.contacts is not None or problem.directions:
@@ -161,7 +161,7 @@ def looked_at(runs: RolloutInputs, problem: InitialValueProblem, dt: float, meth
     return runs.model._cache.get("rollout without doubts") == alike
 
 
-def notes_of(of_events: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
+def warnings_of(of_events: tuple[str, ...], problem: InitialValueProblem, runs: RolloutInputs, dt: float, method: str, t, q,
              v) -> tuple[str, ...]:
     """What is doubtful about a rollout with states q (…, R, nq), v (…, R, nv) at t (R,). of_events: about its events."""
     first = np.unravel_index(0, runs.lead)
@@ -176,7 +176,7 @@ def state_notes(problem: InitialValueProblem, runs: RolloutInputs, t, q) -> list
     return [*creep_notes(problem, runs, t, q), *beyond]
 
 
-def of_states(note: str) -> bool:
+def from_states(note: str) -> bool:
     """Whether a note is one of `state_notes`."""
     return note.startswith((CREEPS, EXCEEDED[0]))
 
@@ -245,7 +245,7 @@ def stiff_notes(problem: InitialValueProblem, runs: RolloutInputs, dt: float, me
     if not len(whole):
         return ()
     some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
-    found = max(fastest(at, float(t[k]), q[k], v[k], False) for k in some)
+    found = max(fastest_motion(at, float(t[k]), q[k], v[k], False) for k in some)
     most = STABLE[method]
     if found.rate * dt <= most:
         return ()
@@ -254,7 +254,7 @@ def stiff_notes(problem: InitialValueProblem, runs: RolloutInputs, dt: float, me
             f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
 
 
-def asked_of(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
+def rollout_specialization(runs: RolloutInputs, t: float, q, v) -> np.ndarray:
     """Joint forces by the policy."""
     nv = runs.model.nv
     given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
@@ -292,7 +292,7 @@ class _RowCounter(RunObserver):
         self.record, self.count = record, count
 
 
-def refuse_beyond(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> None:
+def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> None:
     """UsageError for what the loop of a single run does not do."""
     for asked, what in _beyond(problem, runs, method):
         if asked:
@@ -327,9 +327,9 @@ def run_one_by_one(problem: InitialValueProblem, runs: RolloutInputs, moving: Ba
         own, kept, shown = _own(problem, runs, k), _RowCounter(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
-            stretch = solve_stretch(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
+            stretch = solve_segment(own, SegmentStart(0.0, own.q, own.v), times, Options(step=dt),
                                     controller=_HeldForces(driving[k], dt),
-                                    keeper=kept)
+                                    observer=kept)
             loops = stretch.statistics.loops
             if loops is not None and loops.singular:
                 runs.singular[k] = loops.singular_time

@@ -26,7 +26,7 @@ from liedyn.rollouts.inputs import RolloutInputs, scenario_key
 from liedyn.simulation.expression_motion import expression_motion
 from liedyn.simulation.impacts import jumps, point_rows
 from liedyn.simulation.name_binding import coordinates, find, unit_quaternions, write_values
-from liedyn.simulation.signals.expression import SignalProgram, less
+from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `compile_batch_step`
@@ -110,21 +110,21 @@ class Events:
             raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
                                 found=event.when.text, expected="q(joint), v(joint), z(link), …, or the key at or every")
         if any(operation == MEASURED and k < self.model.nv for operation, k in words):
-            raise _refused(event, "reading joint forces")
-        return less(found, event.value)
+            raise _not_supported(event, "reading joint forces")
+        return subtract_constant(found, event.value)
 
 
-def _refused(event: Event, what: str) -> UsageError:
+def _not_supported(event: Event, what: str) -> UsageError:
     return UsageError(f"event {event.name}: {what} is not possible in a rollout; use ld.simulate or `liedyn batch`")
 
 
 def _check(event: Event, model) -> None:
     """Names, and what changes more than the state."""
     if event.touch:
-        raise _refused(event, "waiting for touch or lift")
+        raise _not_supported(event, "waiting for touch or lift")
     for action in event.actions:
         if not isinstance(action, Set | Impact | RecordState | EndRun):
-            raise _refused(event, f"the action {type(action).__name__.lower()}")
+            raise _not_supported(event, f"the action {type(action).__name__.lower()}")
         if isinstance(action, Set):
             if model.nc:
                 raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
@@ -133,7 +133,7 @@ def _check(event: Event, model) -> None:
             if action.coordinate:
                 find(action.coordinate, model.v_names, "joint", action.place)
                 if action.restitution == 0.0:
-                    raise _refused(event, "an impact with restitution 0, which locks the joint,")
+                    raise _not_supported(event, "an impact with restitution 0, which locks the joint,")
             else:
                 find(action.link, model.link_names, "link", action.place)
 
@@ -204,7 +204,7 @@ class RolloutEventHandler:
         return RolloutEvents(*(x[order] for x in columns))
 
     def happen_at(self, step: int, engine: BatchIntegrator, moving: BatchStates, clock, values, driven: StepInputs) -> None:
-        """Events of this time, to the runs that go on; at the start, the side that each is on. `take_sides` must follow."""
+        """Events of this time, to the runs that go on; at the start, the side that each is on. `update_signs` must follow."""
         who = np.flatnonzero((moving.ended < 0) & (self.runs.last > step))
         if step == 0:
             self.step = float(clock[0])
@@ -213,16 +213,16 @@ class RolloutEventHandler:
         if step > 0:
             reached = within.almost(np.arange(len(who)), readings)
         elif readings.size:
-            within.take_sides(np.arange(len(who)))
-            self.begun, reached = True, within.pressed_at_rest(np.arange(len(who)))
+            within.update_signs(np.arange(len(who)))
+            self.begun, reached = True, within.resting_impacts(np.arange(len(who)))
         else:
             reached = np.zeros(readings.shape, dtype=bool)
         fired = within.in_order(self.events.timed.get(step, ()), reached)
         changed = (within.q != moving.q[who]).any(axis=1) | (within.v != moving.v[who]).any(axis=1) | fired.any(axis=1)
-        within.hand_back(moving, np.full(len(who), step))
+        within.write_back(moving, np.full(len(who), step))
         self._changed = within, np.flatnonzero(changed), step, fired, readings
 
-    def take_sides(self, moving: BatchStates, values, driven: StepInputs) -> None:
+    def update_signs(self, moving: BatchStates, values, driven: StepInputs) -> None:
         """Those of the runs that have changed in `happen_at`, with the joint forces of the next step."""
         within, k, step, fired, readings = self._changed
         if len(k) and readings.size:
@@ -230,14 +230,14 @@ class RolloutEventHandler:
             if step == 0:                                       # what starts at zero has come from neither side
                 within.sides[~self.armed[within.who] & ~fired] = 0.0
             within.leave(k, fired[k], readings[k])
-            within.hand_back(moving, np.full(len(within.who), step))
+            within.write_back(moving, np.full(len(within.who), step))
 
     def finish(self, step: int, engine: BatchIntegrator, moving: BatchStates, clock, values, driven: StepInputs) -> None:
         """Events at the end of runs: those of this time, and those whose readings are zero but for rounding."""
         who = np.flatnonzero((moving.ended < 0) & (self.runs.last == step))
         within = self._at(who, engine, moving, clock, values, driven)
         within.in_order(self.events.timed.get(step, ()), within.almost(np.arange(len(who)), within.readings()))
-        within.hand_back(moving, np.full(len(who), step))
+        within.write_back(moving, np.full(len(who), step))
 
     def _at(self, who, engine: BatchIntegrator, moving: BatchStates, clock, values, driven: StepInputs) -> _PartialSteps:
         """Runs at the beginning of a step."""
@@ -255,7 +255,7 @@ class RolloutEventHandler:
             moving.ended[who], moving.codes[who] = -1, RUNNING
             within = _PartialSteps(self, engine, moving, who, grid.clocks[steps], own)
             within.go_on()
-            within.hand_back(moving, steps)
+            within.write_back(moving, steps)
             on = moving.ended[who] < 0
             who, begins = who[on], steps[on] + 1
             some = BatchStates(*(x[who] for x in (moving.q, moving.v, moving.work)), begins,
@@ -284,7 +284,7 @@ class RolloutEventHandler:
         name = np.full(len(who), self.events.all[event].name)
         self._found.append((who, t, name, *before, *after))
 
-    def is_heard(self, event: int, who, t) -> np.ndarray:
+    def is_enabled(self, event: int, who, t) -> np.ndarray:
         """Whether an event happens that could."""
         asked, last = self.events.all[event], self.last[who, event]
         heard = (t - last >= asked.debounce) & ~(asked.once & np.isfinite(last))
@@ -310,7 +310,7 @@ class _PartialSteps:
     def sides(self) -> np.ndarray:
         return self.work[:, 1:1 + len(self.directions)]
 
-    def hand_back(self, moving: BatchStates, steps) -> None:
+    def write_back(self, moving: BatchStates, steps) -> None:
         who, ended = self.who, self.codes != RUNNING
         self.q[ended], self.v[ended], self.work[ended, :1 + len(self.directions)] = self.runs.model.neutral(), 0.0, 0.0
         self.work[:, 1 + len(self.directions):1 + 3 * len(self.directions)] = np.nan # readings of another motion
@@ -370,7 +370,7 @@ class _PartialSteps:
         def left(share):                                       # until the first event, negative beyond it
             distance = self._left(k, self.after(k, share * length)[3]).min(axis=1)
             return np.where(distance == 0.0, -np.finfo(float).tiny, distance)
-        share = first_beyond(left, self._risen(k, length))
+        share = find_crossings(left, self._risen(k, length))
         q, v, work, readings, codes = self.after(k, share * length)
         passed, came = self._passed(k, readings), self.sides[k].copy()
         self._set(k, self.t[k] + share * length, q, v, work, readings)
@@ -404,12 +404,12 @@ class _PartialSteps:
             found = np.where(calm, share, found)
         return found
 
-    def take_sides(self, k, fired=None, found_at=0.0) -> None:
+    def update_signs(self, k, fired=None, found_at=0.0) -> None:
         """Sides from now on; fired (n, events): those that have just happened, with readings `found_at` before their actions."""
         who, came = self.who[k], self.sides[k].copy()
         fired = np.zeros(came.shape, dtype=bool) if fired is None else fired
         value, rate, curvature = self._motion_of_readings(k)
-        rounding = np.maximum(self._rounding(k), self._left_beyond(who))
+        rounding = np.maximum(self._rounding(k), self._overshoot(who))
         bounds = rounding if self.handler.begun else STARTS * rounding          # as `Timeline` does
         found = np.maximum(bounds + _CLOSE * _FINEST * self.length[k][:, None] * np.abs(rate), self.near[k])
         fired = fired & (np.abs(value - found_at) <= bounds) & (np.abs(value) <= found)          # nor jumped over zero, or since
@@ -434,25 +434,25 @@ class _PartialSteps:
         stuck = ends.any(axis=1) & (self.codes[k] == RUNNING)
         self.codes[k[stuck]] = AGAIN
 
-    def pressed_at_rest(self, k) -> np.ndarray:
+    def resting_impacts(self, k) -> np.ndarray:
         """(n, events): impacts whose readings are zero without having come there by the motion, as at the start and after `set`,
         and go the way that they wait for. They happen at once."""
         return ~self.handler.armed[self.who[k]] & self.impacts & (self.directions == self.sides[k]) & (self.directions != 0)
 
     def leave(self, k, fired, found_at) -> None:
-        """`take_sides` after events, and what bodies do that these have put onto their stops."""
-        self.take_sides(k, fired, found_at)
-        pressed = self.pressed_at_rest(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
+        """`update_signs` after events, and what bodies do that these have put onto their stops."""
+        self.update_signs(k, fired, found_at)
+        pressed = self.resting_impacts(k) & ~fired & (self.codes[k] == RUNNING)[:, None]
         rows = np.flatnonzero(pressed.any(axis=1))
         if len(rows):
             readings = self.after(k[rows], 0.0 * self.length[k[rows]])[3]
-            self.take_sides(k[rows], self.in_turn(k[rows], pressed[rows]), readings)
+            self.update_signs(k[rows], self.in_turn(k[rows], pressed[rows]), readings)
 
     def readings(self) -> np.ndarray:
         """(n, events): what events read now."""
         return self.after(np.arange(len(self.who)), 0.0 * self.length)[3] if self.sides.size else np.zeros(self.sides.shape)
 
-    def _left_beyond(self, who) -> np.ndarray:
+    def _overshoot(self, who) -> np.ndarray:
         """(n, events): how far beyond zero those were found that have not exceeded their rounding since."""
         return np.where(self.handler.armed[who], 0.0, self.handler.bounds[who])
 
@@ -478,7 +478,7 @@ class _PartialSteps:
             return np.zeros((len(k), len(self.impacts)), dtype=bool)
         value, rate, curvature = self._motion_of_readings(k)
         bounds = self._rounding(k) + 4.0 * _FINEST * self.length[k][:, None] * np.abs(rate)          # as far as one is found
-        bounds = self.near[k] = np.maximum(np.maximum(bounds, self._left_beyond(self.who[k])), self.near[k])
+        bounds = self.near[k] = np.maximum(np.maximum(bounds, self._overshoot(self.who[k])), self.near[k])
         way = sign * np.where(self.directions == 0, -self.sides[k], self.directions)
         return self.impacts & (np.abs(value) <= bounds) & (way * rate > 0.0) & ~hidden(rate, curvature, bounds)
 
@@ -496,7 +496,7 @@ class _PartialSteps:
                 if not len(rows):
                     continue
                 there, waiting[rows, column] = k[rows], False
-                heard = self.handler.is_heard(i, self.who[there], self.t[there])
+                heard = self.handler.is_enabled(i, self.who[there], self.t[there])
                 if several and acted[rows].any():
                     turned = heard & acted[rows] & self.pressed_in(there, -1.0)[:, column]
                     heard &= ~turned
@@ -519,7 +519,7 @@ class _PartialSteps:
         for i in timed:
             before = waiting & (self.numbers < i)
             found |= self.in_turn(k, before)
-            waiting = waiting & ~before | self.drive(i, k, self.handler.is_heard(i, self.who, self.t))
+            waiting = waiting & ~before | self.drive(i, k, self.handler.is_enabled(i, self.who, self.t))
         return found | self.in_turn(k, waiting)
 
     def drive(self, i: int, k, heard) -> np.ndarray:
@@ -576,7 +576,7 @@ class _PartialSteps:
 _DO = {EndRun: _PartialSteps._stop, RecordState: _PartialSteps._go_by, Set: _PartialSteps._put, Impact: _PartialSteps._hit}
 
 
-def first_beyond(left, begin) -> np.ndarray:
+def find_crossings(left, begin) -> np.ndarray:
     """(n,) shares in (begin, 1] just beyond the roots of `left`, of n continuous functions that are negative at 1: inverse
     quadratic interpolation or bisection, by Chandrupatla's rule (Advances in Engineering Software 28, 1997). SciPy has it for
     arrays from 1.15 on."""

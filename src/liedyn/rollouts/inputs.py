@@ -120,7 +120,7 @@ class RolloutInputs:
             also = f", {len(variants)} variants" if variants else ""
             raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
         for name, x, _ in about[1:]:
-            _refuse_either(name, x, lead, steps)
+            _check_not_both(name, x, lead, steps)
         self.lead, self.count = lead, prod(lead)
         self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
         rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
@@ -291,7 +291,7 @@ def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
     return [("feedback.gain", gain, 2), ("feedback.about_q", about_q, 1 + moves), ("feedback.about_v", about_v, 1 + moves)]
 
 
-def _refuse_either(name: str, x, lead: tuple[int, ...], steps: int) -> None:
+def _check_not_both(name: str, x, lead: tuple[int, ...], steps: int) -> None:
     """ShapeError for states of a feedback that may be one for each run or one for each step."""
     if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
         raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both; found {x.shape}: "

@@ -34,18 +34,18 @@ from liedyn.model.spatial import pose_from_array, reduced_inertias
 from liedyn.numba_tools.decorators import compile_entry_point
 from liedyn.rollouts.engine import (
     NO_LINE,
+    check_within_limits,
+    checked_runs,
     clocks_of,
     contacts_of,
-    looked_at,
+    from_states,
     not_told,
-    notes_of,
-    of_states,
     prepared,
-    refuse_beyond,
     run_alone,
     run_one_by_one,
     run_side_by_side,
     state_notes,
+    warnings_of,
 )
 from liedyn.rollouts.events import AGAIN, CONTRADICTED, STOPPED, Events, RolloutEventHandler, RolloutEvents
 from liedyn.rollouts.inputs import ContactSettings, Feedback, RolloutInputs
@@ -415,7 +415,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         moving.ended[moving.codes == STOPPED] = -1
         reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
     elif runs.count:
-        refuse_beyond(problem, runs, method)
+        check_within_limits(problem, runs, method)
         reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
@@ -427,16 +427,16 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
                "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
-    doubts = partial(notes_of, (*asked.notes, *handler.notes(moving)) if asked else (), problem, runs, dt, method)
+    doubts = partial(warnings_of, (*asked.notes, *handler.notes(moving)) if asked else (), problem, runs, dt, method)
     stopped = handler.stopped_at if handler else np.full(runs.count, np.nan)
     result = Rollout(dt * rows, q, v, a, tau, ended, reasons, handler and handler.found, stopped.reshape(runs.lead), back,
                      missing, touch, doubts)
-    alike = looked_at(runs, problem, dt, method)
+    alike = checked_runs(runs, problem, dt, method)
     long = result.t[-1] > LEAST_TIME                           # a policy or a gradient descent asks for many short rollouts
     notes = result.notes if not alike else (*runs.notes, *(state_notes(problem, runs, result.t, q) if long else ()))
     warn(not_told(model, notes))
-    if not alike and all(map(of_states, notes)):
-        looked_at(runs, problem, dt, method, clean=True)
+    if not alike and all(map(from_states, notes)):
+        checked_runs(runs, problem, dt, method, clean=True)
     return result
 
 

@@ -159,7 +159,7 @@ def closed_state(scenario: Scenario, problem: InitialValueProblem, given_q, give
     q = coupled_position(model, problem.q, (given_q | fixed, fixed), drive)
     if np.abs(constraint_residual(model, q, drive=drive) * equation_weights(model)).max() > problem.ties.tolerance:
         q = _closed_position(model, q, fixed, given_q | fixed, drive, place)           # others are as closed as the run's own
-    _refuse_rank_loss(model, q, drive, place)
+    _check_rank(model, q, drive, place)
     v = coupled_velocity(model, q, problem.v, (given_v | held, held), drive)
     v = _closed_velocity(model, q, v, held, given_v | held, drive, place)
     return q, v, _moved_notes(model, difference(model, problem.q, q), v - problem.v)
@@ -216,7 +216,7 @@ def _close(model, q, kept, drive):
     return project_configuration(model, found[0].q, prescribed=kept, drive=drive)
 
 
-def _refuse_rank_loss(model, q, drive, place: Place) -> None:
+def _check_rank(model, q, drive, place: Place) -> None:
     """At a singular configuration the motion branches: which way it goes on is not determined."""
     A = constraint_jacobian(model, q, drive=drive)
     rank, free = equation_rank(model, A), coordinate_scales(model) * null_space(model, A).T

@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.errors import ScenarioError
 from liedyn.immutable import Immutable
-from liedyn.integrators.contact_forces import touch
+from liedyn.integrators.contact_forces import contact_forces
 from liedyn.io.scenarios.scenario import Contact, Event, Material, Pair, Shape
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.simulation.contact import CREEP, FRICTION, GROUND, MATERIAL, PLANE, SPHERE, STIFFNESS, Contacts
@@ -279,7 +279,7 @@ def deep_notes(problem, names) -> list[str]:
     """A note on the contact that pushes most at the start, where it will throw the robot."""
     if problem.contacts is None:
         return []
-    at, weight = touch(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
+    at, weight = contact_forces(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
     k = int(np.argmax(at.force[0]))
     if not (weight > 0.0 and at.force[0, k] > _THROWN * weight):
         return []
@@ -291,7 +291,7 @@ def contact_motion(problem, names, q, v) -> ContactMotion | None:
     """Along a motion q (N, nq), v (N, nv)."""
     if problem.contacts is None:
         return None
-    found = touch(problem.model, problem.contacts, q, v)
+    found = contact_forces(problem.model, problem.contacts, q, v)
     force = np.where(problem.contacts.kind == GROUND, found.force, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (force[:, :, None] * found.point_world).sum(axis=1) / force.sum(axis=1, keepdims=True)

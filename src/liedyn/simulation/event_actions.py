@@ -23,15 +23,15 @@ from liedyn.simulation.impacts import (
     EventState,
     HardStops,
     Jump,
-    collided,
-    comes_at_once,
-    impacted,
+    after_collision,
+    after_impacts,
+    follows_at_once,
     impelled,
+    inverse_mass_of_free_motions,
     jump,
-    kept,
-    mobility_of,
-    normals,
+    limit_normals,
     point_rows,
+    preserved_velocities,
 )
 from liedyn.simulation.joint_stops import JointStop
 from liedyn.simulation.name_binding import bind_joints, coordinates, find, unit_quaternions, write_values
@@ -44,7 +44,7 @@ from liedyn.simulation.segment_problems import SegmentProblems
 _AGREE = 1e-6
 
 
-def begin_motions(moment: EventState, problem, t: float, impulsive: bool, who: str, place: Place) -> EventState:
+def start_prescribed_motions(moment: EventState, problem, t: float, impulsive: bool, who: str, place: Place) -> EventState:
     """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed. who: begins
     them, for messages. Raises ScenarioError."""
     here, there, targets = (moment.q, moment.v), prescribed_at(problem, t, moment.q, moment.v), {}
@@ -152,8 +152,8 @@ class Actions:
         q_of_v = coordinates(self.model)
         struck = [(k, q_of_v[k]) for k in map(self.model.v_names.index, names) if q_of_v[k] >= 0]
         duration = self.modes.scenario.duration
-        soon = comes_at_once(since, np.inf, 0.0, duration) or any(
-            comes_at_once(since, before.v[k], before.q[i], duration) for k, i in struck)
+        soon = follows_at_once(since, np.inf, 0.0, duration) or any(
+            follows_at_once(since, before.v[k], before.q[i], duration) for k, i in struck)
         self.short[event.name] = self.short.get(event.name, 0) + 1 if soon else 0
 
     def take_closed(self) -> tuple[JointStop, ...]:
@@ -167,7 +167,7 @@ class Actions:
         modes.change(phase=action.phase)
         if set(before.open) != set(phase.open):
             moment = self._close(replace(moment, model=modes.problem.model), before.open, phase)
-        return begin_motions(moment, modes.problem, t, phase.impulsive, f"phase {phase.name}", phase.place)
+        return start_prescribed_motions(moment, modes.problem, t, phase.impulsive, f"phase {phase.name}", phase.place)
 
     def _close(self, moment: EventState, were_open, phase) -> EventState:
         """Loops that act from now on: they must be closed, and their velocities vanish at once."""
@@ -183,21 +183,21 @@ class Actions:
             raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off[row]:.3g} (rad or m) in {name}",
                                 place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
         A = clear_rounding(moment.model, constraint_jacobian(moment.model, moment.q))[rows]
-        return collided(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
+        return after_collision(moment, self.modes.problem, A, np.zeros(len(rows)), closing=rows)
 
     def _lock(self, moment: EventState, action: Lock, t: float, event: Event) -> EventState:
         modes = self.modes
         names = tuple(dict.fromkeys(name for given in action.joints for name in self._joints(given, action.place)))
         if action.hold:
             held = np.concatenate([np.arange(self.model.nv)[self.model.v_index(name)] for name in names])
-            moment = collided(moment, modes.problem, np.eye(self.model.nv)[held], np.zeros(len(held)), set(held))
+            moment = after_collision(moment, modes.problem, np.eye(self.model.nv)[held], np.zeros(len(held)), set(held))
             v = moment.v.copy()
             v[held] = 0.0                                      # also of rounding: it is held
             moment = replace(moment, v=v)
             modes.change(locked=tuple(sorted({*modes.mode.locked, *names})))
             return moment
         modes.change(locked=tuple(name for name in modes.mode.locked if name not in names))
-        return begin_motions(moment, modes.problem, t, False, f"event {event.name}", action.place)
+        return start_prescribed_motions(moment, modes.problem, t, False, f"event {event.name}", action.place)
 
     def _set(self, moment: EventState, action: Set, t: float, event: Event) -> EventState:
         q, v = moment.q.copy(), moment.v.copy()
@@ -207,7 +207,7 @@ class Actions:
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: joint {moving[0]} is locked, its velocity cannot be set",
                                 place=action.place, expected="unlock before")
         after = replace(moment, q=q, v=v).with_work_since(moment)
-        return begin_motions(after, self.modes.problem, t, False, f"event {event.name}", action.place)
+        return start_prescribed_motions(after, self.modes.problem, t, False, f"event {event.name}", action.place)
 
     def _write(self, action: Set, q, v) -> None:
         unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
@@ -248,8 +248,8 @@ class Actions:
         if not row @ moment.v:
             return moment
         pressed = [stop for stop in self.rested if not problem.prescribed[stop.coordinate]]
-        rows, e = np.vstack([row, normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
-        return impacted(moment, problem, rows, e, moved=moved)
+        rows, e = np.vstack([row, limit_normals(pressed, len(row))]), np.append(restitution, np.zeros(len(pressed)))
+        return after_impacts(moment, problem, rows, e, moved=moved)
 
     def _leaves(self, before: EventState, after: EventState, event: Event) -> bool:
         """Whether the event's expression, on which the impact acts, is on its way back already: another impact has turned it."""
@@ -270,7 +270,7 @@ class Actions:
 
     def _acts(self, moment: EventState, row, moved) -> bool:
         """Whether an impact along a row of the velocity changes the rate of the event's expression."""
-        onward = mobility_of(moment, self.modes.problem, moved) @ row
+        onward = inverse_mass_of_free_motions(moment, self.modes.problem, moved) @ row
         speed = np.abs(moment.v).max(initial=0.0) or 1.0
         struck = replace(moment, v=moment.v + speed * onward / (np.abs(onward).max() or 1.0))
         here, there = self.expression(moment).rate, self.expression(struck).rate
@@ -335,7 +335,7 @@ class Actions:
         modes.change(attached=(*modes.mode.attached, action))
         problem, model = modes.problem, modes.problem.model
         free = np.linalg.solve(mass_matrix(model.spanning_tree(), moment.q), before)
-        rows, b = kept(moment, problem)
+        rows, b = preserved_velocities(moment, problem)
         found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0), np.False_)
         after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
         driven = float(found.impulse @ found.v)                # the work of what moves prescribed joints

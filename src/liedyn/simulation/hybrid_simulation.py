@@ -32,16 +32,16 @@ from liedyn.integrators.problem import (
     event_options,
 )
 from liedyn.integrators.segment import RightHandSide, ZeroOrderHold, evaluated
-from liedyn.integrators.solve import solve_stretch
+from liedyn.integrators.solve import solve_segment
 from liedyn.integrators.zero_crossings import STARTS, comes_back, hidden, rounding_bound, sign_after, turns_at_once, zero_at_start
 from liedyn.io.scenarios.event_schema import late_notes
 from liedyn.io.scenarios.scenario import EndRun, Event, Impact, Scenario, Set
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulation.control.sampled_control import SampledController
-from liedyn.simulation.event_actions import Actions, begin_motions
+from liedyn.simulation.event_actions import Actions, start_prescribed_motions
 from liedyn.simulation.expression_motion import ExpressionMotion, expression_motion
 from liedyn.simulation.impacts import STILL, EventState, HardStops
-from liedyn.simulation.joint_stops import guards_of, impact_name, release_name
+from liedyn.simulation.joint_stops import impact_name, release_name, stops_by_state
 from liedyn.simulation.name_binding import measured_at
 from liedyn.simulation.run_recorder import RunRecorder
 from liedyn.simulation.segment_problems import HybridState, SegmentProblems
@@ -141,7 +141,7 @@ class HybridSimulation:
         problem = self.modes.problem
         options = event_options(options, bool(self.watched) or bool(self._hard.stops))
         self._tolerances = (options.rtol, options.atol) if options.method in MULTISTEP else (0.0, 0.0)
-        duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
+        duration, timed = float(times[-1]), _timed_events(self.scenario.events, float(times[-1]))
         for note in late_notes(self.scenario.events, duration):
             self.modes.notes["late"] = note
         slack, recent = SAME_TIME * duration, self._recent
@@ -150,10 +150,10 @@ class HybridSimulation:
             timed = [*((0.0, event) for event in self._pressed(now)), *timed]
         else:                                                  # in the middle of a stretch
             now, silent = self._standing
-            timed = timed[len(_due(timed, now.t + slack)):]
+            timed = timed[len(_due_events(timed, now.t + slack)):]
         shown = 0                                              # events whose states before and after are rows
         while not self.actions.stopped:
-            due = _due(timed, now.t + slack)
+            due = _due_events(timed, now.t + slack)
             if due:
                 timed, known = timed[len(due):], len(self.occurrences)
                 now = self._happen(now, due)
@@ -179,7 +179,7 @@ class HybridSimulation:
             known = len(self.occurrences)
             if now.fired:
                 now = self._meet_limits(now, problem)
-                due = _due(timed, now.t + slack)
+                due = _due_events(timed, now.t + slack)
                 timed = timed[len(due):]
                 now = self._happen(now, [*due, *(self.watched[k] for k in now.fired)])
                 same = self.modes.problem is problem and all(map(np.array_equal, (now.q, now.v), (stretch.end.q, stretch.end.v)))
@@ -188,11 +188,11 @@ class HybridSimulation:
         if len(self.occurrences) > shown or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
         self.ended = now
-        if missed := self._never_happened():
+        if missed := self._missed_events():
             self.modes.notes["never"] = f"events that never happened: {', '.join(missed)}"
         return self.totals
 
-    def _never_happened(self) -> list[str]:
+    def _missed_events(self) -> list[str]:
         """Of those with `when`, those that could: the run has its full duration, and phases in which they happen were entered.
         An event that stops the run may guard it: such an event counts where nothing happened."""
         if self.actions.stopped:
@@ -208,7 +208,7 @@ class HybridSimulation:
         now = self._with_signs(now)
         self.entered.append(self.modes.mode)
         rows.begin(problem)
-        stretch = solve_stretch(self._heard_only(problem, now), now, times, options, progress, self.controller, rows)
+        stretch = solve_segment(self._enabled_events(problem, now), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
 
@@ -234,7 +234,7 @@ class HybridSimulation:
                 continue
             after = replace(now, t=float(np.nextafter(now.t, np.inf))) if e in now.jumped else now      # beyond the jump
             motion = self._expression(int(k), after, derivatives=False)
-            bounds[e] = max(motion.bound, self._left_beyond(e, now))
+            bounds[e] = max(motion.bound, self._overshoot(e, now))
             zero = abs(motion.value) <= bounds[e]
             if now.signs is None and abs(motion.value) <= STARTS * motion.bound:
                 motion = self._expression(int(k), now)
@@ -260,7 +260,7 @@ class HybridSimulation:
                 armed[e] = was_armed                           # still within its rounding
         return replace(now, signs=signs, armed=armed, bounds=bounds)
 
-    def _left_beyond(self, e: int, now: SegmentStart) -> float:
+    def _overshoot(self, e: int, now: SegmentStart) -> float:
         """How far beyond zero an event was found that has not exceeded its rounding since; and the rounding of one that has
         reached zero at a break, where its terms may be as small."""
         return 0.0 if now.bounds is None or (now.armed[e] and e not in now.jumped) else float(now.bounds[e])
@@ -280,7 +280,7 @@ class HybridSimulation:
             if k < 0:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            waits, bound = self.modes.problem.directions[e] in (0, -known[e]), max(motion.bound, self._left_beyond(e, now))
+            waits, bound = self.modes.problem.directions[e] in (0, -known[e]), max(motion.bound, self._overshoot(e, now))
             if e not in found and waits and armed[e] and motion.value * known[e] < -bound:          # a signal jumps here
                 found.add(e)
                 jumped.add(e)
@@ -330,7 +330,7 @@ class HybridSimulation:
         rtol, atol = self._tolerances
         return found._replace(bound=max(found.bound, _ERRORS * (atol + rtol * found.size)))
 
-    def _heard_only(self, problem: InitialValueProblem, now: SegmentStart) -> InitialValueProblem:
+    def _enabled_events(self, problem: InitialValueProblem, now: SegmentStart) -> InitialValueProblem:
         """Without events that are over for good, of other phases, or too soon: a locked joint may stand at the value of one, to
         and fro by rounding, and a force that chatters jumps over it."""
         over = [self._is_over(event) or now.t < self._deaf.get(event.name, -math.inf) for event in self.watched]
@@ -402,7 +402,7 @@ class HybridSimulation:
             before, pressed = self._sides(now), self._pressed_in(now)
             self.actions.ending = len(self.occurrences) - first >= _MANY
             now = self._act(now, event)
-            passed = [self.watched[k] for k in (*self._jumped(before, now), *_driven(pressed, self._pressed_in(now)))]
+            passed = [self.watched[k] for k in (*self._jumped(before, now), *_driven_events(pressed, self._pressed_in(now)))]
             again = [event] if self._turned_back else []       # by an impact at a limit
             waiting.extend(one for one in (*(one for one in passed if one is not event), *again) if one not in waiting)
             if len(self.occurrences) - first > 2 * _MANY:
@@ -419,7 +419,7 @@ class HybridSimulation:
             if k < 0 or self._is_over(event) or not event.has_impact:
                 continue
             motion = self._expression(int(k), now, derivatives=False)
-            if abs(motion.value) > max(motion.bound, 2.0 * abs(self._at_zero.get(e, 0.0)), self._left_beyond(e, now)):
+            if abs(motion.value) > max(motion.bound, 2.0 * abs(self._at_zero.get(e, 0.0)), self._overshoot(e, now)):
                 continue
             motion, way = self._expression(int(k), now), event.direction or (0.0 if now.signs is None else -now.signs[e])
             rests = hidden(motion.rate, motion.curvature, motion.bound)
@@ -450,12 +450,13 @@ class HybridSimulation:
         moment = self.actions.do(before, event, now.t, *self._expression_after(event, now), rested)
         if event.name in modes.problem.clocks:
             phase = modes.phases.get(modes.mode.phase)
-            moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
+            moment = start_prescribed_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive,
+                                              f"event {event.name}",
                                    event.place)
         closed = self.actions.take_closed()
         e = self._number_of(event)
         turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))
-        aimed = self._struck_next(event, now, moment)
+        aimed = self._coordinates_set_into_stops(event, now, moment)
         staying = (stop for stop in rested if moment.q[stop.q] == before.q[stop.q] and (
             stop in self._hard.stops or stop.name not in aimed))
         made = moment                                          # by the event itself; then, from nothing, at limits
@@ -478,7 +479,7 @@ class HybridSimulation:
         return self._happened(event.name, now, before, replace(
             moment, impulse=made.impulse + moment.impulse, work=made.work + moment.work, lost=made.lost + moment.lost))
 
-    def _struck_next(self, event: Event, now: SegmentStart, moment: EventState) -> set[str]:
+    def _coordinates_set_into_stops(self, event: Event, now: SegmentStart, moment: EventState) -> set[str]:
         """Coordinates that this event has set into the stop of another, which has an impact then."""
         if not any(isinstance(action, Set) for action in event.actions):
             return set()
@@ -524,7 +525,7 @@ class HybridSimulation:
         if not self._hard.stops and not self.modes.mode.resting:
             return now
         modes, before, resting, forces = self.modes, self._moment(now), self.modes.mode.resting, self._sides(now)
-        guards = () if problem is None else sum(guards_of(modes.acting_stops, problem.schedule.level, resting), ())
+        guards = () if problem is None else sum(stops_by_state(modes.acting_stops, problem.schedule.level, resting), ())
         met = [guards[k - len(self.watched)] for k in now.fired if k >= len(self.watched)]
         now = replace(now, fired=tuple(k for k in now.fired if k < len(self.watched)))
         released = [stop for stop in met if stop in resting]
@@ -542,7 +543,7 @@ class HybridSimulation:
             moving = [stop for stop in pushed if stop not in hits and stop.side * before.v[stop.coordinate] > 0.0]
             pushed = [*hits, *moving] if hits else pushed      # those that arrive at the same time but for rounding
             now = self._happened(impact_name(pushed), now, before, after)
-            return self._also(now, (*_driven(pressed, self._pressed_in(now)), *self._jumped(forces, now)))
+            return self._also(now, (*_driven_events(pressed, self._pressed_in(now)), *self._jumped(forces, now)))
         return replace(now, q=after.q, v=after.v)
 
     def _settled(self, moment: EventState, t: float, rested, hits=(), speed: float | None = None) -> EventState:
@@ -554,7 +555,7 @@ class HybridSimulation:
         return moment
 
 
-def _driven(before: dict[int, float], after: dict[int, float]) -> list[int]:
+def _driven_events(before: dict[int, float], after: dict[int, float]) -> list[int]:
     """Events that are pressed now and were not, or not as fast."""
     return [e for e, speed in after.items() if speed > before.get(e, -1.0) * (1.0 + STILL)]
 
@@ -569,12 +570,12 @@ def _arrays(plain: dict) -> dict:
     return {name: np.array(x) if isinstance(x, list) else x for name, x in plain.items()}
 
 
-def _due(timed, until: float) -> list[Event]:
+def _due_events(timed, until: float) -> list[Event]:
     """The first of those that are known, up to this time."""
     return [event for _, event in takewhile(lambda one: one[0] <= until, timed)]
 
 
-def _timed(events, duration: float) -> list[tuple[float, Event]]:
+def _timed_events(events, duration: float) -> list[tuple[float, Event]]:
     """Times that are known, in order; of several at one time, in the order of the file."""
     found = [(t, event) for event in events for t in event.at if t <= duration]
     for event in events:

@@ -56,7 +56,7 @@ def jump(model, q, v, rows, b) -> Jump:
 def jumps(model, q, v, rows, b) -> Jump:
     """The same of states (…, nq), (…, nv), with rows (…, k, nv) and b (…, k) of each."""
     M = mass_matrix(model.spanning_tree(), q)
-    size = sizes_in(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
+    size = equation_scales(np.linalg.solve(M, np.swapaxes(rows, -1, -2)), rows)
     G, b = rows / size[..., None], b / size
     along = np.linalg.solve(M, np.swapaxes(G, -1, -2))         # M^-1 G^T
     response = G @ along
@@ -87,7 +87,7 @@ def point_rows(model, q, link: str, point, normal) -> np.ndarray:
     return np.where(np.abs(rows) <= _ROUNDED * sizes, 0.0, rows)
 
 
-def sizes_in(along, rows):
+def equation_scales(along, rows):
     """(…, k) by which rows are divided so that G M^-1 G^T has ones on its diagonal; along: M^-1 rows^T. 1 for a row of zeros.
 
     Rows are not rounding throughout: those of constraints are then zero (`rank.clear_rounding`)."""
@@ -103,7 +103,7 @@ def _largest(x):
     return np.abs(x).max(axis=-1, initial=0.0)
 
 
-def comes_at_once(since, speed, position, duration):
+def follows_at_once(since, speed, position, duration):
     """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in the time of a run of this
     duration, or in position."""
     with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
@@ -135,7 +135,7 @@ class EventState:
         return replace(self, work=self.work + sum(self.energies) - sum(before.energies))
 
 
-def kept(moment: EventState, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
+def preserved_velocities(moment: EventState, problem, moved=(), closing=()) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the velocity that stay, and their values: what `problem` prescribes but for the coordinates `moved`, and
     constraints but for those rows that are `closing`."""
     prescribed = [k for k in np.flatnonzero(problem.schedule.level != TORQUE) if k not in moved]
@@ -148,13 +148,13 @@ def kept(moment: EventState, problem, moved=(), closing=()) -> tuple[np.ndarray,
 
 def impelled(moment: EventState, problem, rows, b, moved=(), closing=()) -> tuple[EventState, float]:
     """After impulses by which rows of the velocity become b, and what is `kept` stays. And the work of those along the rows."""
-    others, values = kept(moment, problem, moved, closing)
+    others, values = preserved_velocities(moment, problem, moved, closing)
     found = jump(moment.model, moment.q, moment.v, np.vstack([rows, others]), np.concatenate([b, values]))
     after = replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + float(found.work.sum()))
     return after, float(found.work[:len(rows)].sum())
 
 
-def collided(moment: EventState, problem, rows, b, moved=(), closing=()) -> EventState:
+def after_collision(moment: EventState, problem, rows, b, moved=(), closing=()) -> EventState:
     """The same where what the impulses along the rows take is lost."""
     after, work = impelled(moment, problem, rows, b, moved, closing)
     return replace(after, lost=after.lost - work)
@@ -229,16 +229,17 @@ class HardStops:
             if stop in hits and self._comes_to_an_end(stop, came, t):
                 ends.add(stop)
         moment = replace(moment, q=q)
-        away, mobility, before = _away(at, came), mobility_of(moment, problem), moment
+        away, mobility, before = _separation_speeds(at, came), inverse_mass_of_free_motions(moment, problem), moment
         for _ in range(len(at) + 1):                           # impacts that accumulate together end together
-            moment = _struck(before, problem, at, ends, mobility, slow)
+            moment = _after_repeated_impacts(before, problem, at, ends, mobility, slow)
             short = set(self._too_short(at, moment, t, problem, mobility, slow))
             if short <= ends:
                 break
             ends |= short
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
-        rest = [stop for stop, u in zip(at, _away(at, moment.v), strict=True) if stop in ends and (u <= 0.0 or stop in short)]
-        moment = _stand(moment, at, [*grazing, *rest], slow)
+        rest = [stop for stop, u in zip(at, _separation_speeds(at, moment.v), strict=True) if stop in ends
+                and (u <= 0.0 or stop in short)]
+        moment = _clear_rounding(moment, at, [*grazing, *rest], slow)
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
         return moment, (*self._pushing(moment, t, problem, still, mobility), *held)
 
@@ -247,7 +248,7 @@ class HardStops:
         slow = self._slow(np.abs(moment.v).max(initial=0.0))
         still = [stop for stop in stops if self.is_at(stop, moment.q, _BEYOND) and not problem.prescribed[stop.coordinate]
                  and abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]]
-        return self._pushing(moment, t, problem, still, mobility_of(moment, problem)) if still else ()
+        return self._pushing(moment, t, problem, still, inverse_mass_of_free_motions(moment, problem)) if still else ()
 
     def _slow(self, speed: float) -> np.ndarray:
         """(nv,) velocities that are zero but for rounding, where the largest is `speed`."""
@@ -274,12 +275,12 @@ class HardStops:
     def _too_short(self, at, moment: EventState, t: float, problem, mobility, slow) -> list[JointStop]:
         """Stops from which coordinates fly off and back within rounding of the position or of the time, while those that stand
         still at others are held by them."""
-        away = _away(at, moment.v)
+        away = _separation_speeds(at, moment.v)
         if not (away > 0.0).any():
             return []
         a = evaluated(problem, t, moment.q, moment.v).a
-        G = normals([stop for stop in at if abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]], len(a))
-        back = _away(at, a + mobility @ G.T @ _complementary(G @ mobility @ G.T, G @ a))
+        G = limit_normals([stop for stop in at if abs(moment.v[stop.coordinate]) <= slow[stop.coordinate]], len(a))
+        back = _separation_speeds(at, a + mobility @ G.T @ solve_lcp(G @ mobility @ G.T, G @ a))
         bounds = rounding_bound([stop.size for stop in at])
         found = resolvable(away, back, bounds, self.duration)
         return [stop for stop, u, ok in zip(at, away, found, strict=True) if u > 0.0 and not ok]
@@ -288,35 +289,35 @@ class HardStops:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
         if not still:
             return ()
-        G, free = normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
+        G, free = limit_normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
         response, away = G @ mobility @ G.T, G @ free
-        f = _complementary(response, away)
+        f = solve_lcp(response, away)
         left = response @ f + away
         return tuple(stop for stop, x, push in zip(still, left, f, strict=True)
                      if push > 0.0 or x <= _PUSHES * np.abs(free).max())
 
 
-def _struck(moment: EventState, problem: InitialValueProblem, stops, ends, mobility, slow) -> EventState:
+def _after_repeated_impacts(moment: EventState, problem: InitialValueProblem, stops, ends, mobility, slow) -> EventState:
     """After impacts at stops, in turn: what leaves its stop takes part once others drive it back. ends: stops without rebound."""
-    G, e = normals(stops, len(moment.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
+    G, e = limit_normals(stops, len(moment.v)), np.array([0.0 if stop in ends else stop.restitution for stop in stops])
     bounds = slow[[stop.coordinate for stop in stops]]
     for turn in range(_TURNS):
         away = G @ moment.v
         if turn and (away >= -bounds).all():
             return moment
         here = away <= bounds
-        moment = impacted(moment, problem, G[here], e[here], mobility)
-    return impacted(moment, problem, G, np.zeros(len(e)), mobility)
+        moment = after_impacts(moment, problem, G[here], e[here], mobility)
+    return after_impacts(moment, problem, G, np.zeros(len(e)), mobility)
 
 
-def impacted(moment: EventState, problem: InitialValueProblem, G, e, mobility=None, moved=()) -> EventState:
+def after_impacts(moment: EventState, problem: InitialValueProblem, G, e, mobility=None, moved=()) -> EventState:
     """After impacts along rows G (m, nv) with restitutions e (m,), where they push: the coordinates `moved` may be prescribed."""
-    mobility, away = mobility_of(moment, problem, moved) if mobility is None else mobility, G @ moment.v
-    p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
-    return collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
+    mobility, away = inverse_mass_of_free_motions(moment, problem, moved) if mobility is None else mobility, G @ moment.v
+    p = solve_lcp(G @ mobility @ G.T, (1.0 + e) * away)
+    return after_collision(moment, problem, G[p > 0.0], (-e * away)[p > 0.0], moved) if (p > 0.0).any() else moment
 
 
-def _stand(moment, at, resting, slow):
+def _clear_rounding(moment, at, resting, slow):
     """Velocities that are zero but for rounding become zero."""
     v = moment.v.copy()
     for stop in at:
@@ -325,27 +326,27 @@ def _stand(moment, at, resting, slow):
     return replace(moment, v=v)
 
 
-def normals(stops, nv: int) -> np.ndarray:
+def limit_normals(stops, nv: int) -> np.ndarray:
     """(m, nv): the directions away from the limits."""
     G = np.zeros((len(stops), nv))
     G[np.arange(len(stops)), [stop.coordinate for stop in stops]] = [-stop.side for stop in stops]
     return G
 
 
-def _away(stops, v) -> np.ndarray:
+def _separation_speeds(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def mobility_of(moment: EventState, problem: InitialValueProblem, moved=()) -> np.ndarray:
+def inverse_mass_of_free_motions(moment: EventState, problem: InitialValueProblem, moved=()) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints but those `moved`, and constraints leave."""
-    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.spanning_tree(), moment.q)), kept(moment, problem, moved)
+    W, (K, _) = np.linalg.inv(mass_matrix(moment.model.spanning_tree(), moment.q)), preserved_velocities(moment, problem, moved)
     if not len(K):
         return W
-    K = K / sizes_in(W @ K.T, K)[:, None]
+    K = K / equation_scales(W @ K.T, K)[:, None]
     return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=DEPENDENT)[0]
 
 
-def _complementary(A, b) -> np.ndarray:
+def solve_lcp(A, b) -> np.ndarray:
     """x >= 0 with A x + b >= 0 and x (A x + b) = 0, A symmetric and positive semidefinite: the least of x A x / 2 + b x, as
     |R x + c|^2 / 2 with A = R^T R and R^T c = b, in measures in which the diagonal of A is 1."""
     from scipy.optimize import nnls

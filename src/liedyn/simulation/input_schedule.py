@@ -51,14 +51,14 @@ from liedyn.simulation.name_binding import (
     write_values,
 )
 from liedyn.simulation.prescribed_poses import PoseTable, following, prescribed_at
-from liedyn.simulation.signals.expression import passing
+from liedyn.simulation.signals.expression import sign_of_difference
 from liedyn.simulation.signals.signal_compiler import SAME_TIME, SignalCompiler, SignalPurpose, merge_times, merge_windows, snap
 from liedyn.simulation.signals.switching_times import MOST, switches_of_state
 from liedyn.simulation.trajectory_columns import WRENCH, bind_columns, passed_over
 
 # The state in which a recorded motion ended, as initial state of another one --------------------------------------------
 
-def ended_state(given: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
+def initial_state_from_file(given: StartFrom | None, model: Model) -> tuple[dict[str, Rule], dict[str, Rule]]:
     """Initial q and v of each joint, by its name: the last row of the trajectory. Nothing without `given`.
 
     Raises ScenarioError for a trajectory of other coordinates than those of the model, with their names.
@@ -223,7 +223,7 @@ def _watch(event: Event, table: SignalCompiler) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
     use = SignalPurpose(f"event {event.name}", forces=True)
     lowered = table.lower(event.when, use)
-    watched = None if isinstance(lowered, float) else passing(lowered, event.value)
+    watched = None if isinstance(lowered, float) else sign_of_difference(lowered, event.value)
     if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
         raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
                             found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
@@ -286,7 +286,7 @@ def _begun(scenario: Scenario, problem: InitialValueProblem) -> tuple[InitialVal
         start(problem, q, v)
     if problem.joint_laws is not None:
         _start_on_motions(problem, q, v)
-    ended_q, ended_v = ended_state(scenario.initial_from, model)
+    ended_q, ended_v = initial_state_from_file(scenario.initial_from, model)
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     notes = unit_quaternions(q, rules_q, model)

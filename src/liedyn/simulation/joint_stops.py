@@ -21,7 +21,7 @@ from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.joint_laws import Stops
 from liedyn.simulation.name_binding import bind_joints
-from liedyn.simulation.signals.expression import SignalProgram, passing
+from liedyn.simulation.signals.expression import SignalProgram, sign_of_difference
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
 _SINK = {"rad": 0.01, "m": 0.001}
@@ -158,7 +158,7 @@ def _integers(values) -> np.ndarray:
     return np.array(list(values), dtype=np.int64)
 
 
-def guards_of(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...],
+def stops_by_state(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...],
                                                                                             tuple[JointStop, ...]]:
     """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
     acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
@@ -169,8 +169,8 @@ def guards_of(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...
 def bind_stops(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...], table: SignalCompiler, model) -> BoundStops:
     """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
     compliant = [stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE]
-    hard, resting = guards_of(stops, level, resting)
-    watch = tuple(table.put(passing(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit),
+    hard, resting = stops_by_state(stops, level, resting)
+    watch = tuple(table.put(sign_of_difference(SignalProgram((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit),
                             SignalPurpose(f"limit of {stop.name}"))
                   for stop in hard)
     numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in compliant], dtype=float).reshape(-1)

@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.kinematics import link_pose, link_twist
 from liedyn.errors import Place, ScenarioError, TrajectoryError, UsageError, nearest
-from liedyn.integrators.contact_forces import twist_slopes
+from liedyn.integrators.contact_forces import twist_jacobian
 from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 from liedyn.kernels.simulation.signals import COMPONENTS, NUMBERS, Points, Signals
 from liedyn.model.spatial import skew
@@ -227,7 +227,7 @@ def measured_slope(model, signals: Signals, i: int, q, v) -> np.ndarray:
     (j, component), points = divmod(i - model.nv, NUMBERS), signals.points
     model, link, p = model.spanning_tree(), model.link_names[points.link[j]], points.at[3 * j:3 * j + 3]
     R, V = link_pose(model, q, link)[:3, :3], link_twist(model, q, v, link)
-    J, dV = twist_slopes(model, q, v, link)
+    J, dV = twist_jacobian(model, q, v, link)
     turned = np.hstack([J[:3], 0 * J[:3]])
     if component < 3:
         return (R @ np.hstack([J[3:] - skew(p) @ J[:3], 0 * J[3:]]))[component]

@@ -21,7 +21,7 @@ from liedyn.simulation.control.joint_control import with_rotors
 from liedyn.simulation.joint_stops import stops_of
 from liedyn.simulation.limits import rate_limits
 from liedyn.simulation.name_binding import bind, continuous_pid
-from liedyn.simulation.segment_problems import opened
+from liedyn.simulation.segment_problems import with_open_loops
 
 # Whether the result of a run will fit into memory and onto the disk: estimated before it starts -------------------------
 
@@ -35,10 +35,10 @@ def check_room(problem: InitialValueProblem, rows: int, folder: str | os.PathLik
     """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
     will be. Without a folder the rows stay in memory. Raises ComputationError with the estimate."""
     memory, disk = size_of_result(problem, rows, folder is not None)
-    _refuse(memory, available_memory(), rows, "memory")
+    _raise_too_long(memory, available_memory(), rows, "memory")
     if folder is not None:
         free, place = free_disk(folder)
-        _refuse(disk, free, rows, f"disk in {place}")
+        _raise_too_long(disk, free, rows, f"disk in {place}")
 
 
 def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
@@ -78,7 +78,7 @@ def _figure(path: str, key: str = "", unit: float = 1.0) -> float:
         return float("inf")                                    # also for the word max
 
 
-def _refuse(needed: float, free: float, rows: int, what: str) -> None:
+def _raise_too_long(needed: float, free: float, rows: int, what: str) -> None:
     if needed > max(free, _ENOUGH):
         raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {what}; {free / 1e9:.3g} GB are "
                                "free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")
@@ -151,12 +151,12 @@ def timeline_of(scenario: Scenario, model, problem):
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
         return None
-    refuse_uneventful(scenario)
+    check_supports_events(scenario)
     from liedyn.simulation.hybrid_simulation import HybridSimulation
     return HybridSimulation(scenario, model, problem)
 
 
-def refuse_uneventful(scenario: Scenario) -> None:
+def check_supports_events(scenario: Scenario) -> None:
     """ScenarioError for a method whose steps do not end at events."""
     if scenario.integrator.method in WITHOUT_EVENTS:
         what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
@@ -175,7 +175,7 @@ def _called(scenario: Scenario, controller) -> Scenario:
     return replace(scenario, sampling=replace(scenario.sampling, function=controller))
 
 
-def refuse_integrals(scenario: Scenario, method: str) -> None:
+def check_supports_integrals(scenario: Scenario, method: str) -> None:
     """ScenarioError where pid laws that are not sampled do not go with the method of the integrator, or with hard stops."""
     law = continuous_pid(scenario)
     if law is None:
@@ -221,13 +221,13 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
     model = with_rotors(scenario, model)
     from liedyn.integrators.diagnosis import choose_integrator
     from liedyn.simulation.input_schedule import compile_schedule
-    first = opened(model, scenario.phases[0] if scenario.phases else None)
+    first = with_open_loops(model, scenario.phases[0] if scenario.phases else None)
     problem, contact_names, warnings = compile_schedule(scenario, first)
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
-    refuse_integrals(scenario, integrator.method)
+    check_supports_integrals(scenario, integrator.method)
     if integrator.method == "variational":
-        from liedyn.integrators.variational import refuse_what_is_given
-        refuse_what_is_given(problem, integrator.place)
+        from liedyn.integrators.variational import check_no_events
+        check_no_events(problem, integrator.place)
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)

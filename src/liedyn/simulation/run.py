@@ -22,7 +22,7 @@ from liedyn.io.trajectory_csv import data_frame
 from liedyn.io.yaml_values import Overrides
 from liedyn.model.model import Model
 from liedyn.numba_tools.compile_cache import FIRST_RUN_MESSAGE, FIRST_RUN_TIME
-from liedyn.public_calls import refuse_names
+from liedyn.public_calls import check_names
 from liedyn.robot_files import findings_note, load
 from liedyn.simulation.contact_setup import ContactMotion
 from liedyn.simulation.control.joint_control import armatures_of, bind_motors, motor_columns, motor_notes
@@ -315,9 +315,9 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
     def others(parts) -> str:
         if not trials:
             return ""
-        from liedyn.simulation.trials import tried
+        from liedyn.simulation.trials import try_integrators
         with listening(disk):
-            return tried(prepared, parts, progress, disk)
+            return try_integrators(prepared, parts, progress, disk)
 
     with progress.stage("checking the result"):
         if ended is None:
@@ -439,7 +439,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     """
     if not isinstance(scenario, Mapping | None):
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
-    refuse_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
+    check_names("simulate", keys, dict.fromkeys((*signature(simulate).parameters, *SCENARIO)))
     given = dict(scenario or {})
     if "robot" in {**given, **keys}:
         raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")

@@ -15,7 +15,7 @@ import numpy as np
 
 from liedyn.errors import Interrupted, UsageError
 from liedyn.integrators.problem import LOST, InitialValueProblem, RunObserver, Statistics, kept_rows
-from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, give_back, numbers_of
+from liedyn.integrators.run_state import EVALUATIONS, NEXT_OUTPUT, STEPS, Record, named_arrays, release_memory
 from liedyn.io.checkpoint_files import Unfinished, of_another_version
 from liedyn.io.scenarios.scenario_file import to_plain
 from liedyn.simulation.segment_problems import RunSegment, whole_record
@@ -107,7 +107,7 @@ class RunRecorder(RunObserver):
         n = int(count[NEXT_OUTPUT])
         self._append(RunSegment(problem, record), self._written - first, n)
         for x in record[1:]:                                   # the times are read on
-            give_back(x, n)
+            release_memory(x, n)
         self.disk.save(numbers, self.about() | {"t": t, "rows": self._written, "width": self.width,
                                                 "firsts": [first for _, first in self._begun]})
 
@@ -182,7 +182,7 @@ def meaningful(parts: list[RunSegment]) -> list[RunSegment]:
 def identity(prepared) -> dict:
     """What a checkpoint says of its run: the scenario, and a hash of all numbers that the robot and the files of signals gave."""
     p, hashed = prepared.problem, hashlib.sha256()
-    numbers = numbers_of(model=(p.model.index, p.model.constants), schedule=p.schedule, signals=p.signals, start=(p.q, p.v),
+    numbers = named_arrays(model=(p.model.index, p.model.constants), schedule=p.schedule, signals=p.signals, start=(p.q, p.v),
                          law=p.law, contacts=p.contacts, joint_laws=p.joint_laws, stops=p.stops)
     for name, x in numbers.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())

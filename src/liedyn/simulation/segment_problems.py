@@ -18,7 +18,7 @@ from liedyn.simulation.name_binding import phase_rules, unknown
 
 # A part of a run that is smooth -----------------------------------------------------------------------------------------
 
-def opened(model, phase: Phase | None):
+def with_open_loops(model, phase: Phase | None):
     """The robot without the loops, couplings and mimics that are open in a phase. ScenarioError for a name that is none."""
     if phase is None or not phase.open:
         return model
@@ -127,7 +127,7 @@ class SegmentProblems:
         return found
 
     def _make(self, mode: HybridState) -> None:
-        model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
+        model = with_attached_bodies(with_open_loops(self.model, self.phases.get(mode.phase)), mode.attached)
         stops = (*self.stops, *(stop for stop in mode.resting if stop not in self.stops))
         problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), stops, mode.resting)
         if problem.contacts is not None:                       # a payload makes contacts no stiffer
@@ -153,12 +153,12 @@ class SegmentProblems:
         return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]
 
 
-def _carrying(model, attached: tuple[Attach, ...]):
+def with_attached_bodies(model, attached: tuple[Attach, ...]):
     """The robot with bodies attached to links."""
     if not attached:
         return model
     by_link = {one.link: one for one in attached}
-    links = tuple(_with_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
+    links = tuple(_attach_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
     try:
         return build(replace(model.description, links=links))
     except ModelError as problem:
@@ -166,6 +166,6 @@ def _carrying(model, attached: tuple[Attach, ...]):
                             hint="the body is too heavy or too large for the robot") from None
 
 
-def _with_body(link, body: Attach):
+def _attach_body(link, body: Attach):
     found = combine_bodies([(one.mass, np.array(one.com), symmetric_matrix(one.inertia)) for one in (link, body)])
     return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import LiedynError
-from liedyn.integrators.diagnosis import LIMIT, fastest, fastest_along, options_of, taken_step, unstable_steps
+from liedyn.integrators.diagnosis import LIMIT, fastest_motion, fastest_motion_of_run, options_of, taken_step, unstable_steps
 from liedyn.integrators.scipy_solvers import IMPLICIT
 from liedyn.integrators.solve import solve
 from liedyn.io.checkpoint_files import Unfinished
@@ -55,7 +55,7 @@ class _TrialOutcome(NamedTuple):
     ended: bool = False          # early, by itself
 
 
-def tried(prepared: PreparedRun, parts, progress, disk: Unfinished | None = None) -> str:
+def try_integrators(prepared: PreparedRun, parts, progress, disk: Unfinished | None = None) -> str:
     """What other integrators make of a run, up to the first that computes it well: an end to the message about the run.
 
     parts   of the motion that was computed
@@ -101,9 +101,9 @@ def _candidates(prepared: PreparedRun, parts) -> list[Integrator]:
 def _fastest_rate(prepared: PreparedRun, parts) -> float:
     """At which forces act [1/s], initially and in the motion that was computed."""
     problem = prepared.problem
-    rates = [fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
+    rates = [fastest_motion(problem, 0.0, problem.q, np.zeros(problem.model.nv)).rate]
     with suppress(LiedynError):                                        # of a motion that means nothing
-        rates += [fastest_along(part.problem, part.record).rate for part in parts if len(part.record.t)]
+        rates += [fastest_motion_of_run(part.problem, part.record).rate for part in parts if len(part.record.t)]
     return max(rates)
 
 

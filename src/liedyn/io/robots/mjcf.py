@@ -42,7 +42,7 @@ def read_actuators(root: MjcfElement, tree: BodyTree) -> tuple[Actuator, ...]:
         if element.text("joint") is not None:
             _of_joint(element, efforts, tree)
         else:
-            _refuse_passive(element)
+            _check_not_passive(element)
             thrusters += _thruster(element, tree)
     for k, joint in enumerate(tree.joints):
         if joint.name in efforts:
@@ -57,7 +57,7 @@ def _of_joint(element: MjcfElement, efforts: dict[str, list[float]], tree: BodyT
     if joint not in tree.joint_names:
         raise element.problem("unknown joint", "joint", found=joint, expected="a joint's name", hint=nearest(joint, tree.ref))
     if joint not in tree.ref:                            # ball and free
-        _refuse_passive(element)
+        _check_not_passive(element)
         tree.count("actuators of ball and free joints")
         return
     gear = element.vector("gear", (1.0,) + (0.0,) * 5, least=1)[0]
@@ -86,7 +86,7 @@ def _largest_force(element: MjcfElement, tree: BodyTree) -> float:
     return min(found)
 
 
-def _refuse_passive(element: MjcfElement) -> None:
+def _check_not_passive(element: MjcfElement) -> None:
     for key in ("armature", "damping"):
         element.refuse(key, f"{key} of an actuator that does not act on a hinge or slide joint is not supported")
 
@@ -239,7 +239,7 @@ def read_mjcf(path: str | os.PathLike) -> Robot:
     tree = _bodies(root)
     loops, couplings = read_equality(root, tree)
     actuators = read_actuators(root, tree)
-    _refuse_tendons(root, tree)
+    _check_tendons(root, tree)
     for kind in ("sensor", "keyframe"):
         for _ in root.within(kind):
             tree.count(f"{kind}s")
@@ -278,7 +278,7 @@ def _check_sections(root: MjcfElement) -> None:
                 raise child.problem("deformable bodies are not supported")
 
 
-def _refuse_tendons(root: MjcfElement, tree: BodyTree) -> None:
+def _check_tendons(root: MjcfElement, tree: BodyTree) -> None:
     for child in root.within("tendon"):
         element = tree.defaults.of(child, kind="tendon")
         for key in _NO_FORCE:

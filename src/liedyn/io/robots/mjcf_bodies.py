@@ -135,7 +135,7 @@ def _parts(element: MjcfElement, frame: Pose, childclass: str, tree: BodyTree) -
 
 def _body(element: MjcfElement, parent: str, frame: Pose, childclass: str, tree: BodyTree) -> None:
     tree.bodies += 1
-    _refuse_unknown(element, _BODY)
+    _check_known(element, _BODY)
     element.refuse("gravcomp", "compensation of gravity is not supported")
     if element.switch("mocap", False):
         tree.count("mocap bodies, which stand still")
@@ -172,7 +172,7 @@ def _mass(name: str, parts, tree: BodyTree) -> Mass:
         found = _of_geoms(name, tree)
     if inertials and not found.mass:
         child, at = inertials[0]
-        _refuse_unknown(child, _INERTIAL)
+        _check_known(child, _INERTIAL)
         found = of_inertial(child, compiler).seen_from(at)
     return bounded(found, compiler)
 
@@ -267,13 +267,13 @@ def _check_free(joint: MjcfElement, parent: str, count: int) -> None:
 
 def _joint(joint: MjcfElement, name: str, frame: Pose, tree: BodyTree) -> Joint:
     """The joint without its ends."""
-    _refuse_unknown(joint, _JOINT)
+    _check_known(joint, _JOINT)
     kind = "free" if joint.tag == "freejoint" else joint.choice("type", _TYPES, "hinge")
     name = joint.name or _own_name(name, joint, tree.joint_names)
     unit_ = tree.compiler.angle if kind in ("hinge", "ball") else 1.0
     figures = _figures(joint, kind, unit_, tree)
     if kind == "free":
-        _refuse_alignment(joint, tree.compiler)
+        _check_alignment(joint, tree.compiler)
         return Joint(name, "free", "", "", coordinates=(figures,) * 6, place=joint.place())
     if kind == "ball":
         return Joint(name, "ball", "", "", coordinates=(figures,) * 3, place=joint.place())
@@ -292,9 +292,9 @@ def _figures(joint: MjcfElement, kind: str, unit_: float, tree: BodyTree) -> Coo
     values = {"armature": joint.number("armature", 0.0), "damping": on.dampers * joint.constant("damping"),
               "friction": on.friction * joint.number("frictionloss", 0.0), "stiffness": on.springs * joint.constant("stiffness")}
     if kind == "free":
-        _refuse(joint, {"armature": values["armature"], "frictionloss": values["friction"]}, "a free joint")
+        _raise_not_supported(joint, {"armature": values["armature"], "frictionloss": values["friction"]}, "a free joint")
     if kind in ("ball", "free"):
-        _refuse(joint, {"stiffness": values["stiffness"]}, f"a {kind} joint")
+        _raise_not_supported(joint, {"stiffness": values["stiffness"]}, f"a {kind} joint")
     else:
         values["rest"] = joint.number("springref", 0.0) * unit_
     lower, upper = joint.vector("range", (0.0, 0.0))
@@ -321,20 +321,20 @@ def _limited(joint: MjcfElement, key: str, given: bool, tree: BodyTree) -> bool:
     return how == "true" or (how == "auto" and given)
 
 
-def _refuse(joint: MjcfElement, values: dict[str, float], what: str) -> None:
+def _raise_not_supported(joint: MjcfElement, values: dict[str, float], what: str) -> None:
     for key, value in values.items():
         if value:
             raise joint.problem(f"{what} has no {key}", key, found=joint.text(key), expected="0",
                                 hint="<freejoint> takes no values of default classes" if joint.text("type") == "free" else None)
 
 
-def _refuse_alignment(joint: MjcfElement, compiler: Compiler) -> None:
+def _check_alignment(joint: MjcfElement, compiler: Compiler) -> None:
     how = joint.choice("align", ("true", "false", "auto"), "auto")
     if how == "true" or (how == "auto" and compiler.align_free):
         raise joint.problem("a free body whose frame is moved to its centre of mass is not supported", "align", expected="false")
 
 
-def _refuse_unknown(element: MjcfElement, known: tuple[str, ...]) -> None:
+def _check_known(element: MjcfElement, known: tuple[str, ...]) -> None:
     """What is not known may change the dynamics, or is a slip."""
     for key in element.attributes:
         if key not in known:

@@ -172,7 +172,7 @@ def _link(link: Link) -> dict:
 def _joint(joint: Joint) -> dict:
     limits, passive = ({key: _each(joint, key) for key in keys} for keys in (_LIMITS, _PASSIVE))
     mimic = {key: getattr(joint.mimic, key) for key in MIMIC} if joint.mimic and joint.labels else None
-    return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": plain_pose(joint.origin) or None,
+    return {"type": joint.type, "parent": joint.parent, "child": joint.child, "origin": pose_to_dict(joint.origin) or None,
             **_axes(joint), "pitch": joint.pitch if joint.type == "helical" else None, "sequence": joint.sequence or None,
             "screws": joint.screws or None, "limits": plain(limits) or None, **passive, "mimic": mimic}
 
@@ -192,7 +192,7 @@ def _each(joint: Joint, key: str) -> float | list[float] | None:
     return numbers[0] if len(set(numbers)) == 1 else numbers
 
 
-def plain_pose(pose: Pose) -> dict:
+def pose_to_dict(pose: Pose) -> dict:
     """xyz, and rpy or quaternion: what reads back closer, rpy if they are equal."""
     values = {}
     if pose.translation != _ZERO:
@@ -216,7 +216,7 @@ def _loop(loop: Loop) -> dict:
 
 
 def _frame(link: str, pose: Pose) -> str | dict:
-    written = plain_pose(pose)
+    written = pose_to_dict(pose)
     return {"link": link} | written if written else link
 
 

@@ -185,7 +185,7 @@ def _split_joints(out: Subset) -> None:
     taken = {link.name for link in links} | {joint.name for joint in out.robot.joints}
     for joint in out.robot.joints:
         joint = _without_springs(joint, out)
-        if joint.type in _DIRECT or (joint.type == "planar" and joint.figures == _plain_figures(joint)):
+        if joint.type in _DIRECT or (joint.type == "planar" and joint.figures == _parameters_to_dict(joint)):
             joints.append(_with_one_damping(joint, out))
             continue
         between, lost = [], len(out.losses)
@@ -261,14 +261,14 @@ def _without_springs(joint: Joint, out: Subset) -> Joint:
     return replace(joint, coordinates=tuple(kept))
 
 
-def _plain_figures(joint: Joint) -> tuple[Coordinate, ...]:
+def _parameters_to_dict(joint: Joint) -> tuple[Coordinate, ...]:
     """What a floating or planar joint of a URDF may have: one damping and one friction, no limits."""
     first = joint.figures[0]
     return (Coordinate(damping=first.damping, friction=first.friction),) * len(joint.labels)
 
 
 def _with_one_damping(joint: Joint, out: Subset) -> Joint:
-    if joint.type != "free" or joint.figures == (plain := _plain_figures(joint)):
+    if joint.type != "free" or joint.figures == (plain := _parameters_to_dict(joint)):
         return joint
     damped = [(c.damping, c.friction) for c in joint.figures]
     if len(set(damped)) > 1:

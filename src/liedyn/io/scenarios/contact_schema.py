@@ -35,7 +35,7 @@ from liedyn.io.scenarios.scenario import (
     Rule,
     Shape,
 )
-from liedyn.io.scenarios.signal_schema import by_name, patterns, plain_rules
+from liedyn.io.scenarios.signal_schema import by_name, patterns, rules_to_dict
 from liedyn.io.yaml_nodes import Node
 from liedyn.io.yaml_values import plain
 from liedyn.model.description import MAX_INPUT
@@ -127,7 +127,7 @@ CONTACTS = Schema("contacts", (
         "links each", "none", example=[["upper", "lower"]]), *MATERIAL))
 
 
-def plain_contacts(contact: Contact) -> dict:
+def contacts_to_dict(contact: Contact) -> dict:
     """As in the file."""
     def shape(one: Shape) -> dict:
         if one.kind == "point":
@@ -136,7 +136,7 @@ def plain_contacts(contact: Contact) -> dict:
         placed = {key: value for key, value in (("at", one.at), ("rpy", one.rpy)) if any(value)}
         return {one.kind: sizes, **placed, **dict(one.material)}
 
-    links = plain_rules(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
+    links = rules_to_dict(contact.links, lambda shapes: list(map(shape, shapes)) if len(shapes) > 1 else shape(shapes[0]))
     planes = {plane.name: {key: getattr(plane, key) for key in PLANE} for plane in contact.planes}
     return plain({"links": links, "planes": planes, "pairs": [pair.links for pair in contact.pairs] or None,
                   **dict(contact.material)})
@@ -209,7 +209,7 @@ LIMIT_STOPS = Schema("limit_stops", (
 LIMITS = OneOf((Choice(tuple(WORDS)), LIMIT_STOPS), "limits_act", _limits)
 
 
-def plain_limits(stops: LimitStops) -> dict:
+def limits_to_dict(stops: LimitStops) -> dict:
     """As in the file."""
     joints = [rule.pattern for rule in stops.joints]
     return {key: getattr(stops, key) for key in ("mode", *MODES[stops.mode])} | {"joints": joints or None}

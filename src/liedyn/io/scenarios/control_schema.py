@@ -14,11 +14,11 @@ from liedyn.io.scenarios.signal_schema import (
     POSE_MOTION,
     SIGNAL,
     by_name,
+    drive_to_dict,
+    numbers_to_list,
     patterns,
-    plain_drive,
-    plain_numbers,
-    plain_rules,
-    plain_signal,
+    rules_to_dict,
+    signal_to_dict,
 )
 from liedyn.io.yaml_nodes import Node, read_text
 
@@ -160,7 +160,7 @@ LIMIT = Number(above=0)
 SATURATE = OneOf((Boolean(), by_name(OneOf((Choice((EFFORT,)), LIMIT), "limit", _limit), "joint*")), "saturation", _saturation)
 
 
-def plain_control(control: Control) -> dict:
+def control_to_dict(control: Control) -> dict:
     """As in the file."""
     named = {"law": control.law, "joints": [rule.pattern for rule in control.joints] or None}
     if control.law == "gravity_compensation":
@@ -168,13 +168,13 @@ def plain_control(control: Control) -> dict:
     if control.law == "state_feedback":
         gain = dict(zip(control.rows, (dict(zip(control.columns, row, strict=True)) for row in control.gain), strict=True)) \
             if control.rows else control.gain
-        return named | {"gain": gain, "about": {"q": plain_rules(control.about_q, plain_numbers),
-                                                "v": plain_rules(control.about_v, plain_numbers)}}
+        return named | {"gain": gain, "about": {"q": rules_to_dict(control.about_q, numbers_to_list),
+                                                "v": rules_to_dict(control.about_v, numbers_to_list)}}
     poles = {"poles": control.poles} if control.poles else {"bandwidth": control.bandwidth}
     if control.law in OF_JOINTS:
-        return {"law": control.law, "motion": plain_rules(control.motion, plain_signal), **poles}
-    return {"law": control.law, "link": control.link, "point": control.point, "target": plain_drive(control.target), **poles,
-            "posture": plain_rules(control.posture, plain_numbers) or None}
+        return {"law": control.law, "motion": rules_to_dict(control.motion, signal_to_dict), **poles}
+    return {"law": control.law, "link": control.link, "point": control.point, "target": drive_to_dict(control.target), **poles,
+            "posture": rules_to_dict(control.posture, numbers_to_list) or None}
 
 
 # `sampling` of a scenario: its keys, from YAML and back -----------------------------------------------------------------
@@ -218,9 +218,9 @@ SAMPLING = Schema("sampling", (
     Field("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))
 
 
-def plain_sampling(sampling: Sampling) -> dict:
+def sampling_to_dict(sampling: Sampling) -> dict:
     """In the layout of the file."""
-    resolutions = {key: plain_rules(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
+    resolutions = {key: rules_to_dict(getattr(sampling, key)) for key in MEASURED if getattr(sampling, key)}
     return {"rate": sampling.rate, "period": sampling.period, "delay": sampling.delay, "hold": sampling.hold,
             "quantization": resolutions or None}
 
@@ -267,6 +267,6 @@ MOTOR = Schema("motor", (
 MOTORS = by_name(MOTOR, "joint*")
 
 
-def plain_motor(motor: Motor) -> dict:
+def motor_to_dict(motor: Motor) -> dict:
     """In the layout of the file."""
     return {"gear": motor.gear, "curve": motor.curve or None, "inertia": motor.inertia or None}

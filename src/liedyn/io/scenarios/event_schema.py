@@ -23,7 +23,7 @@ from liedyn.io.scenarios.scenario import (
     Set,
     TouchEvent,
 )
-from liedyn.io.scenarios.signal_schema import DRIVES, NUMBERS, by_name, plain_drive, plain_numbers, plain_rules
+from liedyn.io.scenarios.signal_schema import DRIVES, NUMBERS, by_name, drive_to_dict, numbers_to_list, rules_to_dict
 from liedyn.io.yaml_nodes import Node
 from liedyn.model.description import MAX_INPUT
 
@@ -239,27 +239,29 @@ EVENT = Schema("event", (
 
 # writing ------------------------------------------------------------------------------------------------------------
 
-def plain_phase(phase: Phase) -> dict:
+def phase_to_dict(phase: Phase) -> dict:
     """As in the file."""
-    return {"joints": plain_rules(phase.joints, plain_drive), "impulsive": phase.impulsive or None, "open": phase.open or None}
+    return {"joints": rules_to_dict(phase.joints, drive_to_dict), "impulsive": phase.impulsive or None, "open": phase.open
+            or None}
 
 
-def plain_event(event: Event) -> dict:
+def event_to_dict(event: Event) -> dict:
     """As in the file."""
     timed = {"at": event.at} if event.at else {"every": event.every} if event.every else {
         "when": event.when.text, "value": None if event.touch else event.value, "debounce": event.debounce,
         "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}
-    return {**timed, "in": event.phases or None, "once": event.once or None, "do": list(map(_plain_action, event.actions))}
+    return {**timed, "in": event.phases or None, "once": event.once or None, "do": list(map(_action_to_dict, event.actions))}
 
 
-def _plain_action(action: Action) -> dict:
+def _action_to_dict(action: Action) -> dict:
     match action:
         case EnterPhase():
             return {"phase": action.phase}
         case Lock():
             return {"lock" if action.hold else "unlock": action.joints}
         case Set():
-            return {"set": {key: plain_rules(rules, plain_numbers) for key, rules in (("q", action.q), ("v", action.v)) if rules}}
+            return {"set": {key: rules_to_dict(rules, numbers_to_list) for key, rules in (("q", action.q), ("v", action.v))
+                            if rules}}
         case Impact(coordinate=None):
             return {"impact": {"link": action.link, "point": action.point, "normal": action.normal,
                                "restitution": action.restitution}}

@@ -23,19 +23,19 @@ from liedyn.io.file_schema import (
     default_of,
     kinds_with,
 )
-from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, plain_contacts, plain_limits, read_contacts
+from liedyn.io.scenarios.contact_schema import CONTACTS, LIMITS, contacts_to_dict, limits_to_dict, read_contacts
 from liedyn.io.scenarios.control_schema import (
     CONTROL,
     MOTORS,
     POLES,
     SAMPLING,
     SATURATE,
-    plain_control,
-    plain_motor,
-    plain_sampling,
+    control_to_dict,
+    motor_to_dict,
     read_sampling,
+    sampling_to_dict,
 )
-from liedyn.io.scenarios.event_schema import EVENT, PHASE, plain_event, plain_phase, read_events, read_phases, unreached
+from liedyn.io.scenarios.event_schema import EVENT, PHASE, event_to_dict, phase_to_dict, read_events, read_phases, unreached
 from liedyn.io.scenarios.scenario import (
     FORCE_FRAMES,
     METHODS,
@@ -54,10 +54,10 @@ from liedyn.io.scenarios.signal_schema import (
     SIGNAL,
     TORQUES,
     by_name,
-    plain_drive,
-    plain_numbers,
-    plain_rules,
-    plain_signal,
+    drive_to_dict,
+    numbers_to_list,
+    rules_to_dict,
+    signal_to_dict,
 )
 from liedyn.io.yaml_nodes import Node, read_yaml
 from liedyn.io.yaml_values import FilePath, Overrides, override, override_texts, plain, tree_of
@@ -286,20 +286,20 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "robot": FilePath(one.robot), "loops": one.loops and FilePath(one.loops), "base": one.base, "gravity": one.gravity,
         "duration": one.duration, "output_step": one.output_step, "passive": one.passive, "seed": one.seed,
         "integrator": {key: value for key, value in integrator.items() if value != math.inf},
-        "initial": {"q": plain_rules(one.initial_q, plain_numbers), "v": plain_rules(one.initial_v, plain_numbers),
+        "initial": {"q": rules_to_dict(one.initial_q, numbers_to_list), "v": rules_to_dict(one.initial_v, numbers_to_list),
                     "assemble": None if one.assemble else False, "from": start and FilePath(start.file)},
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
-        "drives": plain_rules(one.drives, plain_drive) or None, "control": one.control and plain_control(one.control),
-        "sampling": one.sampling and plain_sampling(one.sampling), "saturate": plain_rules(one.saturate) or None,
-        "motors": plain_rules(one.motors, plain_motor) or None, "limits": one.limits and plain_limits(one.limits),
-        "contacts": one.contacts and plain_contacts(one.contacts),
-        "joints": plain_rules(one.joints, plain_drive), "actuators": plain_rules(one.actuators, plain_signal),
-        "external_forces": list(map(_plain_force, one.forces)),
-        "phases": {phase.name: plain_phase(phase) for phase in one.phases} or None,
-        "events": {event.name: plain_event(event) for event in one.events} or None}, folder)
+        "drives": rules_to_dict(one.drives, drive_to_dict) or None, "control": one.control and control_to_dict(one.control),
+        "sampling": one.sampling and sampling_to_dict(one.sampling), "saturate": rules_to_dict(one.saturate) or None,
+        "motors": rules_to_dict(one.motors, motor_to_dict) or None, "limits": one.limits and limits_to_dict(one.limits),
+        "contacts": one.contacts and contacts_to_dict(one.contacts),
+        "joints": rules_to_dict(one.joints, drive_to_dict), "actuators": rules_to_dict(one.actuators, signal_to_dict),
+        "external_forces": list(map(_force_to_dict, one.forces)),
+        "phases": {phase.name: phase_to_dict(phase) for phase in one.phases} or None,
+        "events": {event.name: event_to_dict(event) for event in one.events} or None}, folder)
 
 
-def _plain_force(force: ExternalForce) -> dict:
-    return {"link": force.link, "frame": force.frame, "wrench": plain_signal(force.wrench), "point": force.point,
+def _force_to_dict(force: ExternalForce) -> dict:
+    return {"link": force.link, "frame": force.frame, "wrench": signal_to_dict(force.wrench), "point": force.point,
             "from": force.start if math.isfinite(force.start) else None, "until": force.end if math.isfinite(force.end) else None}

@@ -61,11 +61,11 @@ def patterns(value: Any) -> List:
     return List(Text(), 1, how=lambda node: tuple(Rule(child.text(), value, child.place) for child in joints.nodes(node)))
 
 
-def plain_rules(rules: tuple[Rule, ...], plain=lambda value: value) -> dict:
+def rules_to_dict(rules: tuple[Rule, ...], plain=lambda value: value) -> dict:
     return {rule.pattern: plain(rule.value) for rule in rules}
 
 
-def plain_numbers(values: tuple[float, ...]) -> float | tuple[float, ...]:
+def numbers_to_list(values: tuple[float, ...]) -> float | tuple[float, ...]:
     return values[0] if len(values) == 1 else values
 
 
@@ -137,16 +137,16 @@ SIGNALS = OneOf((SIGNAL, List(SIGNAL, 1, words="signals")), "signals")
 THREE_SIGNALS = List(SIGNAL, 3, 3, "signals")
 
 
-def plain_signal(signal: Signal | tuple[Signal, ...]) -> Any:
+def signal_to_dict(signal: Signal | tuple[Signal, ...]) -> Any:
     match signal:
         case tuple():
-            return [plain_signal(one) for one in signal]
+            return [signal_to_dict(one) for one in signal]
         case Constant():
             return signal.value
         case Expression():
             return signal.text
         case RelativeTime():
-            return {**plain_signal(signal.curve), "from": signal.start}
+            return {**signal_to_dict(signal.curve), "from": signal.start}
         case Column():
             return {"csv": {"file": FilePath(signal.file), "column": signal.name, "interpolation": signal.interpolation}}
         case Sine():
@@ -273,19 +273,19 @@ DRIVES = one_of(
     how=lambda node: DRIVES.only(node, "a joint")[1])
 
 
-def plain_drive(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...]) -> Any:
+def drive_to_dict(value: Drive | Motion | Waypoints | Signal | tuple[Signal, ...]) -> Any:
     match value:
         case Motion():
-            return {"xyz": plain_signal(value.xyz) or None, "rpy": plain_signal(value.rpy) or None}
+            return {"xyz": signal_to_dict(value.xyz) or None, "rpy": signal_to_dict(value.rpy) or None}
         case Waypoints():
             return {"waypoints": [{key: getattr(one, key) for key in WAYPOINT if key == "t" or getattr(one, key)}
                                   for one in value.points]}
         case Prescribe():
-            return {"prescribe": {value.level: plain_drive(value.signals)}}
+            return {"prescribe": {value.level: drive_to_dict(value.signals)}}
         case Torque():
-            return {"torque": plain_signal(value.signals)}
+            return {"torque": signal_to_dict(value.signals)}
         case Pd():
             return {"torque": {"pd" if value.ki is None else "pid": {
-                "kp": value.kp, "ki": value.ki, "kd": value.kd, "target": plain_signal(value.target),
-                "feedforward": plain_signal(value.feedforward), "gravity": value.gravity or None}}}
-    return plain_signal(value)
+                "kp": value.kp, "ki": value.ki, "kd": value.kd, "target": signal_to_dict(value.target),
+                "feedforward": signal_to_dict(value.feedforward), "gravity": value.gravity or None}}}
+    return signal_to_dict(value)

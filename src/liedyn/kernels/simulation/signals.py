@@ -117,7 +117,7 @@ OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument
 # when it was last seen, whether it is loose (changes sides without a cut), whether it is a FLOOR or an EVENT.
-SIDE, READING, LOOSE, KIND = range(4)
+SIDE, READING, CHATTERING, KIND = range(4)
 SWITCH = 4
 FREE = 1e300              # a side in place of NaN, for comparisons
 

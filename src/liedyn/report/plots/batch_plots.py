@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from liedyn.batch.result_store import TRAJECTORIES, ResultStore
 from liedyn.errors import LiedynError, UsageError
-from liedyn.io.atomic_output import told
+from liedyn.io.atomic_output import translate_os_errors
 from liedyn.report.plots import style
 from liedyn.report.plots.save_plots import SavedPlots, drawn_into, save_sheets
 
@@ -213,7 +213,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         sheets["envelopes"] = lambda: draw_envelopes(envelopes, subtitle)
     if not sheets:
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
-    with told(folder):
+    with translate_os_errors(folder):
         return drawn_into(folder, lambda part: save_sheets(sheets, part, formats)), notes
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import continuous_quaternions, link_poses
 from liedyn.errors import UsageError
-from liedyn.io.atomic_output import check_output, scratch_folder, told
+from liedyn.io.atomic_output import check_output, scratch_folder, translate_os_errors
 from liedyn.model.description import WORLD
 from liedyn.model.spatial import rotation_of_z
 from liedyn.report.replay.meshes import unpacked
@@ -208,7 +208,7 @@ def write_mcap(runs: Sequence[ReplayRun], output: str, visuals: Visuals | None =
     from mcap.writer import Writer
     visuals, target, count = visuals or Visuals(), Path(output), 0
     first = min(float(run.t[0]) for run in runs)
-    with told(target), scratch_folder(target.absolute().parent) as part:
+    with translate_os_errors(target), scratch_folder(target.absolute().parent) as part:
         with (part / "mcap").open("wb") as file:
             writer, channels = Writer(file), {}
             writer.start(profile="", library="liedyn")

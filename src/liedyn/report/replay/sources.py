@@ -68,14 +68,14 @@ class ReplayRun:
 
 def shown_result(result: Result, name: str) -> ReplayRun:
     """Of a simulation that has just ended."""
-    from liedyn.io.scenarios.contact_schema import plain_contacts
+    from liedyn.io.scenarios.contact_schema import contacts_to_dict
 
     scenario = result.scenario
     return ReplayRun(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
                  scenario.phases[0].name if scenario.phases else "",
                  tuple((one.t, one.name, one.phase or "") for one in result.events),
-                 plain_contacts(scenario.contacts) if scenario.contacts else {})
+                 contacts_to_dict(scenario.contacts) if scenario.contacts else {})
 
 
 def shown_file(trajectory: str, robot: str | None) -> tuple[ReplayRun, tuple[str, ...]]:

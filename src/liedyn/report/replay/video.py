@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from liedyn.errors import ComputationError, UsageError
-from liedyn.io.atomic_output import check_output, told
+from liedyn.io.atomic_output import check_output, translate_os_errors
 from liedyn.report.replay.meshes import unpacked
 from liedyn.report.replay.page import data_of
 
@@ -188,7 +188,7 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
     """
     drawer, writer = check_video(output, force=force)
     target, times = Path(output), _times(page, rate, speed)
-    with told(target.parent), tempfile.TemporaryDirectory(prefix="liedyn-video-") as folder:
+    with translate_os_errors(target.parent), tempfile.TemporaryDirectory(prefix="liedyn-video-") as folder:
         source = Path(folder, "page.html")
         source.write_text(page, encoding="utf-8")
         film = Path(folder, f"film{target.suffix.lower()}")

@@ -12,7 +12,7 @@ from liedyn.codegen.rhs import read_signal, signal_instructions
 from liedyn.dynamics.derivatives import d_difference, hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.kinematics import integrate, jacobian, link_pose, tangent_gradient
 from liedyn.errors import ComputationError
-from liedyn.integrators.contact_forces import stop_slopes, touch_slopes
+from liedyn.integrators.contact_forces import contact_jacobian, stop_jacobian
 from liedyn.integrators.segment import RightHandSide, evaluated
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
 from liedyn.kernels.simulation.signals import (
@@ -209,7 +209,7 @@ def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
         out[laws.driven] = _by_differences(alone, t, q, v, integral, laws.driven)
     elif laws is not None:
         out = with_joint_laws(problem, t, q, v, out, integral)
-    return out if problem.stops is None else out + stop_slopes(problem, q, v)
+    return out if problem.stops is None else out + stop_jacobian(problem, q, v)
 
 
 def _by_differences(problem, t: float, q, v, integral, driven) -> np.ndarray:
@@ -228,7 +228,7 @@ def wrench_laws(problem, t: float, q, v) -> np.ndarray:
     would be if each F stood still in its link's frame: by their signals, by the turning of the link against the world's
     axes, and by the law of contact."""
     model, schedule, nv = problem.model, problem.schedule, problem.model.nv
-    out = np.zeros((nv, 2 * nv)) if problem.contacts is None else touch_slopes(model, problem.contacts, q, v)
+    out = np.zeros((nv, 2 * nv)) if problem.contacts is None else contact_jacobian(model, problem.contacts, q, v)
     basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
     for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
         link = model.link_names[schedule.force_link[j]]

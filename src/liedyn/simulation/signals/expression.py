@@ -55,19 +55,19 @@ class SignalProgram:
         return self.literals[0] if self.code == (code.LITERAL,) else None
 
 
-def passing(program: SignalProgram, x: float) -> SignalProgram:
+def sign_of_difference(program: SignalProgram, x: float) -> SignalProgram:
     """The sign of the program's value less x."""
-    found = less(program, x)
+    found = subtract_constant(program, x)
     return SignalProgram((*found.code, code.SIGN), found.literals, found.depth)
 
 
-def less(program: SignalProgram, x: float) -> SignalProgram:
+def subtract_constant(program: SignalProgram, x: float) -> SignalProgram:
     """The program's value less x."""
     words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT)
     return SignalProgram((*program.code, *words), (*program.literals, x), max(program.depth, 2))
 
 
-def started(program: SignalProgram, origins: Sequence[float]) -> SignalProgram:
+def with_clock_origins(program: SignalProgram, origins: Sequence[float]) -> SignalProgram:
     """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity, a held one
     at 0."""
     words, literals = [], list(program.literals)
@@ -110,7 +110,7 @@ class _SignalParser(ExpressionParser):
         self.state_allowed, self.resolve = state_allowed, resolve
 
     def without_names(self, text: str) -> tuple[str, str]:
-        return _NAMED_CALL.sub(_numbers_of_point, text), _NAMED_CALL.sub(_quoted, text)
+        return _NAMED_CALL.sub(_numbers_of_point, text), _NAMED_CALL.sub(_quote_name, text)
 
     def source_of(self, node: ast.expr) -> str | None:
         segment = ast.get_source_segment(self.text, node)
@@ -210,7 +210,7 @@ def _parts_of_call(kind: str, inside: str) -> tuple[str, str]:
     return ",".join(parts[:cut]).strip(), "".join("," + part for part in parts[cut:])
 
 
-def _quoted(call: re.Match) -> str:
+def _quote_name(call: re.Match) -> str:
     name, rest = _parts_of_call(call[1], call[2])
     return f"{call[1]}({name!r}{rest})"
 

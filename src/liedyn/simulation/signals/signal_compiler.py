@@ -15,7 +15,7 @@ from liedyn.io.trajectory_csv import Trajectory, read_trajectory
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import NUMBERS, ORDER
 from liedyn.simulation.name_binding import find, points_of, unknown, unwrapped_angle
-from liedyn.simulation.signals.expression import OF_LINKS, SignalProgram, compile_expression, started
+from liedyn.simulation.signals.expression import OF_LINKS, SignalProgram, compile_expression, with_clock_origins
 from liedyn.simulation.signals.switching_times import MOST, switches_in_time, switches_of_state
 
 # Curves of a scenario as piecewise polynomials of degree five at most ---------------------------------------------------
@@ -263,7 +263,7 @@ class SignalCompiler:
         for x, use, place in self._signals:
             if not isinstance(x, SignalProgram):
                 continue
-            found = switches_in_time(x if use.forces else started(x, origins), *(use.window or (0.0, self.duration)))
+            found = switches_in_time(x if use.forces else with_clock_origins(x, origins), *(use.window or (0.0, self.duration)))
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
