@@ -20,10 +20,10 @@ def recorded(model, which, prescribed=None):
     q, v, a, tau = (ops.inputs(name, count) for name, count in (("q", model.nq), ("v", nv), ("a", nv), ("tau", nv)))
     kernel, out, deficit = traced_module(f"kernels.{which}_dynamics_derivatives"), [zeros(nv * nv) for _ in range(3)], -1.0
     if which == "inverse":
-        work = kernel.derivatives_work(zeros(kernel.derivatives_memory(n, nv)), n, nv)
+        work = kernel.derivatives_workspace(zeros(kernel.derivatives_workspace_size(n, nv)), n, nv)
         kernel.inverse_derivatives(tree, q, v, a, zeros(0), model.has_passive_forces, *out, work)
     else:
-        work = kernel.mass_matrix_work(zeros(kernel.hybrid_derivatives_memory(n, nv)), nv)
+        work = kernel.mass_matrix_workspace(zeros(kernel.hybrid_derivatives_workspace_size(n, nv)), nv)
         deficit = kernel.hybrid_derivatives(tree, prescribed, q, v, a, tau, zeros(0), model.has_passive_forces, *out, work)
     return ops, out, deficit
 

@@ -10,14 +10,14 @@ from liedyn.codegen.llvm_ir import program_text
 from liedyn.codegen.specialize import is_supported
 from liedyn.integrators import batch_integrator
 from liedyn.io.scenarios.scenario import Scenario
-from liedyn.kernels.simulation.rate_evaluation import REFUSED
-from liedyn.kernels.simulation.rollout_loop import TOGETHER
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from liedyn.simulation.input_schedule import compile_schedule
 from zoo import ROBOTS, state
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="this LLVM cannot read the text of lines: loops are used")
 
-RUNS, NEVER = TOGETHER + 3, 10**9
+RUNS, NEVER = RUNS_PER_BLOCK + 3, 10**9
 
 
 @pytest.fixture(autouse=True)
@@ -116,4 +116,4 @@ def test_a_run_that_goes_wrong_is_told_also_with_rates(rates):
     moving = batch_integrator.BatchStates.from_states(q, v, np.full(RUNS, grid.steps))
     out = batch_integrator.BatchOutputs.of(RUNS, 2, q.shape[1], v.shape[1], 0)
     engine.advance(moving, grid, out, np.zeros((RUNS, wide * len(line.numbers))))
-    assert np.flatnonzero(moving.ended >= 0).tolist() == [5] and moving.codes[5] == REFUSED
+    assert np.flatnonzero(moving.ended >= 0).tolist() == [5] and moving.codes[5] == INVALID_ARGUMENTS

@@ -16,7 +16,7 @@ from liedyn.integrators.problem import Options
 from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
-from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_at
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
 from liedyn.model.description import ONE_DOF, Coordinate, Joint, Link, Pose, Robot
 from liedyn.simulation.input_schedule import compile_schedule
@@ -249,7 +249,7 @@ def test_a_joint_that_turns_beyond_the_range_of_sines_goes_on_by_loops(pendulum,
 def test_a_refusal_is_no_code_of_the_loops(pendulum):
     problem = torque(pendulum, "0")
     (code, _, _), (found, _, _) = both(problem, 0.0, np.array([2e5]), np.zeros(3))
-    assert (code, found) == (RUNNING, REFUSED)
+    assert (code, found) == (RUNNING, INVALID_ARGUMENTS)
 
 
 def test_the_address_is_that_of_plain_pointers(pendulum):

@@ -9,7 +9,7 @@ from liedyn.integrators.problem import Options
 from liedyn.integrators.rosenbrock import METHODS
 from liedyn.integrators.segment import RightHandSide
 from liedyn.integrators.solve import solve
-from liedyn.kernels.simulation.rate_evaluation import REFUSED
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.simulation.run import run_scenario
 
 EXACT = Options("dop853", rtol=1e-13, atol=1e-14)
@@ -121,7 +121,7 @@ def test_a_trial_too_far_for_a_line_is_shortened_before_loops_go_on(monkeypatch,
 
     def refusing(*given):
         tried.append(given[4])                                # the length of the step
-        return (REFUSED, np.inf) if len(tried) <= times else step(*given)
+        return (INVALID_ARGUMENTS, np.inf) if len(tried) <= times else step(*given)
     monkeypatch.setattr(rosenbrock, "try_step", refusing)
     monkeypatch.setattr(RightHandSide, "use_generic_kernels", lambda self: turned.append(len(tried)))
     record, _ = solve(problem, np.array([0.0, 0.5]), Options("rodas5p", rtol=1e-8, atol=1e-10))

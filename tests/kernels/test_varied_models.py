@@ -13,7 +13,7 @@ from compiled import probe
 from liedyn.dynamics.inertial_parameters import JOINT_PARAMETERS
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.batch_blocks import SMALLEST, within
-from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_memory, hybrid_work
+from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size
 from liedyn.kernels.kinematics import (
     ACCELERATIONS,
     LOCAL_WORLD_ALIGNED,
@@ -21,21 +21,21 @@ from liedyn.kernels.kinematics import (
     energy,
     jacobian,
     kinematics,
-    kinematics_memory,
-    kinematics_work,
+    kinematics_workspace,
+    kinematics_workspace_size,
     total_momentum,
 )
 from liedyn.kernels.mass_matrix import (
     column_by_column,
     composite,
-    composite_memory,
-    composite_work,
+    composite_workspace,
+    composite_workspace_size,
     factor,
-    factor_memory,
-    factor_work,
-    sweep_memory,
+    factor_workspace,
+    factor_workspace_size,
+    sweep_workspace_size,
 )
-from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size
 from liedyn.numba_tools.decorators import entry_point
 from zoo import floats, random_pose, random_robot
 
@@ -75,33 +75,33 @@ def lanes(x):
 
 @probe
 def run_hybrid(index, constants, memory, prescribed, q, v, a, tau):
-    work = hybrid_work(memory, index[0], index[2])
+    work = hybrid_workspace(memory, index[0], index[2])
     return within(hybrid(tree_of(index, constants), prescribed, q, v, a, tau, memory[:0], True, work), SMALLEST)
 
 
 @probe
 def run_newton_euler(index, constants, memory, q, v, a, tau):
     tree = tree_of(index, constants)
-    newton_euler(tree, tree.I, q, v, a, memory[:0], True, tau, newton_euler_work(memory, index[0], index[2]))
+    newton_euler(tree, tree.I, q, v, a, memory[:0], True, tau, newton_euler_workspace(memory, index[0], index[2]))
 
 
 @probe
 def run_composite(index, constants, memory, q, M):
-    composite(tree_of(index, constants), q, M, composite_work(memory, index[0]))
+    composite(tree_of(index, constants), q, M, composite_workspace(memory, index[0]))
 
 
 @probe
 def run_inverse_mass(index, constants, memory, none, q, M):
     n, nv = index[0], index[2]
-    tree, factors = tree_of(index, constants), factor_work(memory, n, nv)
+    tree, factors = tree_of(index, constants), factor_workspace(memory, n, nv)
     deficit = factor(tree, none, q, factors)
-    column_by_column(tree, none, factors, memory[factor_memory(n, nv):], M, n, nv)
+    column_by_column(tree, none, factors, memory[factor_workspace_size(n, nv):], M, n, nv)
     return within(deficit, SMALLEST)
 
 
 @probe
 def run_kinematics(index, constants, memory, q, v, a, link, sums, J, dJ):
-    tree, work = tree_of(index, constants), kinematics_work(memory, index[0])
+    tree, work = tree_of(index, constants), kinematics_workspace(memory, index[0])
     kinematics(tree, q, v, a, ACCELERATIONS, work)
     energy(tree, q, v, True, work, sums[:2])
     total_momentum(tree, work, sums[2:8])
@@ -114,7 +114,7 @@ def test_hybrid_dynamics_of_eight_robots(eight):
     n, nv = models[0].n_bodies, models[0].nv
     for mask in (np.zeros(nv, dtype=bool), np.arange(nv) % 3 == 0, np.ones(nv, dtype=bool)):
         a8, tau8 = lanes(a), lanes(tau)
-        memory = np.empty((hybrid_memory(n, nv), 8))
+        memory = np.empty((hybrid_workspace_size(n, nv), 8))
         assert run_hybrid(models[0].index, constants, memory, mask, lanes(q), lanes(v), a8, tau8)
         for k, model in enumerate(models):
             expected = ld.hybrid_dynamics(model, q[k], v[k], a[k], tau[k], mask)
@@ -124,7 +124,7 @@ def test_hybrid_dynamics_of_eight_robots(eight):
 def test_inverse_dynamics_of_eight_robots(eight):
     models, constants, q, v, a, _ = eight
     tau = np.empty((models[0].nv, 8))
-    memory = np.empty((newton_euler_memory(models[0].n_bodies, models[0].nv), 8))
+    memory = np.empty((newton_euler_workspace_size(models[0].n_bodies, models[0].nv), 8))
     run_newton_euler(models[0].index, constants, memory, lanes(q), lanes(v), lanes(a), tau)
     for k, model in enumerate(models):
         assert relative(tau[:, k], ld.inverse_dynamics(model, q[k], v[k], a[k])) < 1e-13
@@ -134,8 +134,8 @@ def test_mass_matrices_of_eight_robots(eight):
     models, constants, q, *_ = eight
     n, nv = models[0].n_bodies, models[0].nv
     M, W = np.empty((2, nv * nv, 8))
-    run_composite(models[0].index, constants, np.empty((composite_memory(n), 8)), lanes(q), M)
-    memory = np.empty((factor_memory(n, nv) + sweep_memory(n, nv) + 2 * nv, 8))
+    run_composite(models[0].index, constants, np.empty((composite_workspace_size(n), 8)), lanes(q), M)
+    memory = np.empty((factor_workspace_size(n, nv) + sweep_workspace_size(n, nv) + 2 * nv, 8))
     assert run_inverse_mass(models[0].index, constants, memory, np.zeros(nv, dtype=bool), lanes(q), W)
     for k, model in enumerate(models):
         expected = ld.mass_matrix(model, q[k])
@@ -148,7 +148,7 @@ def test_kinematics_energy_and_momentum_of_eight_robots(eight):
     n, nv = models[0].n_bodies, models[0].nv
     link = len(models[0].link_names) - 1
     sums, J, dJ = np.empty((11, 8)), np.empty((6 * nv, 8)), np.empty((6 * nv, 8))
-    memory = np.empty((kinematics_memory(n), 8))
+    memory = np.empty((kinematics_workspace_size(n), 8))
     run_kinematics(models[0].index, constants, memory, lanes(q), lanes(v), lanes(a), link, sums, J, dJ)
     for k, model in enumerate(models):
         np.testing.assert_allclose(sums[:2, k], ld.energy(model, q[k], v[k]), rtol=1e-12)
@@ -221,7 +221,7 @@ def test_one_singular_robot_among_eight_is_seen():
                            (Joint("j", "revolute", "a", "b", axes=((0.0, 0.0, 1.0),)),)))
     constants = np.repeat(model.constants[:, None], 8, axis=1)
     zero = np.zeros((1, 8))
-    memory = np.empty((hybrid_memory(2, 1), 8))
+    memory = np.empty((hybrid_workspace_size(2, 1), 8))
     none = np.zeros(1, dtype=bool)
     assert run_hybrid(model.index, constants, memory, none, zero, zero, zero.copy(), zero)
     inertia = slice(6 + 2 * 2 + 12 * 2 + 30, 6 + 2 * 2 + 12 * 2 + 40)                # J of body 1, see joints.joint_model

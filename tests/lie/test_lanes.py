@@ -7,7 +7,7 @@ from numba.core.errors import TypingError
 
 from compiled import KINDS, evaluate, probe
 from exact import error, exact
-from liedyn.kernels.batch_blocks import pack, states_in, unpack
+from liedyn.kernels.batch_blocks import load_block, states_in, unpack_block
 from liedyn.lie.simd import (
     SIMD_WIDTH,
     SINCOS_RANGE,
@@ -174,13 +174,13 @@ def test_one_large_angle_among_eight_spoils_no_other():
 
 @probe
 def to_block(batch, first, block):
-    pack(batch, first, block)
+    load_block(batch, first, block)
     return states_in(block)
 
 
 @probe
 def from_block(block, batch, first):
-    unpack(block, batch, first)
+    unpack_block(block, batch, first)
 
 
 @pytest.mark.parametrize("n", [*range(1, 18), 24, 31])

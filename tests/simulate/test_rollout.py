@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from codegen.test_variants import changed
-from liedyn.kernels.simulation.rollout_loop import TOGETHER
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from limited_robots import SLIDER
 from zoo import ROBOTS, model_of, state
 
@@ -71,7 +71,7 @@ def test_steps_are_those_of_the_textbook(name, method, worst):
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit"])
 def test_a_run_is_the_same_bit_for_bit_whatever_is_beside_it(pendulum, method):
     rng = np.random.default_rng(0)
-    runs = 2 * TOGETHER + 5
+    runs = 2 * RUNS_PER_BLOCK + 5
     q, v, tau = rng.standard_normal((runs, 2)), rng.standard_normal((runs, 2)), rng.standard_normal((runs, STEPS, 2))
     all_ = ld.rollout(pendulum, q, v, tau, dt=DT, steps=STEPS, method=method)
     some = rng.permutation(runs)[:9]

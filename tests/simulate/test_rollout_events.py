@@ -8,7 +8,7 @@ import yaml
 import liedyn as ld
 from codegen.test_variants import changed
 from liedyn.errors import ScenarioError, UsageError
-from liedyn.kernels.simulation.rollout_loop import TOGETHER
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK
 from liedyn.model.model import build
 from liedyn.rollouts.events import find_crossings
 from simulate.test_events import BALL, PENDULUM
@@ -37,7 +37,7 @@ def pendulum(tmp_path):
 
 def test_balls_bounce_when_they_should(ball, worst):
     """rk4 is exact for them; the outputs are those of the parabola that a ball is on."""
-    heights = np.linspace(0.3, 2.0, 2 * TOGETHER + 3)
+    heights = np.linspace(0.3, 2.0, 2 * RUNS_PER_BLOCK + 3)
     found = ld.rollout(ball, heights[:, None], [0.0], dt=DT, steps=1000, every=100, events=BOUNCE)
     assert found.complete.all() and np.isnan(found.stopped_at).all()
     for k in (0, 7, len(heights) - 1):
@@ -101,9 +101,9 @@ def test_a_run_that_stays_for_an_event_does_not_go_on_without_it(ball, steps):
 
 
 def test_a_run_is_the_same_bit_for_bit_whatever_is_beside_it(pendulum):
-    q = np.random.default_rng(1).uniform(-1.0, 0.2, (TOGETHER + 9, 2))
+    q = np.random.default_rng(1).uniform(-1.0, 0.2, (RUNS_PER_BLOCK + 9, 2))
     options = {"dt": DT, "steps": 1000, "events": TWO}
-    all_, some = ld.rollout(pendulum, q, [0.0, 0.0], every=50, **options), [3, TOGETHER + 4, 11]
+    all_, some = ld.rollout(pendulum, q, [0.0, 0.0], every=50, **options), [3, RUNS_PER_BLOCK + 4, 11]
     few = ld.rollout(pendulum, q[some], [0.0, 0.0], every=100, **options)
     assert np.array_equal(few.q, all_.q[some, ::2]) and np.array_equal(few.v, all_.v[some, ::2])
     for k, number in enumerate(some):
@@ -145,7 +145,7 @@ ENDS = {"impact": {"impact": {"joint": "z", "restitution": 0.5}}, "set": {"set":
 def test_the_last_row_is_after_an_event_at_the_final_time(ball, action):
     """Of sliders that reach the value at the final time but for rounding; also where each run has its own end."""
     model, n, step = ball.with_changes(gravity=[0, 0, 0]), 37, 0.01
-    v = np.random.default_rng(0).uniform(0.5, 3.0, 3 * TOGETHER)[:, None]
+    v = np.random.default_rng(0).uniform(0.5, 3.0, 3 * RUNS_PER_BLOCK)[:, None]
     q, last = 1.0 - v * n * step, np.where(np.arange(len(v)) % 3 == 2, n + 20, n)
     events = {"end": {"when": "q(z)", "value": 1.0, "do": ENDS[action]}, "mark": {"at": [n * step], "do": "record"}}
     expected = {"impact": -0.5 * v[:, 0], "set": -9.0, "stop": np.nan}[action]

@@ -20,8 +20,8 @@ from liedyn.codegen.trace import VARYING, Array, GeneratedProgram, Trace, angle_
 from liedyn.codegen.trace_derivatives import adjoint, tangent
 from liedyn.codegen.tracer import NotTraceableError, Tracer, absolute, object_array, where_less, zeros
 from liedyn.kernels.constraints.driver import LOOP_OPEN
-from liedyn.kernels.constraints.solver import FAIR_WHERE_CHOSEN
-from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS
+from liedyn.kernels.constraints.solver import FIXED_PIVOT_TOLERANCE
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, TERMS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, MAX, MIN, SIGN, TORQUE
 from liedyn.model.constraint_arrays import residual_weights
@@ -50,10 +50,10 @@ class BatchStep:
     work      (N, 1 + 4 events) supplied, then of each event the sign of its reading: 0 not known yet, NaN it happens no more;
               then of each event what it read two steps and one step ago (NaN: not known); then when it was first suspected to be
               passed twice within a step (0: never)
-    code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
-              far, DEPENDENT_EQUATIONS where the chosen rows of the constraints depend on each other, NONFINITE_EVENT_VALUE where
-              that of an event is not finite: else RUNNING. What is written of a run with another code is worthless, but for
-              EVENT: one happens within the step, and nothing is written
+    code      (N, 1) of `right_hand_side`, INVALID_ARGUMENTS for angles beyond the range of sines, LOOP_OPEN where a step opens a
+              loop too far, DEPENDENT_EQUATIONS where the chosen rows of the constraints depend on each other,
+              NONFINITE_EVENT_VALUE where that of an event is not finite: else RUNNING. What is written of a run with another code
+              is worthless, but for EVENT: one happens within the step, and nothing is written
     varying   (N, m) constants of the model at the places that the line was made for
 
     outputs(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
@@ -186,7 +186,7 @@ class StepTracing(RhsTracing):
     def range_checked_trace(self, code, **results) -> Trace:
         """results: what arrays hold afterwards."""
         for x, bound in angle_bounds(self.ops):
-            code = where_less(x, bound, code, float(REFUSED))
+            code = where_less(x, bound, code, float(INVALID_ARGUMENTS))
         return self.trace(**results, code=[code])
 
     def step_trace(self, code, **results) -> Trace:
@@ -221,7 +221,7 @@ class EvaluationTracing(StepTracing):
 
 
 class _ConstraintTracing(MechanismTracing):
-    """The constraints of a robot, with `solve_chosen` between the parts."""
+    """The constraints of a robot, with `solve_with_fixed_pivots` between the parts."""
 
     def __init__(self, runs: StepTracing, model, pivots: Pivots):
         if any(one.driven for one in model.constraints):
@@ -233,12 +233,13 @@ class _ConstraintTracing(MechanismTracing):
     def solve(self, pivots, rhs):
         """Multipliers on the desk. Returns the least pivot."""
         constraint_ws, k = self.constraint_ws, len(pivots)
-        solve_chosen = traced_module("kernels.constraints.solver").solve_chosen
-        return solve_chosen(pivots, constraint_ws.solver.null, constraint_ws.solver.size, rhs, constraint_ws.multipliers,
+        solve_with_fixed_pivots = traced_module("kernels.constraints.solver").solve_with_fixed_pivots
+        return solve_with_fixed_pivots(pivots, constraint_ws.solver.null, constraint_ws.solver.size, rhs,
+                                       constraint_ws.multipliers,
                             zeros(k * (k + 2)))
 
     def rates(self, k: int, q0, y, dy):
-        """As `tied_right_hand_side`. Returns a code."""
+        """As `constrained_right_hand_side`. Returns a code."""
         s, w, p = self.runs, self.runs.workspace, self.runs.plant
         s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.times[k], q0, y, w)
         self.constraint_ws = d = self.constraint_ws._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
@@ -248,7 +249,7 @@ class _ConstraintTracing(MechanismTracing):
         self.write("completed", p.prescribed, passive)
         w.a[:], w.tau[:] = d.found_a, d.found_tau
         code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
-        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_EQUATIONS))
+        return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 
     def close(self, q, v):
         """Moves q, v back onto the constraints, as `driver.close` does, with a fixed number of steps. Returns a code."""
@@ -260,14 +261,14 @@ class _ConstraintTracing(MechanismTracing):
             pivot = self.solve(self.pivots[0], -d.residual)
             self.write("moved", self.rest)
             q[:] = d.moved
-            code = where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_EQUATIONS))
+            code = where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
         for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
             code = where_less(weight * absolute(x), MAX_CLOSURE_ERROR, code, float(LOOP_OPEN))
         self.write("rows", self.rest, False)
         pivot = self.solve(self.pivots[1], -d.velocity)
         self.write("change", self.rest)
         v[:] = v + d.change
-        return where_less(FAIR_WHERE_CHOSEN, pivot, code, float(DEPENDENT_EQUATIONS))
+        return where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
 
 
 def trace_step(tables: ScenarioTables, method: str, varying, pivots: Pivots, directions: tuple[int, ...]) -> GeneratedProgram:
@@ -419,7 +420,7 @@ def _energies(runs: StepTracing) -> list:
     """Kinetic and potential."""
     kernels, q, v, out = traced_module("kernels.kinematics"), runs.inputs["q"], runs.inputs["v"], zeros(2)
     n = runs.tree.parent.size
-    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n)), n)
+    work = kernels.kinematics_workspace(zeros(kernels.kinematics_workspace_size(n)), n)
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
     kernels.energy(runs.tree, q, v, bool(runs.plant.passive[0]), work, out)
     return [*out]

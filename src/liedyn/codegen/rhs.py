@@ -24,8 +24,8 @@ from liedyn.codegen.trace import Array, Trace, angle_bounds, new_values, split_t
 from liedyn.codegen.trace_derivatives import tangent
 from liedyn.codegen.tracer import Operations, Tracer, zeros
 from liedyn.kernels.constraints import stages
-from liedyn.kernels.constraints.stages import desk_memory
-from liedyn.kernels.hybrid_dynamics import hybrid_memory
+from liedyn.kernels.constraints.stages import constraint_workspace_size
+from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.rate_evaluation import TERMS
 from liedyn.kernels.simulation.signals import CLOCK, CONSTANT, HELD_CLOCK, ORDER, PROGRAM, READING, SWITCH, TIME
 from liedyn.model.model import cache_aligned
@@ -92,7 +92,7 @@ def stage_addresses(model, ask: StageKey, which=stages.PARTS, loops: bool = Fals
             content = ask.has_wrenches, *(getattr(ask, name) for name in depends)
             lines = () if loops or not is_enabled() else _stage_engines(model, group, content, ask)
             for k, part in enumerate(group):
-                found[part] = lines[k].get_function_address("one") if lines else entry_point_address(stages.BY_LOOPS[part])
+                found[part] = lines[k].get_function_address("one") if lines else entry_point_address(stages.GENERIC_STAGES[part])
     return found
 
 
@@ -116,12 +116,12 @@ class MechanismTracing:
         n, _, nv, m, *_ = sizes
         self.kernels, self.tree, nc = traced_module("kernels.constraints.stages"), tree, len(model.constraints)
         self.loops = traced_module("joints.loop_joints").loops_of(model.loop_index, model.loop_constants)
-        numbers = zeros(desk_memory(*sizes, 0)) if numbers is None else numbers
-        self.constraint_ws = traced_module("kernels.constraints.stages").desk_views(numbers, *sizes)
-        self.workspace = self.kernels.part_work(zeros(self.kernels.part_memory(n, nv, nc, m)), n, nv, nc, m)
+        numbers = zeros(constraint_workspace_size(*sizes, 0)) if numbers is None else numbers
+        self.constraint_ws = traced_module("kernels.constraints.stages").constraint_workspace_views(numbers, *sizes)
+        self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
 
     def write(self, what: str, *options) -> None:
-        """write("rows", mask, holonomic) and so on: `write_rows` of `kernels.constraints.stages`."""
+        """write("rows", mask, holonomic) and so on: `write_pfaffian` of `kernels.constraints.stages`."""
         getattr(self.kernels, f"write_{what}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
 
 
@@ -134,7 +134,7 @@ def trace_stages(model, group, ask: StageKey) -> list[Trace]:
     """The parts of a group as functions of the desk alone. Where there are two, the second is what rests on the multipliers.
     Raises NotALine."""
     ops = Operations()
-    numbers = ops.inputs("desk", desk_memory(*constraint_workspace_sizes(model, ask.has_wrenches), 0))
+    numbers = ops.inputs("desk", constraint_workspace_size(*constraint_workspace_sizes(model, ask.has_wrenches), 0))
     before = numbers.copy()
     mechanism = MechanismTracing(model, traced_module("joints.joint_model").tree_of(model.index, model.constants),
                                  ask.has_wrenches, numbers)
@@ -153,7 +153,7 @@ def trace_stages(model, group, ask: StageKey) -> list[Trace]:
 # step -------------------------------------------------------------------------------------------------------------------
 
 _ENTRY_POINT = "kernels.simulation.right_hand_side.right_hand_side"
-_CONSTRAINED_ENTRY_POINT = "kernels.simulation.rate_evaluation.tied_right_hand_side"
+_CONSTRAINED_ENTRY_POINT = "kernels.simulation.rate_evaluation.constrained_right_hand_side"
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class RhsTracing:
         self.tree = traced_module("joints.joint_model").tree_of(model.index, traced_constants(self.ops, model, varying))
         self.workspace = self.motion.MotionWorkspace(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * tables.signals.code.size, 2,
-            hybrid_memory(model.n_bodies, nv), 2 * len(tables.schedule.integral))))
+            hybrid_workspace_size(model.n_bodies, nv), 2 * len(tables.schedule.integral))))
 
 
 class _ScenarioTracing(RhsTracing):
@@ -274,7 +274,7 @@ def trace_constrained_rhs(tables: ScenarioTables) -> list[Trace]:
 class _ConstrainedTracing(_ScenarioTracing):
     def __init__(self, tables: ScenarioTables):
         has_wrenches = len(tables.plant.slot_link) > 0
-        super().__init__(tables, desk_memory(*constraint_workspace_sizes(tables.model, has_wrenches), 0))
+        super().__init__(tables, constraint_workspace_size(*constraint_workspace_sizes(tables.model, has_wrenches), 0))
         self.mechanism = MechanismTracing(tables.model, self.tree, has_wrenches, self.constraint_ws)
 
     def trace_motion(self) -> Trace:
@@ -311,7 +311,8 @@ class _ConstrainedTracing(_ScenarioTracing):
     def _move_drives(self) -> None:
         constraints = SimpleNamespace(**self.traced_tables.constraints._asdict(), drive=self.mechanism.constraint_ws.drive)
         with np.errstate(all="ignore"):
-            traced_module("kernels.simulation.right_hand_side").move_drives(self.traced_tables.signals, constraints, self.t,
+            traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(self.traced_tables.signals, constraints,
+                                                                                      self.t,
                                                                             self.workspace)
 
 

@@ -27,8 +27,8 @@ from liedyn.codegen.tracer import (
     sincos,
     zeros,
 )
-from liedyn.kernels.hybrid_dynamics import hybrid_memory, mass_matrix_memory
-from liedyn.kernels.newton_euler import newton_euler_memory
+from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size, mass_matrix_workspace_size
+from liedyn.kernels.newton_euler import newton_euler_workspace_size
 from liedyn.lie.simd import SINCOS_RANGE
 from liedyn.model.description import ONE_DOF
 from liedyn.numba_tools.numba_internals import split_workspace
@@ -56,8 +56,9 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
     kinematics, other = traced_module("kernels.kinematics"), traced_module("kernels.hybrid_dynamics")
     kinematics.joint_poses(tree, q, workspace.T)
     kinematics.body_twists(tree, workspace.T, v, workspace.V)
-    room = zeros(mass_matrix_memory(tree.parent.size, prescribed.size))
-    return other.by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, other.mass_matrix_work(room, prescribed.size))
+    room = zeros(mass_matrix_workspace_size(tree.parent.size, prescribed.size))
+    return other.by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, other.mass_matrix_workspace(room,
+                                                                                                            prescribed.size))
 
 
 def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
@@ -73,7 +74,7 @@ def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau
     # each belongs to one solution, also where evaluations share a result
     a[free] = object_array([ops.copy(x) for x in a[free]])
     inverse, nv, n = traced_module("kernels.newton_euler"), len(v), tree.parent.size
-    force, bodies = zeros(nv), inverse.newton_euler_work(zeros(newton_euler_memory(n, nv)), n, nv)
+    force, bodies = zeros(nv), inverse.newton_euler_workspace(zeros(newton_euler_workspace_size(n, nv)), n, nv)
     inverse.newton_euler(tree, tree.J, q, v, a, f_ext, passive, force, bodies)
     workspace.V[:] = bodies.V
     tau[prescribed] = force[prescribed]
@@ -84,7 +85,7 @@ def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau
     def back(shares):
         x, by = zeros(nv), zeros(nv)
         by[free] = object_array(shares)
-        room = traced_module("kernels.hybrid_dynamics").hybrid_work(zeros(hybrid_memory(n, nv)), n, nv)
+        room = traced_module("kernels.hybrid_dynamics").hybrid_workspace(zeros(hybrid_workspace_size(n, nv)), n, nv)
         _hybrid_dynamics(traced_module, still, prescribed, at, zeros(nv), x, by, f_ext[:0], False, room)
         of_forces = adjoint(ops, [(force[k], -x[k]) for k in free], ends)
         return [*((given_tau[k], x[k]) for k in free), *((y, of_forces(y)) for y in given)]

@@ -8,7 +8,14 @@ from liedyn.dynamics.batching.arrays import as_array, broadcast_states
 from liedyn.dynamics.batching.calls import evaluate, handle_failed_states
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.errors import ComputationError, ShapeError
-from liedyn.kernels.coriolis import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels, coriolis_matrices, coriolis_memory
+from liedyn.kernels.coriolis import (
+    DERIVATIVE,
+    SYMBOLS,
+    christoffel_workspace_size,
+    christoffels,
+    coriolis_matrices,
+    coriolis_workspace_size,
+)
 from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, inertia_matrix
 
@@ -57,7 +64,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
     if on_error != "raise":
         return handle_failed_states(coriolis_matrix, locals())
     if method in _METHODS:
-        return evaluate(model, ("coriolis_matrix", method), coriolis_matrices, coriolis_memory, {"q": q, "v": v},
+        return evaluate(model, ("coriolis_matrix", method), coriolis_matrices, coriolis_workspace_size, {"q": q, "v": v},
                         (model.nv, model.nv), static_arguments=(_METHODS[method],))
     if method != "factorized":
         raise ShapeError(f"method must be one of {', '.join(_METHODS)}, factorized; found {method!r}")
@@ -170,7 +177,7 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
 
 
 def _christoffels(model, q, what):
-    return evaluate(model, ("christoffel_symbols", what), christoffels, christoffel_memory, {"q": q}, (model.nv,) * 3,
+    return evaluate(model, ("christoffel_symbols", what), christoffels, christoffel_workspace_size, {"q": q}, (model.nv,) * 3,
                     static_arguments=(what,))
 
 

@@ -9,10 +9,10 @@ from liedyn.arrays import Array, ArrayLike, Mask, Matrices, OnError, Wrenches
 from liedyn.dynamics.batching.arrays import NONE, as_mask
 from liedyn.dynamics.batching.calls import call_generated, evaluate, handle_failed_states
 from liedyn.dynamics.dynamics import no_prescribed_mask, raise_for_constraints
-from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_memory
-from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_memory
-from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_memory, retractions_derivatives
-from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
+from liedyn.kernels.hybrid_dynamics_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size
+from liedyn.kernels.inverse_dynamics_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_workspace_size
+from liedyn.kernels.manifold import differences_derivatives, manifold_derivatives_workspace_size, retractions_derivatives
+from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_workspace_size
 from liedyn.model.model import Model
 
 # What `dynamics.derivatives` gives --------------------------------------------------------------------
@@ -171,7 +171,7 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     key = "inverse_dynamics_derivatives", bool(passive)
     matrices = call_generated(model, key, out, q, v, a) if f_ext is None else None
     if matrices is None:
-        matrices = evaluate(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory,
+        matrices = evaluate(model, key, inverse_derivatives_batch, inverse_derivatives_batch_workspace_size,
                             {"q": q, "v": v, "a": a, "f_ext": f_ext}, *_shapes(model), options=(bool(passive),), out=out)
     return InverseDerivatives(*matrices)
 
@@ -275,7 +275,7 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 
 def _hybrid_derivatives(model, key, given, prescribed, passive, out):
-    return evaluate(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, given, *_shapes(model),
+    return evaluate(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_workspace_size, given, *_shapes(model),
                     prescribed=prescribed, options=(bool(passive),), out=out)
 
 
@@ -340,7 +340,7 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics_second_derivatives, locals())
     n = model.nv
-    tensors = evaluate(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_memory,
+    tensors = evaluate(model, ("second_derivatives", bool(passive)), second_derivatives, second_derivatives_workspace_size,
                        {"q": q, "v": v, "a": a}, (4, n, n, n), options=(bool(passive),))
     return SecondDerivatives(*(tensors[..., k, :, :, :] for k in range(4)))
 
@@ -422,4 +422,4 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
 
 
 def _manifold_derivatives(model, key, entry, given):
-    return evaluate(model, key, entry, manifold_derivatives_memory, given, *((model.nv, model.nv),) * 2)
+    return evaluate(model, key, entry, manifold_derivatives_workspace_size, given, *((model.nv, model.nv),) * 2)

@@ -15,9 +15,9 @@ from liedyn.dynamics.model_parameters import parameter_names, parameter_tangent,
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.kernels.directional_derivatives import (
     hybrid_directions,
-    hybrid_directions_memory,
+    hybrid_directions_workspace_size,
     inverse_directions,
-    inverse_directions_memory,
+    inverse_directions_workspace_size,
 )
 from liedyn.model.model import Model
 
@@ -336,7 +336,7 @@ def _restore_leading_axes(x: np.ndarray, inputs: _DirectionalInputs) -> np.ndarr
 def _inverse(model, inputs: _DirectionalInputs, passive):
     """tau (N, nv) or (1, nv), dtau (K, N, nv)."""
     tau, dtau = np.empty(inputs.state["v"].shape), np.empty((inputs.n_directions, inputs.count, model.nv))
-    code = run(inverse_directions, model, inverse_directions_memory(*model.sizes), (),
+    code = run(inverse_directions, model, inverse_directions_workspace_size(*model.sizes), (),
                (*inputs.state.values(), bool(passive), inputs.motion, inputs.df_ext, inputs.changes, tau, dtau), inputs.count)
     raise_for_code(model, code, **inputs.state)
     return tau, dtau
@@ -347,7 +347,7 @@ def _hybrid(model, inputs: _DirectionalInputs, prescribed: np.ndarray, passive):
     q, v, a, tau, F = inputs.state.values()
     a, tau = a.copy() if a.size else np.zeros(tau.shape), tau.copy()
     out = np.empty((inputs.n_directions, inputs.count, 2 * model.nv))
-    code = run(hybrid_directions, model, hybrid_directions_memory(*model.sizes), (prescribed,),
+    code = run(hybrid_directions, model, hybrid_directions_workspace_size(*model.sizes), (prescribed,),
                (q, v, a, tau, F, bool(passive), inputs.motion, inputs.df_ext, inputs.changes, out), inputs.count)
     raise_for_code(model, code, prescribed, **inputs.state)
     return a, tau, out

@@ -22,9 +22,9 @@ from liedyn.dynamics.batching.calls import evaluate, evaluate_hybrid, handle_fai
 from liedyn.dynamics.constraints.constraints import constraint_wrenches
 from liedyn.dynamics.kinematics import all_link_motions, link_poses
 from liedyn.errors import ModelError
-from liedyn.kernels.hybrid_dynamics import hybrid_batch, hybrid_batch_memory
-from liedyn.kernels.mass_matrix import inverse_mass_memory, inverse_masses, mass_matrices, mass_memory
-from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory
+from liedyn.kernels.hybrid_dynamics import hybrid_batch, hybrid_batch_workspace_size
+from liedyn.kernels.mass_matrix import inverse_masses, inverse_masses_workspace_size, mass_matrices, mass_matrices_workspace_size
+from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_workspace_size
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, symmetric_matrix
 
@@ -102,7 +102,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
         raise_for_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
     if on_error != "raise":
         return handle_failed_states(inverse_dynamics, locals())
-    return evaluate(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_memory,
+    return evaluate(model, _INVERSE_CALLS[bool(passive)], inverse_batch, inverse_batch_workspace_size,
                     {"q": q, "v": v, "a": a, "f_ext": f_ext}, (model.nv,), options=(bool(passive),), after=(NONE,), out=out)
 
 
@@ -226,7 +226,8 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     F = f_ext
     if model.description.loops or multipliers is not None:
         F = _add_reactions(model, q, wrenches(model, f_ext), multipliers, drive)
-    _, on_bodies = evaluate(model, "joint_wrenches", inverse_batch, inverse_batch_memory, {"q": q, "v": v, "a": a, "f_ext": F},
+    _, on_bodies = evaluate(model, "joint_wrenches", inverse_batch, inverse_batch_workspace_size,
+                            {"q": q, "v": v, "a": a, "f_ext": F},
                             (model.nv,), (model.n_bodies, 6), options=(False,))
     children = [model.link_index(joint.child) for joint in model.joints]
     rows = on_bodies[..., [joint.body for joint in model.joints], None, :]
@@ -387,7 +388,7 @@ def no_prescribed_mask(model) -> np.ndarray:
 def _evaluate_hybrid(model, key, q, v, a, tau, prescribed, f_ext, passive, out=None):
     """a: NONE where nothing is prescribed; out: then for the accelerations."""
     given = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": f_ext}
-    return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_memory, given, (model.nv,), prescribed, (prescribed,),
+    return evaluate_hybrid(model, key, hybrid_batch, hybrid_batch_workspace_size, given, (model.nv,), prescribed, (prescribed,),
                      (bool(passive),), out)
 
 
@@ -425,7 +426,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out:
     if on_error != "raise":
         return handle_failed_states(mass_matrix, locals())
     nv = model.nv
-    return evaluate(model, "mass_matrix", mass_matrices, mass_memory, {"q": q}, (nv, nv), out=out)
+    return evaluate(model, "mass_matrix", mass_matrices, mass_matrices_workspace_size, {"q": q}, (nv, nv), out=out)
 
 
 def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise", out: Array | None = None) -> Array:
@@ -459,7 +460,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     if on_error != "raise":
         return handle_failed_states(inverse_mass_matrix, locals())
     nv = model.nv
-    return evaluate(model, "inverse_mass_matrix", inverse_masses, inverse_mass_memory, {"q": q}, (nv, nv),
+    return evaluate(model, "inverse_mass_matrix", inverse_masses, inverse_masses_workspace_size, {"q": q}, (nv, nv),
                     prescribed=no_prescribed_mask(model), out=out)
 
 

@@ -14,7 +14,7 @@ from liedyn.dynamics.scales import Scales, model_scales
 from liedyn.errors import ComputationError, NameLookupError
 from liedyn.immutable import Immutable
 from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.regressor import regressor_memory, regressors, sums
+from liedyn.kernels.regressor import regressor_workspace_size, regressors, sums
 from liedyn.model.description import FREE, FRICTION_SPEED, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.spatial import inertia_from_link
@@ -192,7 +192,7 @@ def _energy_momentum_rows(model, q, v, passive, joints) -> np.ndarray:
 
 
 def _memory(results: int):
-    return lambda n, nq, nv, nl: regressor_memory(n, nq, nv, results)
+    return lambda n, nq, nv, nl: regressor_workspace_size(n, nq, nv, results)
 
 
 # which parameters -------------------------------------------------------------------------------------------------

@@ -12,14 +12,14 @@ from liedyn.kernels.kinematics import (
     ACCELERATIONS,
     POSES,
     TWISTS,
-    energy_memory,
-    jacobian_memory,
+    energy_workspace_size,
+    jacobian_workspace_size,
     jacobians,
-    kinematics_entry_memory,
     link_motions,
+    link_motions_workspace_size,
     totals,
 )
-from liedyn.kernels.manifold import differences, manifold_memory, retractions
+from liedyn.kernels.manifold import differences, manifold_workspace_size, retractions
 from liedyn.model.description import BALL, FREE, ONE_DOF
 from liedyn.model.model import Model
 from liedyn.model.model import joint_motion as _screw_motion
@@ -189,7 +189,7 @@ def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.
 def _motions(model, level, given, *sizes) -> tuple[np.ndarray, ...]:
     """Poses (…, n_links, 12) and, up to the level, twists and their rates (…, n_links, 6)."""
     unused = (NONE,) * (3 - len(given))
-    found = evaluate(model, ("link_motions", level), link_motions, kinematics_entry_memory, given,
+    found = evaluate(model, ("link_motions", level), link_motions, link_motions_workspace_size, given,
                      *((len(model.link_names), size) for size in sizes), static_arguments=(level,), options=unused, after=unused)
     return found if len(sizes) > 1 else (found,)
 
@@ -233,7 +233,8 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     if on_error != "raise":
         return handle_failed_states(jacobian, locals())
     which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-    return evaluate(model, ("jacobian", *which), jacobians, jacobian_memory, {"q": q}, (6, model.nv), static_arguments=which,
+    return evaluate(model, ("jacobian", *which), jacobians, jacobian_workspace_size, {"q": q}, (6, model.nv),
+                    static_arguments=which,
                     options=(NONE,), after=(NONE,))
 
 
@@ -277,7 +278,7 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
     if on_error != "raise":
         return handle_failed_states(jacobian_derivative, locals())
     which = model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
-    return evaluate(model, ("jacobian_derivative", *which), jacobians, jacobian_memory, {"q": q, "v": v}, (6, model.nv),
+    return evaluate(model, ("jacobian_derivative", *which), jacobians, jacobian_workspace_size, {"q": q, "v": v}, (6, model.nv),
                     (6, model.nv), static_arguments=which)[1]
 
 
@@ -391,7 +392,7 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
 
 
 def _totals(model, q, v, passive: bool = True) -> np.ndarray:
-    return evaluate(model, ("totals", passive), totals, energy_memory, {"q": q, "v": v}, (11,), options=(passive,))
+    return evaluate(model, ("totals", passive), totals, energy_workspace_size, {"q": q, "v": v}, (11,), options=(passive,))
 
 
 # Moving on the configuration manifold; random configurations; a joint's own functions -----------------------------------
@@ -426,7 +427,7 @@ def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError =
     """
     if on_error != "raise":
         return handle_failed_states(integrate, locals())
-    return evaluate(model, "integrate", retractions, manifold_memory, {"q0": q0, "dv": dv}, (model.nq,))
+    return evaluate(model, "integrate", retractions, manifold_workspace_size, {"q0": q0, "dv": dv}, (model.nq,))
 
 
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -457,7 +458,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError 
     """
     if on_error != "raise":
         return handle_failed_states(difference, locals())
-    return evaluate(model, "difference", differences, manifold_memory, {"q0": q0, "q1": q1}, (model.nv,))
+    return evaluate(model, "difference", differences, manifold_workspace_size, {"q0": q0, "q1": q1}, (model.nv,))
 
 
 def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:

@@ -23,9 +23,15 @@ from liedyn.dynamics.dynamics import forward_dynamics, no_prescribed_mask, raise
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.kernels.batch_blocks import UNIT
-from liedyn.kernels.taylor_hybrid import higher_order_hybrid_memory, higher_order_hybrids
-from liedyn.kernels.taylor_inverse import higher_order_inverse_memory, higher_order_inverses
-from liedyn.kernels.taylor_kinematics import EVERY, jacobian_derivatives_of, link_derivatives, series_memory, total_derivatives
+from liedyn.kernels.taylor_hybrid import higher_order_hybrid_workspace_size, higher_order_hybrids
+from liedyn.kernels.taylor_inverse import higher_order_inverse_workspace_size, higher_order_inverses
+from liedyn.kernels.taylor_kinematics import (
+    EVERY,
+    jacobian_derivatives_of,
+    link_derivatives,
+    series_workspace_size,
+    total_derivatives,
+)
 from liedyn.model.description import FREE
 from liedyn.model.description import WORLD as WORLD_LINK
 from liedyn.model.model import Model
@@ -205,7 +211,7 @@ def _series(model, entry, q, v_derivatives, *shapes: tuple[int, ...], static_arg
     m = v.shape[-2]
     shapes = tuple((m + more, *shape) for more, *shape in shapes)
     return evaluate(model, (entry.__name__, len(shapes), m, *static_arguments), entry,
-                    lambda n, nq, nv, nl: series_memory(n, nq, nv, m, sum(map(prod, shapes))),
+                    lambda n, nq, nv, nl: series_workspace_size(n, nq, nv, m, sum(map(prod, shapes))),
                     {"q": q, "v_derivatives": v}, *shapes, static_arguments=(m, *static_arguments), after=after)
 
 
@@ -521,7 +527,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
         check_finite("v_derivatives", v, model.v_names)
         v = to_body_coordinates(pose, joint, v)
     tau = evaluate(model, ("higher_order_inverse", rows, passive) if F is None else None, higher_order_inverses,
-                   lambda *sizes: higher_order_inverse_memory(*sizes, rows),
+                   lambda *sizes: higher_order_inverse_workspace_size(*sizes, rows),
                    {"q": q, "v_derivatives": v, "f_ext_derivatives": F}, (rows - 1, model.nv), static_arguments=(rows,),
                    options=(which, passive))
     if joint is not None:
@@ -655,7 +661,8 @@ def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, pass
         motion = motion_to_body_coordinates(model, pose, joint, v, np.zeros((rows, nv)) if a is NONE else a, tau)
         given |= {"v": motion[..., 0, :], "a_derivatives": motion[..., 1:, :]}
         body = _NO_BODY if prescribed[joint.v].any() else joint.body
-    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids, lambda *sizes: higher_order_hybrid_memory(*sizes, rows
+    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids, lambda *sizes: higher_order_hybrid_workspace_size(*sizes,
+                                                                                                                         rows
                                                                                                                  + 1),
                                given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
                                      options=(which, body, passive))

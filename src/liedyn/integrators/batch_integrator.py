@@ -12,7 +12,7 @@ from liedyn.dynamics.batching.threads import cores, run_on_threads
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.kernels.simulation.rate_evaluation import TERMS
-from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, roll
 from liedyn.kernels.simulation.signals import ORDER, TORQUE
 from liedyn.numba_tools.decorators import compile_entry_point
 
@@ -149,7 +149,7 @@ class BatchIntegrator:
         rest, more = np.zeros(runs.q.shape[1]), self.more if kept else 0
         rest[:model.nq] = model.neutral()
         sizes = [x.shape[1] for x in (runs.q, runs.v, runs.work, values, self.varying)]
-        size = TOGETHER * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
+        size = RUNS_PER_BLOCK * (sum(sizes) + more + 1) + max(line.step.workspace_size, line.outputs.workspace_size)
         before = runs.q, runs.v, runs.work
         if runs.begins.any():                                      # runs that begin later wait in these
             before = tuple(x.copy() for x in before)
@@ -164,8 +164,8 @@ class BatchIntegrator:
 
 
 def shares(runs: int, threads: int | None = None) -> list[int]:
-    """Borders of the runs that each thread takes: multiples of TOGETHER; threads: default all cores."""
-    share = max(1, -(-runs // (TOGETHER * (threads or cores())))) * TOGETHER
+    """Borders of the runs that each thread takes: multiples of RUNS_PER_BLOCK; threads: default all cores."""
+    share = max(1, -(-runs // (RUNS_PER_BLOCK * (threads or cores())))) * RUNS_PER_BLOCK
     return [*range(0, runs, share), runs]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.kinematics import jacobian, link_pose, link_twist
-from liedyn.kernels.simulation.contact import GROUND, MATERIAL, SOFT, SPHERE, Contacts, contact_slopes
+from liedyn.kernels.simulation.contact import GROUND, MATERIAL, SOFT, SPHERE, Contacts, contact_wrench_jacobian
 from liedyn.kernels.simulation.joint_laws import NUMBERS
 from liedyn.model.spatial import bracket, skew
 
@@ -81,7 +81,7 @@ def contact_jacobian(model, contacts: Contacts, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be
     if each F stood still in its link's frame."""
     out, room = np.zeros((model.nv, 2 * model.nv)), np.zeros((2, 6 * model.nv))
-    contact_slopes(*model._arrays[:2], contacts, np.array(q), np.array(v), *room, out)
+    contact_wrench_jacobian(*model._arrays[:2], contacts, np.array(q), np.array(v), *room, out)
     return out
 
 

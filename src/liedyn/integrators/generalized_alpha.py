@@ -26,13 +26,13 @@ from liedyn.kernels.constraints.derivatives import (
     Rates,
     balance,
     balance_rates,
+    equation_velocities,
     rates_in,
-    rates_memory,
     rates_size,
-    rates_work,
-    row_velocities,
+    rates_workspace,
+    rates_workspace_size,
 )
-from liedyn.kernels.constraints.driver import copy, worst_of
+from liedyn.kernels.constraints.driver import copy, largest_residual_row
 from liedyn.kernels.constraints.equations import FrameWorkspace, residuals
 from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, least, solve_pivoted
 from liedyn.kernels.constraints.stages import DRIFT, DRIFT_VELOCITY
@@ -48,8 +48,8 @@ from liedyn.kernels.simulation.right_hand_side import (
     impose,
     joint_power,
     look_from,
-    move_drives,
     prescribe,
+    prescribe_loop_motion,
 )
 from liedyn.lie.vectors import load_pose
 from liedyn.model.description import ROLLING
@@ -95,7 +95,7 @@ class AlphaWorkspace(NamedTuple):
     drive: np.ndarray         # (24 driven,) motions of driven closures now
     solver: PivotWorkspace
     balance: BalanceWorkspace
-    scratch: np.ndarray       # of `rates_work`
+    scratch: np.ndarray       # of `rates_workspace`
     weight: np.ndarray        # (m,) residuals times it have no unit
     reach: np.ndarray         # (nv,) forces times it are N m: 1, or a length
 
@@ -108,17 +108,17 @@ def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, with_rates, w
     act(plant, tree, schedule, signals, t, work)
     good = work.flag[0] < 0.0
     if ties is not None:
-        move_drives(signals, ties, t, work)
+        prescribe_loop_motion(signals, ties, t, work)
         good = work.flag[0] < 0.0
     if good:
         passive = plant.passive[0]
         balance(tree, loops, work.q, work.v, work.a, own.multipliers, work.F, own.drive, passive, own.force, own.opens,
                 own.balance)
-        row_velocities(tree, loops, work.v, own.drive, own.slip, own.balance)
+        equation_velocities(tree, loops, work.v, own.drive, own.slip, own.balance)
         residuals(loops, work.q, own.balance.rows, own.open_)
         if with_rates:
             balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, work.v[:0], work.F, own.drive, passive, own.rates,
-                          rates_work(own.scratch, tree.parent.size, work.v.size, loops.record.shape[0]))
+                          rates_workspace(own.scratch, tree.parent.size, work.v.size, loops.record.shape[0]))
     return good
 
 
@@ -289,7 +289,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
         if renew:
             size = force_size(work, own)
         now = max(balance_residual(plant, work, own) / (size * own.method[BALANCED]),
-                  worst_of(own.weight, own.open_) / own.method[CLOSED])
+                  largest_residual_row(own.weight, own.open_) / own.method[CLOSED])
         if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):
             least(own.solver, own.multipliers)
             return RUNNING
@@ -497,5 +497,5 @@ def _work(model, ties, method) -> AlphaWorkspace:
     rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
     return AlphaWorkspace(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive,
                           solver,
-                     BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)),
+                     BalanceWorkspace(tree, rows, np.zeros(6 * n)), np.zeros(rates_workspace_size(n, nv, nc)),
                      equation_weights(model) if m else np.zeros(0), units.unit_scales(model.v_units))

@@ -24,7 +24,7 @@ from liedyn.kernels.constraints.stages import (
     TIME_2,
     TOLERANCE,
 )
-from liedyn.kernels.hybrid_dynamics import hybrid_memory
+from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws, Stops
@@ -159,7 +159,7 @@ class InitialValueProblem:
         m, slots = self.model, len(self.forced_links)
         return MotionWorkspace(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
-                          np.array([-1.0, 0.0]), np.zeros(hybrid_memory(m.n_bodies, m.nv)),
+                          np.array([-1.0, 0.0]), np.zeros(hybrid_workspace_size(m.n_bodies, m.nv)),
                           np.zeros(2 * len(self.schedule.integral)))
 
     def loop_plant(self) -> ConstrainedSystem | None:

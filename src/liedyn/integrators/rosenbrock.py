@@ -17,7 +17,7 @@ from numpy import int64
 
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.runge_kutta import LEAST_FIRST
-from liedyn.kernels.simulation.rate_evaluation import REFUSED, rates_at
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, rates_at
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR
 from liedyn.lie.simd import sqrt
 from liedyn.model.description import ONE_DOF
@@ -298,7 +298,7 @@ class RosenbrockSolver:
                                         np.zeros(max(m, 6), dtype=np.int64),
                          np.array(block, dtype=np.int64).reshape(-1, 2), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
-        self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_by_loops`
+        self.K = np.zeros((4, n))               # the last row would be of an output: see `rate_evaluation.rates_generic`
         self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 
     def _first_step(self) -> float:
@@ -326,12 +326,12 @@ class RosenbrockSolver:
                 return
             h, last = (left, True) if h >= 0.99 * left else (h, False)
             code, error = self._try(t, h, y)
-            if code == REFUSED and refused == _PATIENCE:
+            if code == INVALID_ARGUMENTS and refused == _PATIENCE:
                 run.sides.use_generic_kernels()
                 continue
-            if code in (NOT_FINITE, SINGULAR, REFUSED) or not np.isfinite(error):
-                refused += code == REFUSED
-                run.trouble = NOT_FINITE if code == REFUSED else code
+            if code in (NOT_FINITE, SINGULAR, INVALID_ARGUMENTS) or not np.isfinite(error):
+                refused += code == INVALID_ARGUMENTS
+                run.trouble = NOT_FINITE if code == INVALID_ARGUMENTS else code
                 h, rejected = 0.25 * h, True
             elif error >= 1.0:
                 h, rejected = h * max(_LEAST, _SAFETY * error**(-1 / self.method.order)), True
@@ -352,7 +352,7 @@ class RosenbrockSolver:
         code, error = try_step(sides.line, sides.loops, self.method, t, h, run.ceiling, run.state.q, y, self.K, self.room,
                                self.rtol, run.work)
         run.evaluations += len(self.method.b)
-        if code not in (RUNNING, NOT_FINITE, SINGULAR, REFUSED):
+        if code not in (RUNNING, NOT_FINITE, SINGULAR, INVALID_ARGUMENTS):
             run.check(code)
         return code, error
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.kernels.constraints.driver import copy
-from liedyn.kernels.constraints.stages import HEADER, desk_of
+from liedyn.kernels.constraints.stages import HEADER, constraint_workspace_of
 from liedyn.kernels.simulation.right_hand_side import ConstrainedSystem, SystemModel, measure
 from liedyn.kernels.simulation.signals import InputSchedule, Signals
 from liedyn.numba_tools.decorators import inline_kernel, kernel
@@ -47,7 +47,7 @@ class BreakPoints(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """What `rate_evaluation.rates_by_loops` takes."""
+    """What `rate_evaluation.rates_generic` takes."""
 
     index: np.ndarray
     constants: np.ndarray
@@ -130,7 +130,7 @@ def store_evaluation(work, supplied, record, i):
 
 @kernel
 def store_constraints(desk, record, i, work):
-    d = desk_of(desk)
+    d = constraint_workspace_of(desk)
     copy(d.multipliers, record.multipliers[i])
     copy(d.drive, record.drive[i])
     measure(desk, work.q, work.v, record.residual[i])

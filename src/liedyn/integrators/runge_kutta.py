@@ -42,7 +42,7 @@ from liedyn.integrators.run_state import (
     store_evaluation,
 )
 from liedyn.kernels.constraints.driver import copy
-from liedyn.kernels.simulation.rate_evaluation import REFUSED, bring_back, rates_at, rates_inline, rates_of_stages
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, bring_back, rates_at, rates_inline, rates_of_stages
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
 from liedyn.kernels.simulation.signals import CHATTERING, EVENT, FLOOR, KIND, SIDE, SWITCH
 from liedyn.lie.simd import sqrt
@@ -476,7 +476,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
             end_of_step(method, state, stages, h)
             code = rates_inline(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
             state.count[EVALUATIONS] += method.b.size
-        if code == REFUSED:                                   # finite rates: generic kernels evaluate the same step
+        if code == INVALID_ARGUMENTS:                                   # finite rates: generic kernels evaluate the same step
             return code
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[H_NEXT] = 0.25 * h

@@ -36,7 +36,7 @@ from liedyn.integrators.run_state import (
     restore_constraints,
 )
 from liedyn.integrators.zero_crossings import ZeroCrossings
-from liedyn.kernels.simulation.rate_evaluation import REFUSED, TERMS, GeneratedCall, bring_back, rates_at, stages_apart
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS, TERMS, GeneratedCall, bring_back, rates_at, stages_apart
 from liedyn.kernels.simulation.right_hand_side import FINISHED, NOT_CONVERGED, RUNNING, MotionWorkspace
 from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL, SWITCH, Signals
 
@@ -73,7 +73,7 @@ class RightHandSide:
 
     def _either(self, function, arguments) -> int:
         code = function(self.line, self.loops, *arguments)
-        if code == REFUSED and self.line:
+        if code == INVALID_ARGUMENTS and self.line:
             self.use_generic_kernels()
             code = function(self.line, self.loops, *arguments)
         return code

@@ -34,7 +34,7 @@ from liedyn.integrators.run_state import (
 from liedyn.integrators.runge_kutta import METHODS, Tableau, run_adaptive, run_fixed, store_output
 from liedyn.integrators.segment import SECONDS, SegmentState, next_count
 from liedyn.integrators.zero_crossings import EventStepper
-from liedyn.kernels.simulation.rate_evaluation import REFUSED
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import AT_EVENT, FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -103,7 +103,7 @@ def solve_segment(problem: InitialValueProblem, start: SegmentStart, times: np.n
             if state.clock[T_NOW] < times[-1]:
                 torques.act(state)
             continue
-        if code == REFUSED:
+        if code == INVALID_ARGUMENTS:
             sides.use_generic_kernels()
             state.count[FIRST_RATE_KNOWN], code = 0, RUNNING
         if code == AT_EVENT:

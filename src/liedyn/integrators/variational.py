@@ -9,12 +9,12 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, NEXT_OUTPUT, STEPS, T_NOW, next_part, store_evaluation
 from liedyn.integrators.segment import solve_in_chunks
-from liedyn.joints.joint_model import resistance_slope, tree_of
+from liedyn.joints.joint_model import resistance_derivative, tree_of
 from liedyn.kernels.constraints.driver import copy
 from liedyn.kernels.constraints.pivoting import PivotWorkspace, factor_pivoted, solve_pivoted
 from liedyn.kernels.coriolis import coriolis
-from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_work
-from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWorkspace, derivatives_memory, derivatives_work
+from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace
+from liedyn.kernels.inverse_dynamics_derivatives import DerivativesWorkspace, derivatives_workspace, derivatives_workspace_size
 from liedyn.kernels.manifold import retract
 from liedyn.kernels.mass_matrix import CompositeWorkspace, composite
 from liedyn.kernels.newton_euler import NewtonEulerWorkspace, newton_euler
@@ -219,7 +219,7 @@ def fill(tree, plant, h, own):
         for j in range(nv):
             own.solver.J[k, j] = 0.5 * (own.M[k * nv + j] + own.M_end[k * nv + j] + h * (own.C[k * nv + j] - own.C[j * nv + k]))
         if plant.passive[0]:
-            own.solver.J[k, k] += 0.5 * h * resistance_slope(tree, k, own.v)
+            own.solver.J[k, k] += 0.5 * h * resistance_derivative(tree, k, own.v)
 
 
 @inline_kernel
@@ -302,7 +302,7 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
     for k in range(nv):
         work.v[k] = state.y[nv + k]
     act(plant, tree, schedule, signals, state.clock[T_NOW], work)
-    inner = hybrid_work(work.memory, tree.parent.size, nv)
+    inner = hybrid_workspace(work.memory, tree.parent.size, nv)
     deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
     if work.flag[0] >= 0.0 or deficit > 0.0:
         return BAD_SIGNAL if work.flag[0] >= 0.0 else SINGULAR
@@ -352,6 +352,6 @@ def _work(model) -> VariationalWorkspace:
     order = (np.zeros(nv, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWorkspace(np.zeros((nv, nv)), *np.zeros((3, nv)), *order, np.zeros((0, 0)), np.zeros((0, nv)))
     tree = NewtonEulerWorkspace(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
-    outward = derivatives_work.py_func(np.zeros(derivatives_memory(n, nv)), n, nv)
+    outward = derivatives_workspace.py_func(np.zeros(derivatives_workspace_size(n, nv)), n, nv)
     return VariationalWorkspace(np.zeros(nq), *np.zeros((10, nv)), *np.zeros((3, nv * nv)), solver, tree, outward,
                            CompositeWorkspace(np.zeros(12 * n), np.zeros(10 * n)))

@@ -179,13 +179,13 @@ def rigid_to_parent(tree, i, q, T, I):
 # Sums over the children of a body, as a backward pass (children first) gathers them: `sums` has room for one a body -----
 
 @inline_kernel
-def with_children(tree, i, F, sums):
+def accumulate_children(tree, i, F, sums):
     """F + what the children of body i have handed to it: wrenches."""
     return add(F, load_twist(sums, i)) if tree.marks[i] & HAS_CHILDREN else F
 
 
 @inline_kernel
-def hand_to_parent(tree, i, F, sums):
+def propagate_to_parent(tree, i, F, sums):
     """The wrench F, seen from the parent of body i, to the parent's sum. The ground gathers nothing."""
     p = tree.parent[i]
     if p > 0:
@@ -193,13 +193,13 @@ def hand_to_parent(tree, i, F, sums):
 
 
 @inline_kernel
-def inertia_with_children(tree, i, X, sums):
+def accumulate_children_inertia(tree, i, X, sums):
     """The same of symmetric 6x6."""
     return add_sym6(X, load_sym6(sums, i)) if tree.marks[i] & HAS_CHILDREN else X
 
 
 @inline_kernel
-def hand_inertia_to_parent(tree, i, X, sums):
+def propagate_inertia_to_parent(tree, i, X, sums):
     p = tree.parent[i]
     if p > 0:
         store_sym6(sums, p, X if tree.marks[i] & LAST_CHILD else add_sym6(X, load_sym6(sums, p)))
@@ -227,7 +227,7 @@ def passive_force(tree, q, v, out):
 
 
 @inline_kernel
-def resistance_slope(tree, k, v):
+def resistance_derivative(tree, k, v):
     """Minus the derivative of `resistance` by the velocity."""
     x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
     r = 1.0 / (x * x + w)
@@ -236,7 +236,7 @@ def resistance_slope(tree, k, v):
 
 @inline_kernel
 def resistance_curvature(tree, k, v):
-    """The derivative of `resistance_slope` by the velocity."""
+    """The derivative of `resistance_derivative` by the velocity."""
     x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
     r = 1.0 / (x * x + w)
     return -3.0 * load(tree.friction, k) * w * x * r * r * sqrt(r)
@@ -268,7 +268,7 @@ def spring_energy(tree, q):
 # with dV short of the columns eliminated before and of S_c a_c itself. What is left of AI is Pi. U and Psi depend on q only.
 
 @inline_kernel
-def eliminate(tree, i, AI, prescribed, work):
+def eliminate(tree, i, AI, prescribed, ws):
     """Stores U and Psi. Returns Pi, and how far the lowest D lies below its floor: positive means a vanishing inertia."""
     Pi, zero = AI, AI[0][0] - AI[0][0]
     deficit = zero - 1.0
@@ -283,42 +283,42 @@ def eliminate(tree, i, AI, prescribed, work):
             if tree.marks[i] & NO_AXIAL_INERTIA:
                 Pi = remove_z_inertia(Pi)                       # zeros that fold: 7% of a line's operations
             deficit = maximum(deficit, load(tree.floor, k) - D)
-        store_twist(work.U, k, U)
-        store(work.Psi, k, Psi)
+        store_twist(ws.U, k, U)
+        store(ws.Psi, k, Psi)
     return Pi, deficit
 
 
 @inline_kernel
-def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work):
+def eliminate_bias(tree, i, AB, prescribed, passive, a, tau, ws):
     """Stores u. Returns AB as the columns' elimination leaves it."""
     zero = AB[0][0] - AB[0][0]
     for c in range(NV[tree.kind[i]]):
         k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
-        U, SAB = load_twist(work.U, k), dot(AB, S)
+        U, SAB = load_twist(ws.U, k), dot(AB, S)
         if prescribed[k]:
-            store(work.u, k, SAB)
+            store(ws.u, k, SAB)
             AB = add(AB, scale(load(a, k), U))
         else:
             u = load(tau, k) - SAB
             if passive:
-                u = u + load(work.passive, k)
-            store(work.u, k, u)
-            AB = add(AB, scale(load(work.Psi, k) * u, U))
+                u = u + load(ws.passive, k)
+            store(ws.u, k, u)
+            AB = add(AB, scale(load(ws.Psi, k) * u, U))
     return AB
 
 
 @inline_kernel
-def solve(tree, i, dV, prescribed, passive, a, tau, work):
+def solve(tree, i, dV, prescribed, passive, a, tau, ws):
     """dV of the body from Ad_{T^-1} dV_p + eta. Writes a where not prescribed and tau where prescribed."""
     zero = dV[0][0] - dV[0][0]
     for c in range(NV[tree.kind[i]] - 1, -1, -1):
         k, S = tree.iv[i] + c, joint_column(tree, i, c, zero)
-        Psi, u, UdV = load(work.Psi, k), load(work.u, k), dot(load_twist(work.U, k), dV)
+        Psi, u, UdV = load(ws.Psi, k), load(ws.u, k), dot(load_twist(ws.U, k), dV)
         if prescribed[k]:
             x = load(a, k)
             force = u + UdV + Psi * x
             if passive:
-                force = force - load(work.passive, k)
+                force = force - load(ws.passive, k)
             store(tau, k, force)
         else:
             x = Psi * (u - UdV)

@@ -154,7 +154,7 @@ def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
 
 
 @inline_kernel
-def closure_row(kind, r, g):
+def closure_equation(kind, r, g):
     """Row r, a wrench in B."""
     zero = g[0] - g[0]
     rest = zero, zero, zero
@@ -200,7 +200,7 @@ def misalignment(R):
 
 
 @inline_kernel
-def closure_openness(kind, T):
+def loop_closure_error(kind, T):
     """Two vectors, angular and linear, whose derivative where they vanish is V: what the lower pairs' rows choose from."""
     R, p = T
     zero = p[0] - p[0]
@@ -212,7 +212,7 @@ def closure_openness(kind, T):
 
 
 @inline_kernel
-def row_residual(kind, r, T, g, open_, extent):
+def equation_residual(kind, r, T, g, open_, extent):
     """Residual of row r; its derivative is the row where the residual vanishes."""
     R, p = T
     turn, y = open_

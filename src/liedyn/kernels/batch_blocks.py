@@ -70,7 +70,7 @@ def _indices(values):
 
 
 @internal_kernel
-def pack(batch, first, block):
+def load_block(batch, first, block):
     """Rows of a batch (N, n) from `first` on into a block; those beyond the end repeat the last one."""
     last = batch.shape[0] - 1
     for j in range(batch.shape[1]):
@@ -82,7 +82,7 @@ def pack(batch, first, block):
 
 
 @internal_kernel
-def unpack(block, batch, first):
+def unpack_block(block, batch, first):
     """A block into rows of a batch (N, n) from `first` on; states beyond the end are dropped."""
     n = batch.shape[1]
     if block.ndim == 1:
@@ -137,7 +137,7 @@ def finite(x):
 
 
 @inline_kernel
-def finite_where(x, mask, wanted):
+def are_finite_where(x, mask, wanted):
     """The same for the entries whose mask is `wanted`."""
     total = number_like(x, 0.0)
     for k in range(x.shape[0]):
@@ -177,28 +177,28 @@ def bad_motion(tree, q, v, a):
 
 # States of a batch from k on, as many as blocks Q, V, A hold.
 @inline_kernel
-def take_configuration(tree, q, k, Q):
-    pack(q, k, Q)
+def load_configuration(tree, q, k, Q):
+    load_block(q, k, Q)
     return bad_configuration(tree, Q)
 
 
 @inline_kernel
-def take_state(tree, q, v, k, Q, V):
-    pack(q, k, Q)
-    pack(v, k, V)
+def load_state(tree, q, v, k, Q, V):
+    load_block(q, k, Q)
+    load_block(v, k, V)
     return bad_state(tree, Q, V)
 
 
 @inline_kernel
-def take_motion(tree, q, v, a, k, Q, V, A):
-    pack(q, k, Q)
-    pack(v, k, V)
-    pack(a, k, A)
+def load_motion(tree, q, v, a, k, Q, V, A):
+    load_block(q, k, Q)
+    load_block(v, k, V)
+    load_block(a, k, A)
     return bad_motion(tree, Q, V, A)
 
 
 @inline_kernel
-def give(block, out, k):
+def store_block(block, out, k):
     """Results to the rows of a batch from k on; whether all are finite."""
-    unpack(block, out, k)
+    unpack_block(block, out, k)
     return finite(block)

@@ -17,16 +17,25 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import joint_column, store_force_apart, tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, finite, give, states_in, take_configuration, take_state, unpack
+from liedyn.kernels.batch_blocks import (
+    BAD_RESULT,
+    OK,
+    finite,
+    load_configuration,
+    load_state,
+    states_in,
+    store_block,
+    unpack_block,
+)
 from liedyn.kernels.inverse_dynamics_derivatives import (
-    derivatives_memory,
-    derivatives_work,
-    hand_derivatives_to_parent,
+    derivatives_workspace,
+    derivatives_workspace_size,
     load_coriolis,
     outward,
+    propagate_derivatives_to_parent,
     store_coriolis,
 )
-from liedyn.kernels.mass_matrix import CompositeWorkspace, begin, composite_work, hand_composite_to_parent
+from liedyn.kernels.mass_matrix import CompositeWorkspace, begin, composite_workspace, propagate_composite_to_parent
 from liedyn.lie.inertia import coriolis_transposed, coriolis_wrench, momentum
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, scale
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
@@ -63,24 +72,24 @@ def trace(A): return A[0] + A[3] + A[5]
 
 
 @inline_kernel
-def coriolis(tree, q, v, rest, ploen, C, work):
+def coriolis(tree, q, v, rest, ploen, C, ws):
     """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
     zero = number_like(q, 0.0)
-    outward(tree, tree.I, q, v, rest, q[:0], work)
+    outward(tree, tree.I, q, v, rest, q[:0], ws)
     for i in range(tree.parent.size - 1, 0, -1):
-        (E, f), turn = load_coriolis(work.B, i), ploen * trace(load_rigid(tree.I, i)[2])
-        store_coriolis(work.B, i, (add9(E, skew(scale3(turn, load_twist(work.V, i)[0]))), f))
+        (E, f), turn = load_coriolis(ws.B, i), ploen * trace(load_rigid(tree.I, i)[2])
+        store_coriolis(ws.B, i, (add9(E, skew(scale3(turn, load_twist(ws.V, i)[0]))), f))
         for c in range(NV[tree.kind[i]]):
-            coordinate(tree, i, c, zero, C, work)
-        hand_derivatives_to_parent(tree, i, q, work)
+            coordinate(tree, i, c, zero, C, ws)
+        propagate_derivatives_to_parent(tree, i, q, ws)
 
 
 @inline_kernel
-def coordinate(tree, i, c, zero, C, work):
+def coordinate(tree, i, c, zero, C, ws):
     """Row and column k of C, the c-th coordinate of body i, where they meet what i hangs on."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
-    s, I, B = joint_column(tree, i, c, zero), load_rigid(work.I, i), load_coriolis(work.B, i)
-    F = add(momentum(I, ad(load_twist(work.V, i), s)), scale(0.5, coriolis_wrench(B, s[0])))    # v_k asks of those above …
+    s, I, B = joint_column(tree, i, c, zero), load_rigid(ws.I, i), load_coriolis(ws.B, i)
+    F = add(momentum(I, ad(load_twist(ws.V, i), s)), scale(0.5, coriolis_wrench(B, s[0])))    # v_k asks of those above …
     P, g = momentum(I, s), scale3(0.5, coriolis_transposed(B, s))                               # … and they of coordinate k
     while True:
         first = tree.iv[j]
@@ -88,15 +97,15 @@ def coordinate(tree, i, c, zero, C, work):
         if j != i:
             for d in range(NV[tree.kind[j]]):
                 s = joint_column(tree, j, d, zero)
-                store(C, k * nv + first + d, dot(P, ad(load_twist(work.V, j), s)) + dot3(g, s[0]))
+                store(C, k * nv + first + d, dot(P, ad(load_twist(ws.V, j), s)) + dot3(g, s[0]))
         if tree.parent[j] == 0:
             break
-        T = load_pose(work.T, j)
+        T = load_pose(ws.T, j)
         F, P, g, j = dAd_inv(T, F), dAd_inv(T, P), rotate(T[0], g), tree.parent[j]
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def coriolis_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 2 * nv + nv * nv
+def coriolis_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n, nv) + nq + 2 * nv + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -104,15 +113,15 @@ def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
     """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, rest, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv * nv))
-    work = derivatives_work(m, n, nv)
+    ws = derivatives_workspace(m, n, nv)
     clear(rest)
     clear(block)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_state(tree, q, v, k, Q, v1)
+        code = load_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
-        coriolis(tree, Q, v1, rest, ploen, block, work)
-        if not give(block, C, k):
+        coriolis(tree, Q, v1, rest, ploen, block, ws)
+        if not store_block(block, C, k):
             return BAD_RESULT
     return OK
 
@@ -141,9 +150,9 @@ class ChristoffelWorkspace(NamedTuple):
 
 
 @inline_kernel
-def christoffel_work(memory, n, nv):
+def christoffel_workspace(memory, n, nv):
     bodies, S, y, _ = split_workspace(memory, (22 * n, 6 * nv, 3 * nv))
-    return ChristoffelWorkspace(composite_work(bodies, n), S, y)
+    return ChristoffelWorkspace(composite_workspace(bodies, n), S, y)
 
 
 @inline_kernel
@@ -155,48 +164,48 @@ def minus_crosses(x, y):
 
 
 @inline_kernel
-def see_columns(tree, d, work):
+def see_columns(tree, d, ws):
     """Writes the columns of joint d, and of those above it, into work.S: seen from body d."""
-    zero = number_like(work.S, 0.0)
+    zero = number_like(ws.S, 0.0)
     for c in range(NV[tree.kind[d]]):
-        store_twist(work.S, tree.iv[d] + c, joint_column(tree, d, c, zero))
-    T, j = load_pose(work.bodies.T, d), tree.parent[d]
+        store_twist(ws.S, tree.iv[d] + c, joint_column(tree, d, c, zero))
+    T, j = load_pose(ws.bodies.T, d), tree.parent[d]
     while j > 0:
         for c in range(NV[tree.kind[j]]):
-            store_twist(work.S, tree.iv[j] + c, Ad_inv(T, joint_column(tree, j, c, zero)))
-        T, j = compose(load_pose(work.bodies.T, j), T), tree.parent[j]
+            store_twist(ws.S, tree.iv[j] + c, Ad_inv(T, joint_column(tree, j, c, zero)))
+        T, j = compose(load_pose(ws.bodies.T, j), T), tree.parent[j]
 
 
 @inline_kernel
-def pair(tree, d, D, work):
+def pair(tree, d, D, ws):
     """Writes y_Dk into work.y for the coordinates k of joint d, of which D is one, and of those above."""
-    I, (w, v) = load_rigid(work.bodies.I, d), load_twist(work.S, D)
+    I, (w, v) = load_rigid(ws.bodies.I, d), load_twist(ws.S, D)
     g, (_, h, A) = momentum(I, (w, v))[1], I
     K = add9(add9(transpose(skew_product(w, symmetric_to_full(A))), skew(scale3(0.5 * trace(A), w))), minus_crosses(h, v))
     k = tree.iv[d] + NV[tree.kind[d]] - 1
     while k >= 0:
-        up = load_twist(work.S, k)
-        store3(work.y, 3 * k, add_cross(rotate(K, up[0]), g, up[1]))
+        up = load_twist(ws.S, k)
+        store3(ws.y, 3 * k, add_cross(rotate(K, up[0]), g, up[1]))
         k = tree.above[k]
 
 
 @kernel
-def symbols(tree, q, out, work):
+def symbols(tree, q, out, ws):
     """Writes work and, of joints on one path, out (nv^3): out[(i nv + j) nv + k] = Gamma_ijk. The deepest is j (or i) or k."""
     nv = tree.armature.shape[0]
-    begin(tree, q, work.bodies)
+    begin(tree, q, ws.bodies)
     for d in range(tree.parent.size - 1, 0, -1):
-        see_columns(tree, d, work)
+        see_columns(tree, d, ws)
         for D in range(tree.iv[d], tree.iv[d] + NV[tree.kind[d]]):
-            pair(tree, d, D, work)
+            pair(tree, d, D, ws)
             b = d
             while b > 0:
                 for k in range(tree.iv[b], tree.iv[b] + NV[tree.kind[b]]):
-                    y_Dk = load3(work.y, 3 * k)
+                    y_Dk = load3(ws.y, 3 * k)
                     a = d
                     while a > 0:
                         for i in range(tree.iv[a], tree.iv[a] + NV[tree.kind[a]]):
-                            x = dot3(load3(work.S, 6 * i), y_Dk)
+                            x = dot3(load3(ws.S, 6 * i), y_Dk)
                             store(out, (i * nv + D) * nv + k, x)
                             if a < d:
                                 store(out, (D * nv + i) * nv + k, x)
@@ -206,7 +215,7 @@ def symbols(tree, q, out, work):
                                 store(out, (k * nv + i) * nv + D, -x)
                         a = tree.parent[a]
                 b = tree.parent[b]
-        hand_composite_to_parent(tree, d, q, work.bodies)
+        propagate_composite_to_parent(tree, d, q, ws.bodies)
 
 
 @kernel
@@ -219,7 +228,7 @@ def derivatives(symbols, nv, out):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def christoffel_memory(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
+def christoffel_workspace_size(n, nq, nv, nl): return 22 * n + 9 * nv + nq + 2 * nv * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
@@ -229,18 +238,18 @@ def christoffels(index, constants, memory, what, q, out, first, last):
     n, nq, nv = index[0], index[1], index[2]
     tree, size = tree_of(index, constants), nv * nv * nv
     Q, found, rates, m = split_workspace(memory, (nq, size, size))
-    work = christoffel_work(m, n, nv)
+    ws = christoffel_workspace(m, n, nv)
     clear(found)
     for k in range(first, last, states_in(memory)):
-        code = take_configuration(tree, q, k, Q)
+        code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        symbols(tree, Q, found, work)
+        symbols(tree, Q, found, ws)
         if not finite(found):
             return BAD_RESULT
         if what == SYMBOLS:
-            unpack(found, out, k)
+            unpack_block(found, out, k)
         else:
             derivatives(found, nv, rates)
-            unpack(rates, out, k)
+            unpack_block(rates, out, k)
     return OK

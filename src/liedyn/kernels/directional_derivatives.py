@@ -8,20 +8,20 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import (
-    hand_to_parent,
+    accumulate_children,
     joint_add,
     joint_eta,
     joint_motion,
+    propagate_to_parent,
     screw,
     store_joint_force,
     tree_of,
-    with_children,
 )
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, pack, take_motion, unpack
-from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_memory, hybrid_work, solved, take_input
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_block, load_motion, store_block, unpack_block
+from liedyn.kernels.hybrid_dynamics import hybrid, hybrid_workspace, hybrid_workspace_size, load_input, solved
 from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_matrix import sweep, sweep_work
-from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.kernels.mass_matrix import sweep, sweep_workspace
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad, Ad_inv, ad, ad_screw, add, dAd_inv, dexp, dot, neg_dad, scale, screw_add, sub, sub_dad, zero6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
@@ -153,23 +153,23 @@ class DirectionWorkspace(NamedTuple):
 
 
 @inline_kernel
-def direction_work(memory, n):
+def direction_workspace(memory, n):
     return DirectionWorkspace(*split_workspace(memory, (6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
-def direction_memory(n, nv, nl):
+def direction_workspace_size(n, nv, nl):
     """Of `direction_of`: dq dv da dtau, wrenches on links and bodies, changes, result, work."""
     return 5 * nv + 6 * nl + 6 * n + changes_size(n, nv) + 24 * n
 
 
 @kernel
-def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, flat_changes, dtau, work):
+def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, flat_changes, dtau, ws):
     """Writes dtau (nv) and work. base: NewtonEulerWork of the state. dF_ext (6n) on bodies, or empty; flat_changes: see
     `kernels.directional_derivatives`, or empty."""
     changes = changes_of(flat_changes, tree.parent.size, tree.armature.shape[0])
     changed = flat_changes.size > 0
-    twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work)
-    wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work)
+    twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, ws)
+    wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, ws)
     for k in range(tree.armature.shape[0]):
         force = load(dtau, k) + load(tree.armature, k) * load(da, k)
         store(dtau, k, force + load(changes.armature, k) * load(a, k) if changed else force)
@@ -178,49 +178,49 @@ def newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF_ext, fla
 
 
 @inline_kernel
-def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, work):
+def twists_along(tree, q, v, a, base, dq, dv, da, changed, changes, ws):
     """Forward, parents first. -ad_{dh} of what the parent gives is, for dh = S dq, ad_Vp S dq and ad_dVp S dq."""
     zero = number_like(dq, 0.0)
     rest = zero6(zero)
-    store_twist(work.pV, 0, rest)
-    store_twist(work.pdV, 0, load_twist(changes.dV0, 0) if changed else rest)
+    store_twist(ws.pV, 0, rest)
+    store_twist(ws.pdV, 0, load_twist(changes.dV0, 0) if changed else rest)
     for i in range(1, tree.parent.size):
         p, T, V = tree.parent[i], load_pose(base.T, i), load_twist(base.V, i)
         Vp = joint_less(tree, i, V, v)                                      # Ad_{T^-1} of the parent's V and dV
         dVp = joint_less(tree, i, sub(load_twist(base.dV, i), joint_eta(tree, i, V, v)), a)
-        pV = add(Ad_inv(T, load_twist(work.pV, p)), joint_eta(tree, i, Vp, dq))
-        pdV = add(Ad_inv(T, load_twist(work.pdV, p)), joint_eta(tree, i, dVp, dq))
+        pV = add(Ad_inv(T, load_twist(ws.pV, p)), joint_eta(tree, i, Vp, dq))
+        pdV = add(Ad_inv(T, load_twist(ws.pdV, p)), joint_eta(tree, i, dVp, dq))
         pV = joint_add(tree, i, pV, dv)
         pdV = add(joint_add(tree, i, pdV, da), joint_eta(tree, i, V, dv))
         if changed:
             dh, pSv = placement_change(tree, i, T, q, changes), screw_change(tree, i, changes, v, zero)
-            store_twist(work.dh, i, dh)
+            store_twist(ws.dh, i, dh)
             pV = sub(add(pV, pSv), ad(dh, Vp))
             pdV = sub(add(pdV, add(screw_change(tree, i, changes, a, zero), ad(V, pSv))), ad(dh, dVp))
-        store_twist(work.pV, i, pV)
-        store_twist(work.pdV, i, add(pdV, joint_eta_along(tree, i, pV, v, zero)))
+        store_twist(ws.pV, i, pV)
+        store_twist(ws.pdV, i, add(pdV, joint_eta_along(tree, i, pV, v, zero)))
 
 
 @inline_kernel
-def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
+def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, ws):
     """Backward, children first: pF, and S^T pF + pS^T F into dtau."""
     for i in range(tree.parent.size - 1, 0, -1):
-        I, V, F, pV = load_rigid(tree.I, i), load_twist(base.V, i), load_twist(base.F, i), load_twist(work.pV, i)
+        I, V, F, pV = load_rigid(tree.I, i), load_twist(base.V, i), load_twist(base.F, i), load_twist(ws.pV, i)
         P, pP = momentum(I, V), momentum(I, pV)
-        pF = momentum(I, load_twist(work.pdV, i))
+        pF = momentum(I, load_twist(ws.pdV, i))
         if changed:
             dI = load_rigid(changes.I, i)
             pP, pF = add(pP, momentum(dI, V)), add(pF, momentum(dI, load_twist(base.dV, i)))
         pF = sub_dad(sub_dad(pF, pV, P), V, pP)
         if dF_ext.size:
             pF = sub(pF, load_twist(dF_ext, i))
-        pF = with_children(tree, i, pF, work.pF)
-        store_twist(work.pF, i, pF)
+        pF = accumulate_children(tree, i, pF, ws.pF)
+        store_twist(ws.pF, i, pF)
         store_joint_force(tree, i, pF, dtau)
         if changed:
             add_screw_change_force(tree, i, changes, F, dtau)
-            pF = sub_dad(pF, load_twist(work.dh, i), F)
-        hand_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F))), work.pF)
+            pF = sub_dad(pF, load_twist(ws.dh, i), F)
+        propagate_to_parent(tree, i, dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F))), ws.pF)
 
 
 class Direction(NamedTuple):
@@ -231,12 +231,12 @@ class Direction(NamedTuple):
     F_ext: np.ndarray     # (6n,) the same on bodies
     changes: np.ndarray
     dtau: np.ndarray      # (nv,)
-    work: np.ndarray
+    ws: np.ndarray
 
 
 @inline_kernel
 def direction_of(memory, motion, links, changes, n, nv):
-    """Views into `direction_memory` numbers; motion, links, changes: how many numbers of each there are."""
+    """Views into `direction_workspace_size` numbers; motion, links, changes: how many numbers of each there are."""
     return Direction(*split_workspace(memory, (motion, links, 6 * n, changes, nv)))
 
 
@@ -244,15 +244,15 @@ def direction_of(memory, motion, links, changes, n, nv):
 def pack_direction(tree, motion, df_ext, changes, j, row, D):
     """Direction j of state `row` and those after it; an array of one direction or one row serves all. Returns a code, and
     wrenches on bodies or nothing."""
-    pack(motion[min(j, motion.shape[0] - 1)], row, D.motion)
+    load_block(motion[min(j, motion.shape[0] - 1)], row, D.motion)
     if D.changes.size:
-        pack(changes[min(j, changes.shape[0] - 1)], row, D.changes)
+        load_block(changes[min(j, changes.shape[0] - 1)], row, D.changes)
     return gather(tree, df_ext[min(j, df_ext.shape[0] - 1)], row, D.links, D.F_ext)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_directions_memory(n, nq, nv, nl):
-    return newton_euler_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_memory(n, nv, nl)
+def inverse_directions_workspace_size(n, nq, nv, nl):
+    return newton_euler_workspace_size(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + direction_workspace_size(n, nv, nl)
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], "
@@ -264,25 +264,26 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
     (…, changes_size) may have no columns."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_memory(n, nv)))
+    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n,
+                                                                      newton_euler_workspace_size(n, nv)))
     Q, V, A, Tau, links, bodies, room, m = parts
-    base, D = newton_euler_work(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
-    (dq, dv, da, _), work = split_workspace(D.motion, (nv, nv, nv)), direction_work(D.work, n)
+    base, D = newton_euler_workspace(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
+    (dq, dv, da, _), ws = split_workspace(D.motion, (nv, nv, nv)), direction_workspace(D.ws, n)
     for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
             bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
-            code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+            code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
             if code != OK:
                 return code
             newton_euler(tree, tree.I, Q, V, A, F, passive and index[4] != 0, Tau, base)
-            if not give(Tau, tau, k):
+            if not store_block(Tau, tau, k):
                 return BAD_RESULT
         for j in range(dtau.shape[0]):
             code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
             if code != OK:
                 return code
-            newton_euler_direction(tree, Q, V, A, passive, base, dq, dv, da, dF, D.changes, D.dtau, work)
-            if not give(D.dtau, dtau[j], k):
+            newton_euler_direction(tree, Q, V, A, passive, base, dq, dv, da, dF, D.changes, D.dtau, ws)
+            if not store_block(D.dtau, dtau[j], k):
                 return BAD_RESULT
     return OK
 
@@ -307,15 +308,15 @@ def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, n
     for k in range(nv):
         if not prescribed[k]:
             store(da, k, zero)
-    newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, direction_work(D.work, n))
-    x, force, room = split_workspace(D.work, (nv, nv))                   # Table 5 is done with it
-    work = sweep_work(factors, room, n, nv)
+    newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, direction_workspace(D.ws, n))
+    x, force, room = split_workspace(D.ws, (nv, nv))                   # Table 5 is done with it
+    ws = sweep_workspace(factors, room, n, nv)
     for k in range(nv):
         if prescribed[k]:
             store(x, k, zero)                                  # r has M da of these in it
         else:
             store(force, k, load(dtau, k) - load(D.dtau, k))
-    sweep(tree, prescribed, base.T, x, force, work)
+    sweep(tree, prescribed, base.T, x, force, ws)
     for k in range(nv):
         if prescribed[k]:
             store(dtau, k, load(D.dtau, k) + load(force, k))
@@ -323,15 +324,15 @@ def hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, n
             store(da, k, load(x, k))
 
 
-def hybrid_direction_memory(n, nv, nl):
+def hybrid_direction_workspace_size(n, nv, nl):
     """A sweep takes 12n + nv numbers, Table 5 24n: with two arrays of nv before it, it may need more."""
-    return direction_memory(n, nv, nl) + max(0, 3 * nv - 12 * n)
+    return direction_workspace_size(n, nv, nl) + max(0, 3 * nv - 12 * n)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def hybrid_directions_memory(n, nq, nv, nl):
-    own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_memory(n, nv) + newton_euler_memory(n, nv)
-    return own + hybrid_direction_memory(n, nv, nl)
+def hybrid_directions_workspace_size(n, nq, nv, nl):
+    own = nq + 4 * nv + 6 * nl + 6 * n + hybrid_workspace_size(n, nv) + newton_euler_workspace_size(n, nv)
+    return own + hybrid_direction_workspace_size(n, nv, nl)
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
@@ -343,26 +344,26 @@ def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext,
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     tree, parts = tree_of(index, constants), split_workspace(
-        memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_memory(n, nv), newton_euler_memory(n, nv)))
+        memory, (nq, nv, nv, nv, nv, 6 * nl, 6 * n, hybrid_workspace_size(n, nv), newton_euler_workspace_size(n, nv)))
     Q, V, A, Tau, again, links, bodies, room, other, m = parts
-    factors, base = hybrid_work(room, n, nv), newton_euler_work(other, n, nv)
+    factors, base = hybrid_workspace(room, n, nv), newton_euler_workspace(other, n, nv)
     D = direction_of(m, 4 * nv, df_ext.shape[2], changes.shape[2], n, nv)
     for k in range(first, last, SIMD_WIDTH):
         if k == first or rows > 1:
             bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
-            code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+            code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
             if code == OK:
                 code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau)
             if code != OK:
                 return code
-            unpack(A, a, k)
-            unpack(Tau, tau, k)
+            unpack_block(A, a, k)
+            unpack_block(Tau, tau, k)
             newton_euler(tree, tree.I, Q, V, A, F, False, again, base)
         for j in range(out.shape[0]):
             code, dF = pack_direction(tree, motion, df_ext, changes, j, k, D)
             if code != OK:
                 return code
             hybrid_direction(tree, prescribed, Q, V, A, passive, base, factors, D, dF, nv)
-            if not give(D.motion[2 * nv:], out[j], k):
+            if not store_block(D.motion[2 * nv:], out[j], k):
                 return BAD_RESULT
     return OK

@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import (
+    accumulate_children,
+    accumulate_children_inertia,
     eliminate,
     eliminate_bias,
-    hand_inertia_to_parent,
-    hand_to_parent,
     inertia_to_parent,
-    inertia_with_children,
     joint_add,
     joint_eta,
     joint_pose,
     passive_force,
+    propagate_inertia_to_parent,
+    propagate_to_parent,
     solve,
     tree_of,
-    with_children,
 )
 from liedyn.kernels.batch_blocks import (
     BAD_A,
@@ -28,16 +28,16 @@ from liedyn.kernels.batch_blocks import (
     OK,
     SINGULAR,
     SMALLEST,
+    are_finite_where,
     finite,
-    finite_where,
-    pack,
-    take_state,
-    unpack,
+    load_block,
+    load_state,
+    unpack_block,
     within,
 )
 from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_matrix import composite, composite_memory, composite_work
-from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work, store_ground
+from liedyn.kernels.mass_matrix import composite, composite_workspace, composite_workspace_size
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_workspace, newton_euler_workspace_size, store_ground
 from liedyn.lie.inertia import momentum, rigid_to_sym6, symv6
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg_dad, sub
 from liedyn.lie.simd import SIMD_WIDTH, load, maximum, number_like, store
@@ -63,76 +63,76 @@ def hybrid_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 21 * n, 6 * n, 6 * nv, nv,
 
 
 @inline_kernel
-def hybrid_work(memory, n, nv): return HybridWorkspace(*split_workspace(memory, hybrid_sizes(n, nv))[:-1])
+def hybrid_workspace(memory, n, nv): return HybridWorkspace(*split_workspace(memory, hybrid_sizes(n, nv))[:-1])
 
 
 @jitable
-def hybrid_memory(n, nv): return sum(hybrid_sizes(n, nv))
+def hybrid_workspace_size(n, nv): return sum(hybrid_sizes(n, nv))
 
 
 @inline_kernel
-def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 
     Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
-    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    substitute(tree, prescribed, v, passive, a, tau, work)
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    substitute(tree, prescribed, v, passive, a, tau, ws)
     return deficit
 
 
 @inline_kernel
-def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def complete_motion(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """`hybrid`, where of the work V alone is asked for. A line of a robot of short chains has `by_mass_matrix` in its place."""
-    return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    return hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
 
 
 @inline_kernel
-def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """The first two passes of `hybrid`: work, but for dV of bodies."""
-    store_ground(tree, q, work.V, work.dV)
+    store_ground(tree, q, ws.V, ws.dV)
     if passive:
-        passive_force(tree, q, v, work.passive)
+        passive_force(tree, q, v, ws.passive)
     for i in range(1, tree.parent.size):                                   # forward: parents first
         T = joint_pose(tree, i, q)
-        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, tree.parent[i])), v)           # V = Ad V_p + S dq
-        store_pose(work.T, i, T)
-        store_twist(work.V, i, V)
+        V = joint_add(tree, i, Ad_inv(T, load_twist(ws.V, tree.parent[i])), v)           # V = Ad V_p + S dq
+        store_pose(ws.T, i, T)
+        store_twist(ws.V, i, V)
     deficit = number_like(v, -1.0)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
-        J, T, V = load_rigid(tree.J, i), load_pose(work.T, i), load_twist(work.V, i)
-        AI = inertia_with_children(tree, i, rigid_to_sym6(J, V[0][0] - V[0][0]), work.AI)          # AI = J + sum of Ad* Pi Ad
-        AB = with_children(tree, i, neg_dad(V, momentum(J, V)), work.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
+        J, T, V = load_rigid(tree.J, i), load_pose(ws.T, i), load_twist(ws.V, i)
+        AI = accumulate_children_inertia(tree, i, rigid_to_sym6(J, V[0][0] - V[0][0]), ws.AI)          # AI = J + sum of Ad* Pi Ad
+        AB = accumulate_children(tree, i, neg_dad(V, momentum(J, V)), ws.AB)  # AB = -ad*_V J V - F_ext + sum of Ad* beta
         if f_ext.size:
             AB = sub(AB, load_twist(f_ext, i))
-        Pi, worse = eliminate(tree, i, AI, prescribed, work)                   # Pi = AI - AI S Psi S^T AI
-        beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work)         # beta = AB + AI S Psi u + Pi eta
+        Pi, worse = eliminate(tree, i, AI, prescribed, ws)                   # Pi = AI - AI S Psi S^T AI
+        beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, ws)         # beta = AB + AI S Psi u + Pi eta
         beta = add(beta, symv6(Pi, joint_eta(tree, i, V, v)))
-        hand_inertia_to_parent(tree, i, inertia_to_parent(tree, i, q, T, Pi), work.AI)
-        hand_to_parent(tree, i, dAd_inv(T, beta), work.AB)
+        propagate_inertia_to_parent(tree, i, inertia_to_parent(tree, i, q, T, Pi), ws.AI)
+        propagate_to_parent(tree, i, dAd_inv(T, beta), ws.AB)
         deficit = maximum(deficit, worse)
     return deficit
 
 
 @inline_kernel
-def substitute(tree, prescribed, v, passive, a, tau, work):
+def substitute(tree, prescribed, v, passive, a, tau, ws):
     """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies."""
     for i in range(1, tree.parent.size):
-        dV = add(Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i])),
-                 joint_eta(tree, i, load_twist(work.V, i), v))
-        store_twist(work.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, work))
+        dV = add(Ad_inv(load_pose(ws.T, i), load_twist(ws.dV, tree.parent[i])),
+                 joint_eta(tree, i, load_twist(ws.V, i), v))
+        store_twist(ws.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, ws))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 @inline_kernel
-def take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
-    """As `batch_blocks.take_motion`; a may be empty."""
-    code = take_state(tree, q, v, k, Q, V)
+def load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau):
+    """As `batch_blocks.load_motion`; a may be empty."""
+    code = load_state(tree, q, v, k, Q, V)
     if a.size:
-        pack(a, k, A)
-    pack(tau, k, Tau)
-    if code == OK and not finite_where(A, prescribed, True):
+        load_block(a, k, A)
+    load_block(tau, k, Tau)
+    if code == OK and not are_finite_where(A, prescribed, True):
         code = BAD_A
-    if code == OK and not finite_where(Tau, prescribed, False):
+    if code == OK and not are_finite_where(Tau, prescribed, False):
         code = BAD_TAU
     return code
 
@@ -144,7 +144,7 @@ def solved(deficit, a, tau):
     return OK if finite(a) and finite(tau) else BAD_RESULT
 
 
-def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+def hybrid_batch_workspace_size(n, nq, nv, nl): return hybrid_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
@@ -153,20 +153,20 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
     """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
-    work = hybrid_work(m, n, nv)
+    ws = hybrid_workspace(m, n, nv)
     passive = passive and index[4] != 0
     given, asked = prescribed.any(), not prescribed.all()
     for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
-        code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+        code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code == OK:
-            code = solved(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau)
+            code = solved(complete_motion(tree, prescribed, Q, V, A, Tau, F, passive, ws), A, Tau)
         if code != OK:
             return code
         if asked:
-            unpack(A, a, k)
+            unpack_block(A, a, k)
         if given:
-            unpack(Tau, tau, k)
+            unpack_block(Tau, tau, k)
     return OK
 
 
@@ -269,42 +269,43 @@ class MassMatrixWorkspace(NamedTuple):
 
 
 @inline_kernel
-def mass_matrix_work(memory, nv): return MassMatrixWorkspace(*split_workspace(memory, (nv * nv, nv * nv, nv, nv, nv)))
+def mass_matrix_workspace(memory, nv): return MassMatrixWorkspace(*split_workspace(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
-def mass_matrix_memory(n, nv): return 2 * nv * nv + 3 * nv + max(newton_euler_memory(n, nv), composite_memory(n))
+def mass_matrix_workspace_size(n, nv): return 2 * nv * nv + 3 * nv + max(newton_euler_workspace_size(n, nv),
+                                                                         composite_workspace_size(n))
 
 
 @inline_kernel
-def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """As `hybrid`, but for its work."""
     nv = prescribed.size
-    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
     for u in range(nv):
         if prescribed[u]:
-            x = load(work.bias, u)
+            x = load(ws.bias, u)
             for j in range(tree.top[u], tree.last[u] + 1):
                 if related(tree, prescribed, u, j):
-                    x = x + load(work.M, u * nv + j) * load(work.a, j)
+                    x = x + load(ws.M, u * nv + j) * load(ws.a, j)
             store(tau, u, x)
         else:
-            store(a, u, load(work.a, u))
+            store(a, u, load(ws.a, u))
     return deficit
 
 
 @inline_kernel
-def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+def solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws):
     """All accelerations, and b, into work, with M and the factors of M_vv. Returns a positive number if a pivot vanishes."""
     n, nv, zero = tree.parent.size, prescribed.size, number_like(q, 0.0)
     for k in range(nv):
-        store(work.a, k, load(a, k) if prescribed[k] else zero)
-    newton_euler(tree, tree.J, q, v, work.a, f_ext, passive, work.bias, newton_euler_work(work.memory, n, nv))
-    composite(tree, q, work.M, composite_work(work.memory, n))
-    deficit = factor(tree, prescribed, work.M, work.L, work.Psi)
+        store(ws.a, k, load(a, k) if prescribed[k] else zero)
+    newton_euler(tree, tree.J, q, v, ws.a, f_ext, passive, ws.bias, newton_euler_workspace(ws.memory, n, nv))
+    composite(tree, q, ws.M, composite_workspace(ws.memory, n))
+    deficit = factor(tree, prescribed, ws.M, ws.L, ws.Psi)
     for k in range(nv):
         if not prescribed[k]:
-            store(work.a, k, load(tau, k) - load(work.bias, k))
-    solve_factored(tree, prescribed, work.L, work.Psi, work.a)
+            store(ws.a, k, load(tau, k) - load(ws.bias, k))
+    solve_factored(tree, prescribed, ws.L, ws.Psi, ws.a)
     return deficit
 
 

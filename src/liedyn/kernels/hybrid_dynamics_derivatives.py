@@ -5,9 +5,9 @@
 for what is torque-specified (v) and prescribed (u): K1 Tables 6-7 solved for all directions at once. By the inputs (tau_v,
 a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
 from liedyn.joints.joint_model import tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, states_in, within
-from liedyn.kernels.hybrid_dynamics import mass_matrix_work, related, solution, solve_matrix, take_input
-from liedyn.kernels.inverse_dynamics_derivatives import derivatives_memory, derivatives_work, inverse_derivatives
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, states_in, store_block, within
+from liedyn.kernels.hybrid_dynamics import load_input, mass_matrix_workspace, related, solution, solve_matrix
+from liedyn.kernels.inverse_dynamics_derivatives import derivatives_workspace, derivatives_workspace_size, inverse_derivatives
 from liedyn.kernels.kinematics import gather
 from liedyn.lie.simd import absolute, all_less, load, number_like, store
 from liedyn.lie.vectors import cross, load3, load_pose, load_twist, rotate_back
@@ -16,24 +16,24 @@ from liedyn.numba_tools.decorators import entry_point, inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
 
-def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 3 * nv + derivatives_memory(n, nv)
+def hybrid_derivatives_workspace_size(n, nv): return 2 * nv * nv + 3 * nv + derivatives_workspace_size(n, nv)
 
 
 @inline_kernel
-def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, work):
+def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, Du, ws):
     """Writes the derivatives of tau where prescribed and of a elsewhere, by q, by v and by a where prescribed and tau elsewhere
     (nv nv each, by rows). Returns a positive number if a joint's articulated inertia vanishes."""
     n, nv = tree.parent.size, prescribed.size
-    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    inverse_derivatives(tree, q, v, work.a, f_ext, passive, Dq, Dv, work.M, derivatives_work(work.memory, n, nv))
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False)
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False)
-    inverse(tree, prescribed, work.L, work.Psi, Du)
+    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    inverse_derivatives(tree, q, v, ws.a, f_ext, passive, Dq, Dv, ws.M, derivatives_workspace(ws.memory, n, nv))
+    solve_matrix(tree, prescribed, ws.L, ws.Psi, Dq, False)
+    solve_matrix(tree, prescribed, ws.L, ws.Psi, Dv, False)
+    inverse(tree, prescribed, ws.L, ws.Psi, Du)
     if prescribed.any():
-        add_products(tree, prescribed, work.M, Dq)
-        add_products(tree, prescribed, work.M, Dv)
-        exchange(tree, prescribed, work.M, Du)
-    floating_columns(tree, prescribed, passive, v, derivatives_work(work.memory, n, nv).T, Dq, Dv, Du)
+        add_products(tree, prescribed, ws.M, Dq)
+        add_products(tree, prescribed, ws.M, Dv)
+        exchange(tree, prescribed, ws.M, Du)
+    floating_columns(tree, prescribed, passive, v, derivatives_workspace(ws.memory, n, nv).T, Dq, Dv, Du)
     return deficit
 
 
@@ -125,8 +125,8 @@ def base_moves(tree, prescribed, k, c, x, X, Du):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def hybrid_derivatives_batch_memory(n, nq, nv, nl):
-    return hybrid_derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + 3 * nv * nv
+def hybrid_derivatives_batch_workspace_size(n, nq, nv, nl):
+    return hybrid_derivatives_workspace_size(n, nv) + nq + 3 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], "
@@ -141,16 +141,16 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     size = nv * nv
     tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, Tau, links, bodies, x, y, z, m = parts
-    work = mass_matrix_work(m, nv)
+    ws = mass_matrix_workspace(m, nv)
     passive = passive and index[4] != 0
     for k in range(first, last, states_in(memory)):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
-        code = take_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
+        code = load_input(tree, prescribed, q, v, a, tau, k, Q, V, A, Tau) or bad_f_ext
         if code != OK:
             return code
-        deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, work)
+        deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, ws)
         if not within(deficit, SMALLEST):
             return SINGULAR
-        if not (give(x, Dq, k) and give(y, Dv, k) and give(z, Du, k)):
+        if not (store_block(x, Dq, k) and store_block(y, Dv, k) and store_block(z, Du, k)):
             return BAD_RESULT
     return OK

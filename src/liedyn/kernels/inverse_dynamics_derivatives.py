@@ -27,12 +27,12 @@ from liedyn.joints.joint_model import (
     joint_column,
     joint_eta,
     joint_pose,
-    resistance_slope,
+    resistance_derivative,
     rigid_to_parent,
     store_force_apart,
     tree_of,
 )
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, states_in, take_motion
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, states_in, store_block
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import (
@@ -83,68 +83,68 @@ def derivatives_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 10 * n, 6 * n, 12 * n
 
 
 @inline_kernel
-def derivatives_work(memory, n, nv): return DerivativesWorkspace(*split_workspace(memory, derivatives_sizes(n, nv))[:-1])
+def derivatives_workspace(memory, n, nv): return DerivativesWorkspace(*split_workspace(memory, derivatives_sizes(n, nv))[:-1])
 
 
 @jitable
-def derivatives_memory(n, nv): return sum(derivatives_sizes(n, nv))
+def derivatives_workspace_size(n, nv): return sum(derivatives_sizes(n, nv))
 
 
 @inline_kernel
-def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
+def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, ws):
     """Writes dtau/dq, dtau/dv and M (nv nv each, by rows), and work."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     for k in range(nv * nv):
         store(Dq, k, zero)
         store(Dv, k, zero)
         store(M, k, zero)
-    outward(tree, tree.J, q, v, a, f_ext, work)
+    outward(tree, tree.J, q, v, a, f_ext, ws)
     for i in range(tree.parent.size - 1, 0, -1):
         for c in range(NV[tree.kind[i]]):
-            coordinate(tree, i, c, zero, Dq, Dv, M, work)
-        hand_derivatives_to_parent(tree, i, q, work)
+            coordinate(tree, i, c, zero, Dq, Dv, M, ws)
+        propagate_derivatives_to_parent(tree, i, q, ws)
     for k in range(nv):
         store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
     if passive:
-        add_passive_slopes(tree, v, Dq, Dv)
+        add_passive_derivatives(tree, v, Dq, Dv)
 
 
 @inline_kernel
-def outward(tree, inertias, q, v, a, f_ext, work):
+def outward(tree, inertias, q, v, a, f_ext, ws):
     """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B. inertias: tree.I or
     tree.J."""
     zero = number_like(q, 0.0)
-    store_ground(tree, q, work.V, work.dV)
+    store_ground(tree, q, ws.V, ws.dV)
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
-        Vp, dVp = Ad_inv(T, load_twist(work.V, p)), Ad_inv(T, load_twist(work.dV, p))
+        Vp, dVp = Ad_inv(T, load_twist(ws.V, p)), Ad_inv(T, load_twist(ws.dV, p))
         V = joint_add(tree, i, Vp, v)                                       # V = Ad V_p + S dq
         dV = joint_add(tree, i, add(dVp, joint_eta(tree, i, V, v)), a)      # dV = Ad dV_p + ad_V S dq + S ddq
-        store_pose(work.T, i, T)
-        store_twist(work.V, i, V)
-        store_twist(work.dV, i, dV)
+        store_pose(ws.T, i, T)
+        store_twist(ws.V, i, V)
+        store_twist(ws.dV, i, dV)
         for c in range(NV[tree.kind[i]]):
             k, s = tree.iv[i] + c, joint_column(tree, i, c, zero)
             psi = ad(Vp, s)
-            store_twist(work.psi, k, psi)
-            store_twist(work.zeta, k, add_ad(ad(dVp, s), Vp, psi))
-            store_twist(work.phi, k, add_ad(psi, V, s))
+            store_twist(ws.psi, k, psi)
+            store_twist(ws.zeta, k, add_ad(ad(dVp, s), Vp, psi))
+            store_twist(ws.phi, k, add_ad(psi, V, s))
         I = rigid_like(load_rigid(inertias, i), zero)
         P = momentum(I, V)
         F = sub_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
-        store_rigid(work.I, i, I)
-        store_twist(work.F, i, F)
-        store_coriolis(work.B, i, coriolis(I, V, P[1]))
+        store_rigid(ws.I, i, I)
+        store_twist(ws.F, i, F)
+        store_coriolis(ws.B, i, coriolis(I, V, P[1]))
 
 
 @inline_kernel
-def coordinate(tree, i, c, zero, Dq, Dv, M, work):
+def coordinate(tree, i, c, zero, Dq, Dv, M, ws):
     """Row and column k of Dq, Dv and M, the c-th coordinate of body i, where they meet what i hangs on."""
     nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
-    s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(work.psi, k), load_twist(work.zeta, k), load_twist(work.phi, k)
-    I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
+    s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(ws.psi, k), load_twist(ws.zeta, k), load_twist(ws.phi, k)
+    I, F, B = load_rigid(ws.I, i), load_twist(ws.F, i), load_coriolis(ws.B, i)
     P, g = momentum(I, s), coriolis_transposed(B, s)
     Q = sub_dad(add(momentum(I, zeta), coriolis_wrench(B, psi[0])), s, F)
     G = add(momentum(I, phi), coriolis_wrench(B, s[0]))
@@ -153,28 +153,28 @@ def coordinate(tree, i, c, zero, Dq, Dv, M, work):
         store_force_apart(tree, j, P, M, k * nv + first, 1)                 # M_kl
         for d in range(NV[tree.kind[j]]):
             l, s = first + d, joint_column(tree, j, d, zero)
-            store(Dq, k * nv + l, dot(P, load_twist(work.zeta, l)) + dot3(g, load_twist(work.psi, l)[0]))
-            store(Dv, k * nv + l, dot(P, load_twist(work.phi, l)) + dot3(g, s[0]))
+            store(Dq, k * nv + l, dot(P, load_twist(ws.zeta, l)) + dot3(g, load_twist(ws.psi, l)[0]))
+            store(Dv, k * nv + l, dot(P, load_twist(ws.phi, l)) + dot3(g, s[0]))
         if j != i:
             store_force_apart(tree, j, P, M, first * nv + k, nv)            # M_lk
             store_force_apart(tree, j, Q, Dq, first * nv + k, nv)           # dtau_l/dq_k
             store_force_apart(tree, j, G, Dv, first * nv + k, nv)           # dtau_l/dv_k
         if tree.parent[j] == 0:
             break
-        T = load_pose(work.T, j)
+        T = load_pose(ws.T, j)
         P, Q, G, g = dAd_inv(T, P), dAd_inv(T, Q), dAd_inv(T, G), rotate(T[0], g)
         j = tree.parent[j]
 
 
 @inline_kernel
-def hand_derivatives_to_parent(tree, i, q, work):
+def propagate_derivatives_to_parent(tree, i, q, ws):
     """I, F and B of all that hangs on body i, to its parent."""
     p = tree.parent[i]
     if p > 0:
-        T = load_pose(work.T, i)
-        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), rigid_to_parent(tree, i, q, T, load_rigid(work.I, i))))
-        store_twist(work.F, p, add(load_twist(work.F, p), dAd_inv(T, load_twist(work.F, i))))
-        store_coriolis(work.B, p, add_coriolis(load_coriolis(work.B, p), coriolis_to_parent(T, load_coriolis(work.B, i))))
+        T = load_pose(ws.T, i)
+        store_rigid(ws.I, p, add_rigid(load_rigid(ws.I, p), rigid_to_parent(tree, i, q, T, load_rigid(ws.I, i))))
+        store_twist(ws.F, p, add(load_twist(ws.F, p), dAd_inv(T, load_twist(ws.F, i))))
+        store_coriolis(ws.B, p, add_coriolis(load_coriolis(ws.B, p), coriolis_to_parent(T, load_coriolis(ws.B, i))))
 
 
 @inline_kernel
@@ -188,19 +188,19 @@ def store_coriolis(x, i, B):
 
 
 @inline_kernel
-def add_passive_slopes(tree, v, Dq, Dv):
+def add_passive_derivatives(tree, v, Dq, Dv):
     """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             if tree.kind[i] == ONE_DOF:
                 store(Dq, k * nv + k, load(Dq, k * nv + k) + load(tree.stiffness, k))
-            store(Dv, k * nv + k, load(Dv, k * nv + k) + resistance_slope(tree, k, v))
+            store(Dv, k * nv + k, load(Dv, k * nv + k) + resistance_derivative(tree, k, v))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_derivatives_batch_memory(n, nq, nv, nl):
-    return derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
+def inverse_derivatives_batch_workspace_size(n, nq, nv, nl):
+    return derivatives_workspace_size(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, "
@@ -213,13 +213,13 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
     size = nv * nv
     tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 6 * nl, 6 * n, size, size, size))
     Q, V, A, links, bodies, of_q, of_v, mass, m = parts
-    work = derivatives_work(m, n, nv)
+    ws = derivatives_workspace(m, n, nv)
     for k in range(first, last, states_in(memory)):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
-        code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+        code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code
-        inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, of_q, of_v, mass, work)
-        if not (give(of_q, Dq, k) and give(of_v, Dv, k) and give(mass, M, k)):
+        inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, of_q, of_v, mass, ws)
+        if not (store_block(of_q, Dq, k) and store_block(of_v, Dv, k) and store_block(mass, M, k)):
             return BAD_RESULT
     return OK

@@ -11,10 +11,10 @@ from liedyn.kernels.batch_blocks import (
     BAD_V,
     OK,
     finite,
-    pack,
-    take_configuration,
-    take_state,
-    unpack,
+    load_block,
+    load_configuration,
+    load_state,
+    unpack_block,
 )
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, add_ad, compose, dAd_inv, dot, identity, neg, zero6
@@ -48,30 +48,30 @@ class KinematicsWorkspace(NamedTuple):
 
 
 @inline_kernel
-def kinematics_work(memory, n): return KinematicsWorkspace(*split_workspace(memory, (12 * n, 6 * n, 6 * n))[:-1])
+def kinematics_workspace(memory, n): return KinematicsWorkspace(*split_workspace(memory, (12 * n, 6 * n, 6 * n))[:-1])
 
 
-def kinematics_memory(n): return 24 * n
+def kinematics_workspace_size(n): return 24 * n
 
 
 @kernel
-def kinematics(tree, q, v, a, level, work):
+def kinematics(tree, q, v, a, level, ws):
     """Writes work up to `level`: POSES, TWISTS, ACCELERATIONS."""
     zero = number_like(q, 0.0)
     rest = zero6(zero)
-    store_pose(work.T, 0, identity(zero))
-    store_twist(work.V, 0, rest)
-    store_twist(work.dV, 0, rest)
+    store_pose(ws.T, 0, identity(zero))
+    store_twist(ws.V, 0, rest)
+    store_twist(ws.dV, 0, rest)
     for i in range(1, tree.parent.size):
         p = tree.parent[i]
         T = joint_pose(tree, i, q)
-        store_pose(work.T, i, compose(load_pose(work.T, p), T))
+        store_pose(ws.T, i, compose(load_pose(ws.T, p), T))
         if level >= TWISTS:
-            V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)
-            store_twist(work.V, i, V)
+            V = joint_add(tree, i, Ad_inv(T, load_twist(ws.V, p)), v)
+            store_twist(ws.V, i, V)
             if level == ACCELERATIONS:
-                dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
-                store_twist(work.dV, i, joint_add(tree, i, dV, a))
+                dV = add(Ad_inv(T, load_twist(ws.dV, p)), joint_eta(tree, i, V, v))
+                store_twist(ws.dV, i, joint_add(tree, i, dV, a))
 
 
 @inline_kernel
@@ -91,15 +91,15 @@ def body_twists(tree, T, v, V):
 
 
 @kernel
-def links(tree, level, work, T, V, dV):
+def links(tree, level, ws, T, V, dV):
     """Poses T (12 n_links) in the world, and up to `level` twists V and their rates dV (6 n_links) in link frames."""
     for k in range(tree.link_body.size):
         i, X = tree.link_body[k], load_pose(tree.link_pose, k)
-        store_pose(T, k, compose(load_pose(work.T, i), X))
+        store_pose(T, k, compose(load_pose(ws.T, i), X))
         if level >= TWISTS:
-            store_twist(V, k, Ad_inv(X, load_twist(work.V, i)))
+            store_twist(V, k, Ad_inv(X, load_twist(ws.V, i)))
         if level == ACCELERATIONS:
-            store_twist(dV, k, Ad_inv(X, load_twist(work.dV, i)))
+            store_twist(dV, k, Ad_inv(X, load_twist(ws.dV, i)))
 
 
 @kernel
@@ -119,7 +119,7 @@ def gather(tree, f_ext, k, links, bodies):
     code of `checks`, and `bodies` or nothing. links (6 n_links): scratch."""
     if f_ext.size == 0:
         return OK, bodies[:0]
-    pack(f_ext, k, links)
+    load_block(f_ext, k, links)
     if not finite(links):
         return BAD_F_EXT, bodies[:0]
     wrenches_on_bodies(tree, links, bodies)
@@ -127,7 +127,7 @@ def gather(tree, f_ext, k, links, bodies):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def kinematics_entry_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + 2 * nv + 24 * nl + 11
+def link_motions_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + nq + 2 * nv + 24 * nl + 11
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
@@ -136,34 +136,34 @@ def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last
     """Of all links: T (N, 12 n_links), up to `level` V and dV (N, 6 n_links). v, a, V, dV may be (1, 0) if not used."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, v1, a1, T1, V1, dV1, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 12 * nl, 6 * nl, 6 * nl))
-    work = kinematics_work(m, n)
+    ws = kinematics_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q, k, Q)
+        code = load_configuration(tree, q, k, Q)
         if level >= TWISTS and code == OK:
-            pack(v, k, v1)
+            load_block(v, k, v1)
             code = OK if finite(v1) else BAD_V
         if level == ACCELERATIONS and code == OK:
-            pack(a, k, a1)
+            load_block(a, k, a1)
             code = OK if finite(a1) else BAD_A
         if code != OK:
             return code
-        kinematics(tree, Q, v1, a1, level, work)
-        links(tree, level, work, T1, V1, dV1)
+        kinematics(tree, Q, v1, a1, level, ws)
+        links(tree, level, ws, T1, V1, dV1)
         if not finite(T1) or (level >= TWISTS and not finite(V1)) or (
                 level == ACCELERATIONS and not finite(dV1)):
             return BAD_RESULT
-        unpack(T1, T, k)
+        unpack_block(T1, T, k)
         if level >= TWISTS:
-            unpack(V1, V, k)
+            unpack_block(V1, V, k)
         if level == ACCELERATIONS:
-            unpack(dV1, dV, k)
+            unpack_block(dV1, dV, k)
     return OK
 
 
 # Energy, momentum, centre of mass, after `kinematics` with twists -------------------------------------------------------
 
 @kernel
-def energy(tree, q, v, passive, work, out):
+def energy(tree, q, v, passive, ws, out):
     """out (2): kinetic energy, rotors included; potential energy of gravity (zero at the origin) and, where `passive`, springs.
 
     Source: K1 (14)-(19); PBP (32), (39), (58)."""
@@ -171,7 +171,7 @@ def energy(tree, q, v, passive, work, out):
     kinetic, potential = zero, zero
     g = load3(tree.dV0, 3)                                        # minus the acceleration of gravity
     for i in range(1, tree.parent.size):
-        I, V, (R, p) = load_rigid(tree.I, i), load_twist(work.V, i), load_pose(work.T, i)
+        I, V, (R, p) = load_rigid(tree.I, i), load_twist(ws.V, i), load_pose(ws.T, i)
         kinetic = kinetic + 0.5 * dot(momentum(I, V), V)
         potential = potential + dot3(g, add3(scale3(I[0], p), rotate(R, I[1])))
     for k in range(tree.armature.shape[0]):
@@ -184,22 +184,22 @@ def energy(tree, q, v, passive, work, out):
 
 
 @kernel
-def total_momentum(tree, work, out):
+def total_momentum(tree, ws, out):
     """out (6): momentum [angular; linear] of all bodies about the world's origin, world axes (K1 (23), (24))."""
-    zero = number_like(work.V, 0.0)
+    zero = number_like(ws.V, 0.0)
     h = zero6(zero)
     for i in range(1, tree.parent.size):
-        h = add(h, dAd_inv(load_pose(work.T, i), momentum(load_rigid(tree.I, i), load_twist(work.V, i))))
+        h = add(h, dAd_inv(load_pose(ws.T, i), momentum(load_rigid(tree.I, i), load_twist(ws.V, i))))
     store_twist(out, 0, h)
 
 
 @kernel
-def centre_of_mass(tree, work, out):
+def centre_of_mass(tree, ws, out):
     """out (3): in the world; of the moving bodies."""
-    zero = number_like(work.T, 0.0)
+    zero = number_like(ws.T, 0.0)
     mass, h = zero, (zero, zero, zero)
     for i in range(1, tree.parent.size):
-        I, (R, p) = load_rigid(tree.I, i), load_pose(work.T, i)
+        I, (R, p) = load_rigid(tree.I, i), load_pose(ws.T, i)
         mass = mass + I[0]
         h = add3(h, add3(scale3(I[0], p), rotate(R, I[1])))
     for k in range(3):
@@ -207,7 +207,7 @@ def centre_of_mass(tree, work, out):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def energy_memory(n, nq, nv, nl): return kinematics_memory(n) + nq + nv + 11
+def energy_workspace_size(n, nq, nv, nl): return kinematics_workspace_size(n) + nq + nv + 11
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
@@ -215,18 +215,18 @@ def totals(index, constants, memory, q, v, passive, out, first, last):
     """out (N, 11) of states first … last - 1: kinetic and potential energy, momentum (6), centre of mass (3)."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, sums, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, 11))
-    work = kinematics_work(m, n)
+    ws = kinematics_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_state(tree, q, v, k, Q, v1)
+        code = load_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
-        kinematics(tree, Q, v1, v1, TWISTS, work)
-        energy(tree, Q, v1, passive, work, sums[:2])
-        total_momentum(tree, work, sums[2:8])
-        centre_of_mass(tree, work, sums[8:11])           # not finite where nothing has mass
+        kinematics(tree, Q, v1, v1, TWISTS, ws)
+        energy(tree, Q, v1, passive, ws, sums[:2])
+        total_momentum(tree, ws, sums[2:8])
+        centre_of_mass(tree, ws, sums[8:11])           # not finite where nothing has mass
         if not finite(sums[:8]):
             return BAD_RESULT
-        unpack(sums, out, k)
+        unpack_block(sums, out, k)
     return OK
 
 
@@ -296,7 +296,7 @@ def change_frame(tree, link, frame, T, V, J, dJ):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def jacobian_memory(n, nq, nv, nl): return nq + 13 * nv
+def jacobian_workspace_size(n, nq, nv, nl): return nq + 13 * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -305,16 +305,16 @@ def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
     nq, nv = index[1], index[2]
     tree, (Q, v1, J1, dJ1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, 6 * nv, dJ.shape[1]))
     for k in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q, k, Q)
+        code = load_configuration(tree, q, k, Q)
         if dJ1.size and code == OK:
-            pack(v, k, v1)
+            load_block(v, k, v1)
             code = OK if finite(v1) else BAD_V
         if code != OK:
             return code
         jacobian(tree, link, frame, Q, v1, J1, dJ1)
         if not finite(J1) or not finite(dJ1):
             return BAD_RESULT
-        unpack(J1, J, k)
+        unpack_block(J1, J, k)
         if dJ1.size:
-            unpack(dJ1, dJ, k)
+            unpack_block(dJ1, dJ, k)
     return OK

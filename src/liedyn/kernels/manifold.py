@@ -3,7 +3,7 @@
 Units and frames: x (nv) like v times a second; ball and free joints in the body frame, right-multiplied.
 """
 from liedyn.joints.joint_model import joint_column, joint_motion, load_quaternion, tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_configuration, take_state
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_configuration, load_state, store_block
 from liedyn.lie.se3 import Ad_inv, dexp, dexp_inv, exp, neg
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, store
 from liedyn.lie.so3 import (
@@ -140,7 +140,7 @@ def store_column(tree, i, c, V, D):
 
 # Batches on the configuration manifold: q (+) x and its inverse ---------------------------------------------------------
 
-def manifold_memory(n, nq, nv, nl): return 2 * nq + nv
+def manifold_workspace_size(n, nq, nv, nl): return 2 * nq + nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -149,11 +149,11 @@ def retractions(index, constants, memory, q, x, out, first, last):
     nq, nv = index[1], index[2]
     tree, (Q, X, Q1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nq))
     for k in range(first, last, SIMD_WIDTH):
-        code = take_state(tree, q, x, k, Q, X)
+        code = load_state(tree, q, x, k, Q, X)
         if code != OK:
             return code
         retract(tree, Q, X, Q1)
-        if not give(Q1, out, k):
+        if not store_block(Q1, out, k):
             return BAD_RESULT
     return OK
 
@@ -164,18 +164,18 @@ def differences(index, constants, memory, q0, q1, out, first, last):
     nq, nv = index[1], index[2]
     tree, (Q, X, Q1, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nq))
     for k in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q0, k, Q) or take_configuration(tree, q1, k, Q1)
+        code = load_configuration(tree, q0, k, Q) or load_configuration(tree, q1, k, Q1)
         if code != OK:
             return code
         difference(tree, Q, Q1, X)
-        if not give(X, out, k):
+        if not store_block(X, out, k):
             return BAD_RESULT
     return OK
 
 
 # Batches of the derivatives of q (+) x and of its inverse: see `kernels.manifold` --------------------------
 
-def manifold_derivatives_memory(n, nq, nv, nl): return 2 * nq + nv + 2 * nv * nv
+def manifold_derivatives_workspace_size(n, nq, nv, nl): return 2 * nq + nv + 2 * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -184,11 +184,11 @@ def retractions_derivatives(index, constants, memory, q, x, by_q, by_x, first, l
     nq, nv = index[1], index[2]
     tree, (Q, X, A, B, _) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv * nv, nv * nv))
     for k in range(first, last, SIMD_WIDTH):
-        code = take_state(tree, q, x, k, Q, X)
+        code = load_state(tree, q, x, k, Q, X)
         if code != OK:
             return code
         retract_derivatives(tree, X, A, B)
-        if not (give(A, by_q, k) and give(B, by_x, k)):
+        if not (store_block(A, by_q, k) and store_block(B, by_x, k)):
             return BAD_RESULT
     return OK
 
@@ -199,11 +199,11 @@ def differences_derivatives(index, constants, memory, q0, q1, by_q0, by_q1, firs
     nq, nv = index[1], index[2]
     tree, (Q, Q1, X, A, B, _) = tree_of(index, constants), split_workspace(memory, (nq, nq, nv, nv * nv, nv * nv))
     for k in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q0, k, Q) or take_configuration(tree, q1, k, Q1)
+        code = load_configuration(tree, q0, k, Q) or load_configuration(tree, q1, k, Q1)
         if code != OK:
             return code
         difference(tree, Q, Q1, X)
         difference_derivatives(tree, X, A, B)
-        if not (give(A, by_q0, k) and give(B, by_q1, k)):
+        if not (store_block(A, by_q0, k) and store_block(B, by_q1, k)):
             return BAD_RESULT
     return OK

@@ -4,20 +4,20 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import (
+    accumulate_children,
+    accumulate_children_inertia,
     eliminate,
     eliminate_bias,
-    hand_inertia_to_parent,
-    hand_to_parent,
-    inertia_with_children,
     joint_column,
     joint_pose,
+    propagate_inertia_to_parent,
+    propagate_to_parent,
     rigid_to_parent,
     solve,
     store_joint_force,
     tree_of,
-    with_children,
 )
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, give, take_configuration, within
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, SINGULAR, SMALLEST, load_configuration, store_block, within
 from liedyn.kernels.kinematics import joint_poses
 from liedyn.lie.inertia import add_rigid, momentum, rigid_like, rigid_to_sym6, sym6_to_parent
 from liedyn.lie.se3 import Ad_inv, dAd_inv, zero6
@@ -34,39 +34,39 @@ class CompositeWorkspace(NamedTuple):
 
 
 @inline_kernel
-def composite_work(memory, n): return CompositeWorkspace(*split_workspace(memory, (12 * n, 10 * n))[:-1])
+def composite_workspace(memory, n): return CompositeWorkspace(*split_workspace(memory, (12 * n, 10 * n))[:-1])
 
 
-def composite_memory(n): return 22 * n
+def composite_workspace_size(n): return 22 * n
 
 
 @inline_kernel
-def begin(tree, q, work):
+def begin(tree, q, ws):
     """Writes work: poses, and inertias of the bodies alone."""
     zero = number_like(q, 0.0)
     for i in range(1, tree.parent.size):
-        store_pose(work.T, i, joint_pose(tree, i, q))
-        store_rigid(work.I, i, rigid_like(load_rigid(tree.J, i), zero))
+        store_pose(ws.T, i, joint_pose(tree, i, q))
+        store_rigid(ws.I, i, rigid_like(load_rigid(tree.J, i), zero))
 
 
 @inline_kernel
-def hand_composite_to_parent(tree, i, q, work):
+def propagate_composite_to_parent(tree, i, q, ws):
     p = tree.parent[i]
     if p > 0:
-        I = rigid_to_parent(tree, i, q, load_pose(work.T, i), load_rigid(work.I, i))
-        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), I))
+        I = rigid_to_parent(tree, i, q, load_pose(ws.T, i), load_rigid(ws.I, i))
+        store_rigid(ws.I, p, add_rigid(load_rigid(ws.I, p), I))
 
 
 @kernel
-def composite(tree, q, M, work):
+def composite(tree, q, M, ws):
     """Writes M (nv nv, by rows) and work. Armature is on its diagonal."""
     nv, zero = tree.armature.shape[0], number_like(q, 0.0)
     for k in range(nv * nv):
         store(M, k, zero)
-    begin(tree, q, work)
+    begin(tree, q, ws)
     for i in range(tree.parent.size - 1, 0, -1):
-        I = load_rigid(work.I, i)
-        hand_composite_to_parent(tree, i, q, work)
+        I = load_rigid(ws.I, i)
+        propagate_composite_to_parent(tree, i, q, ws)
         for c in range(NV[tree.kind[i]]):
             k = tree.iv[i] + c
             F = momentum(I, joint_column(tree, i, c, zero))        # what column k moves, as a wrench in i …
@@ -74,7 +74,7 @@ def composite(tree, q, M, work):
             store_joint_force(tree, i, F, row)
             j = i
             while tree.parent[j] > 0:                              # … and in each ancestor
-                F = dAd_inv(load_pose(work.T, j), F)
+                F = dAd_inv(load_pose(ws.T, j), F)
                 j = tree.parent[j]
                 store_joint_force(tree, j, F, row)
             for above in range(tree.iv[i]):
@@ -84,7 +84,7 @@ def composite(tree, q, M, work):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def mass_memory(n, nq, nv, nl): return composite_memory(n) + nq + nv * nv
+def mass_matrices_workspace_size(n, nq, nv, nl): return composite_workspace_size(n) + nq + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -92,13 +92,13 @@ def mass_matrices(index, constants, memory, q, M, first, last):
     """M (N, nv nv) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv))
-    work = composite_work(m, n)
+    ws = composite_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q, k, Q)
+        code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
-        composite(tree, Q, block, work)
-        if not give(block, M, k):
+        composite(tree, Q, block, ws)
+        if not store_block(block, M, k):
             return BAD_RESULT
     return OK
 
@@ -131,73 +131,74 @@ def factor_sizes(n, nv): return 12 * n, 21 * n, 6 * nv, nv
 
 
 @inline_kernel
-def factor_work(memory, n, nv): return FactorWorkspace(*split_workspace(memory, factor_sizes(n, nv))[:-1])
+def factor_workspace(memory, n, nv): return FactorWorkspace(*split_workspace(memory, factor_sizes(n, nv))[:-1])
 
 
 @jitable
-def factor_memory(n, nv): return sum(factor_sizes(n, nv))
+def factor_workspace_size(n, nv): return sum(factor_sizes(n, nv))
 
 
 @inline_kernel
-def sweep_work(factors, memory, n, nv):
+def sweep_workspace(factors, memory, n, nv):
     return SweepWorkspace(factors.U, factors.Psi, *split_workspace(memory, (6 * n, nv, 6 * n))[:-1], memory[:0])
 
 
-def sweep_memory(n, nv): return 12 * n + nv
+def sweep_workspace_size(n, nv): return 12 * n + nv
 
 
 @kernel
-def factor(tree, prescribed, q, work):
+def factor(tree, prescribed, q, ws):
     """Writes work (FactorWorkspace). Returns a positive number if a joint's articulated inertia vanishes."""
     n, zero = tree.parent.size, number_like(q, 0.0)
     deficit = zero - 1.0
-    joint_poses(tree, q, work.T)
+    joint_poses(tree, q, ws.T)
     for i in range(n - 1, 0, -1):
-        AI = inertia_with_children(tree, i, rigid_to_sym6(load_rigid(tree.J, i), zero), work.AI)
-        Pi, worse = eliminate(tree, i, AI, prescribed, work)
-        hand_inertia_to_parent(tree, i, sym6_to_parent(load_pose(work.T, i), Pi), work.AI)
+        AI = accumulate_children_inertia(tree, i, rigid_to_sym6(load_rigid(tree.J, i), zero), ws.AI)
+        Pi, worse = eliminate(tree, i, AI, prescribed, ws)
+        propagate_inertia_to_parent(tree, i, sym6_to_parent(load_pose(ws.T, i), Pi), ws.AI)
         deficit = maximum(deficit, worse)
     return deficit
 
 
 @kernel
-def sweep(tree, prescribed, T, a, tau, work):
+def sweep(tree, prescribed, T, a, tau, ws):
     """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
     n, zero = tree.parent.size, number_like(tau, 0.0)
     rest = zero6(zero)
     for i in range(n - 1, 0, -1):
-        b = eliminate_bias(tree, i, with_children(tree, i, rest, work.b), prescribed, False, a, tau, work)
-        hand_to_parent(tree, i, dAd_inv(load_pose(T, i), b), work.b)
-    accelerate(tree, prescribed, T, a, tau, work)
+        b = eliminate_bias(tree, i, accumulate_children(tree, i, rest, ws.b), prescribed, False, a, tau, ws)
+        propagate_to_parent(tree, i, dAd_inv(load_pose(T, i), b), ws.b)
+    accelerate(tree, prescribed, T, a, tau, ws)
 
 
 @inline_kernel
-def accelerate(tree, prescribed, T, a, tau, work):
+def accelerate(tree, prescribed, T, a, tau, ws):
     """The second half of `sweep`, from work.u."""
-    store_twist(work.dV, 0, zero6(number_like(work.u, 0.0)))
+    store_twist(ws.dV, 0, zero6(number_like(ws.u, 0.0)))
     for i in range(1, tree.parent.size):
-        dV = Ad_inv(load_pose(T, i), load_twist(work.dV, tree.parent[i]))
-        store_twist(work.dV, i, solve(tree, i, dV, prescribed, False, a, tau, work))
+        dV = Ad_inv(load_pose(T, i), load_twist(ws.dV, tree.parent[i]))
+        store_twist(ws.dV, i, solve(tree, i, dV, prescribed, False, a, tau, ws))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_mass_memory(n, nq, nv, nl): return factor_memory(n, nv) + sweep_memory(n, nv) + nq + 2 * nv + nv * nv
+def inverse_masses_workspace_size(n, nq, nv, nl):
+    return factor_workspace_size(n, nv) + sweep_workspace_size(n, nv) + nq + 2 * nv + nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def inverse_masses(index, constants, memory, none, q, out, first, last):
     """M^-1 (N, nv nv) of states first … last - 1."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, (Q, block, room, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv, factor_memory(n, nv)))
-    factors = factor_work(room, n, nv)
+    tree, (Q, block, room, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * nv, factor_workspace_size(n, nv)))
+    factors = factor_workspace(room, n, nv)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q, k, Q)
+        code = load_configuration(tree, q, k, Q)
         if code != OK:
             return code
         if not within(factor(tree, none, Q, factors), SMALLEST):
             return SINGULAR
         column_by_column(tree, none, factors, m, block, n, nv)
-        if not give(block, out, k):
+        if not store_block(block, out, k):
             return BAD_RESULT
     return OK
 
@@ -205,11 +206,11 @@ def inverse_masses(index, constants, memory, none, q, out, first, last):
 @kernel
 def column_by_column(tree, none, factors, memory, block, n, nv):
     tau, a, m = split_workspace(memory, (nv, nv))
-    work = sweep_work(factors, m, n, nv)
+    ws = sweep_workspace(factors, m, n, nv)
     for c in range(nv):
         for k in range(nv):
             store(tau, k, number_like(tau, 1.0 if k == c else 0.0))
-        sweep(tree, none, factors.T, a, tau, work)
+        sweep(tree, none, factors.T, a, tau, ws)
         for k in range(c + 1):                                  # symmetric: a line drops what is not asked for
             store(block, k * nv + c, load(a, k))
             store(block, c * nv + k, load(a, k))

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import (
-    hand_to_parent,
+    accumulate_children,
     joint_add,
     joint_eta,
     joint_pose,
     passive_force,
+    propagate_to_parent,
     store_joint_force,
     tree_of,
-    with_children,
 )
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_motion, unpack
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, store_block, unpack_block
 from liedyn.kernels.kinematics import gather
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, sub, sub_dad, zero6
@@ -45,11 +45,11 @@ def newton_euler_sizes(n, nv): return 12 * n, 6 * n, 6 * n, 6 * n, nv
 
 
 @inline_kernel
-def newton_euler_work(memory, n, nv): return NewtonEulerWorkspace(*split_workspace(memory, newton_euler_sizes(n, nv))[:-1])
+def newton_euler_workspace(memory, n, nv): return NewtonEulerWorkspace(*split_workspace(memory, newton_euler_sizes(n, nv))[:-1])
 
 
 @jitable
-def newton_euler_memory(n, nv): return sum(newton_euler_sizes(n, nv))
+def newton_euler_workspace_size(n, nv): return sum(newton_euler_sizes(n, nv))
 
 
 @inline_kernel
@@ -61,33 +61,33 @@ def store_ground(tree, x, V, dV):
 
 
 @inline_kernel
-def newton_euler(tree, I, q, v, a, f_ext, passive, tau, work):
+def newton_euler(tree, I, q, v, a, f_ext, passive, tau, ws):
     """Writes tau (nv) and work. I: tree.I, or tree.J where work.F is not asked for. f_ext (6n) wrenches on bodies, or empty.
     passive: less what springs and damping give."""
-    store_ground(tree, q, work.V, work.dV)
-    motions(tree, q, v, a, work)
+    store_ground(tree, q, ws.V, ws.dV)
+    motions(tree, q, v, a, ws)
     for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
-        body, V = load_rigid(I, i), load_twist(work.V, i)
-        F = sub_dad(momentum(body, load_twist(work.dV, i)), V, momentum(body, V))      # F = I dV - ad*_V I V - F_ext
+        body, V = load_rigid(I, i), load_twist(ws.V, i)
+        F = sub_dad(momentum(body, load_twist(ws.dV, i)), V, momentum(body, V))      # F = I dV - ad*_V I V - F_ext
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
-        F = with_children(tree, i, F, work.F)                               # + sum of Ad* F_child
-        store_twist(work.F, i, F)
+        F = accumulate_children(tree, i, F, ws.F)                               # + sum of Ad* F_child
+        store_twist(ws.F, i, F)
         store_joint_force(tree, i, F, tau)                                  # tau = S^T F
-        hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), F), work.F)
-    add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
+        propagate_to_parent(tree, i, dAd_inv(load_pose(ws.T, i), F), ws.F)
+    add_rotors_less_passive(tree, q, v, a, passive, tau, ws.passive)
 
 
 @inline_kernel
-def motions(tree, q, v, a, work):
+def motions(tree, q, v, a, ws):
     """Forward, parents first: T, V and dV of bodies, from those of the ground."""
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
-        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)         # V = Ad V_p + S dq
-        dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
-        store_pose(work.T, i, T)
-        store_twist(work.V, i, V)
-        store_twist(work.dV, i, joint_add(tree, i, dV, a))                  # dV = Ad dV_p + ad_V S dq + S ddq
+        V = joint_add(tree, i, Ad_inv(T, load_twist(ws.V, p)), v)         # V = Ad V_p + S dq
+        dV = add(Ad_inv(T, load_twist(ws.dV, p)), joint_eta(tree, i, V, v))
+        store_pose(ws.T, i, T)
+        store_twist(ws.V, i, V)
+        store_twist(ws.dV, i, joint_add(tree, i, dV, a))                  # dV = Ad dV_p + ad_V S dq + S ddq
 
 
 @inline_kernel
@@ -102,7 +102,7 @@ def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_batch_memory(n, nq, nv, nl): return newton_euler_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+def inverse_batch_workspace_size(n, nq, nv, nl): return newton_euler_workspace_size(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
@@ -113,16 +113,16 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
     wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, V, A, Tau, links, bodies, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n))
-    work = newton_euler_work(m, n, nv)
+    ws = newton_euler_workspace(m, n, nv)
     passive = passive and index[4] != 0
     for k in range(first, last, SIMD_WIDTH):
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
-        code = take_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
+        code = load_motion(tree, q, v, a, k, Q, V, A) or bad_f_ext
         if code != OK:
             return code
-        newton_euler(tree, tree.I if wrenches.size else tree.J, Q, V, A, F, passive, Tau, work)
-        if not give(Tau, tau, k):
+        newton_euler(tree, tree.I if wrenches.size else tree.J, Q, V, A, F, passive, Tau, ws)
+        if not store_block(Tau, tau, k):
             return BAD_RESULT
         if wrenches.size:
-            unpack(work.F, wrenches, k)
+            unpack_block(ws.F, wrenches, k)
     return OK

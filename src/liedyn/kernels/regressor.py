@@ -6,8 +6,8 @@ dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the 
     moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
 """
 from liedyn.joints.joint_model import joint_column, tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, take_motion, take_state
-from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_work
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, load_motion, load_state, store_block
+from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_workspace
 from liedyn.kernels.newton_euler import BodyMotion, motions, store_ground
 from liedyn.lie.se3 import Ad_inv, compose, identity, unit6
 from liedyn.lie.simd import SIMD_WIDTH, load, number_like, sqrt, store
@@ -49,17 +49,17 @@ def store_parameter(plan, what, k, nv, Y, row, x):
 
 
 @kernel
-def regressor(tree, plan, q, v, a, Y, work):
+def regressor(tree, plan, q, v, a, Y, ws):
     """Writes work and, where they are not zero for all states, numbers of Y (nv P, by rows): every link's ten columns in the rows
     of the joints between it and the ground, and the joints' own."""
     columns, zero = plan[0], number_like(q, 0.0)
-    store_ground(tree, q, work.V, work.dV)
-    motions(tree, q, v, a, work)
+    store_ground(tree, q, ws.V, ws.dV)
+    motions(tree, q, v, a, ws)
     for j in range(plan[1]):
         link = plan[2 + j]
         i = tree.link_body[link]
         T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
-        (w, v_link), (dw, dv) = Ad_inv(T, load_twist(work.V, i)), Ad_inv(T, load_twist(work.dV, i))
+        (w, v_link), (dw, dv) = Ad_inv(T, load_twist(ws.V, i)), Ad_inv(T, load_twist(ws.dV, i))
         alpha = add_cross(dv, w, v_link)
         while i > 0:
             for c in range(NV[tree.kind[i]]):
@@ -67,7 +67,7 @@ def regressor(tree, plan, q, v, a, Y, work):
                 first = (tree.iv[i] + c) * columns + 10 * j
                 for r in range(10):
                     store(Y, first + r, row[r])
-            T = compose(load_pose(work.T, i), T)
+            T = compose(load_pose(ws.T, i), T)
             i = tree.parent[i]
     joint_columns(tree, plan, q, v, a, Y)
 
@@ -88,7 +88,7 @@ def joint_columns(tree, plan, q, v, a, Y):
 
 
 @kernel
-def sum_regressors(tree, plan, q, v, y, work):
+def sum_regressors(tree, plan, q, v, y, ws):
     """Writes y (8 P, by rows), after `kinematics` with twists: kinetic energy, potential energy, momentum (6) in the world.
 
     Of a spring, k/2 q^2 - (k rest) q: its energy less a constant."""
@@ -98,8 +98,8 @@ def sum_regressors(tree, plan, q, v, y, work):
     for j in range(plan[1]):
         i = tree.link_body[plan[2 + j]]
         X = load_pose(tree.link_pose, plan[2 + j])
-        R, p = compose(load_pose(work.T, i), X)
-        V, h = Ad_inv(X, load_twist(work.V, i)), rotate_back(R, g)
+        R, p = compose(load_pose(ws.T, i), X)
+        V, h = Ad_inv(X, load_twist(ws.V, i)), rotate_back(R, g)
         kinetic = inertia_row(V, V)
         for r in range(10):
             store(y, 10 * j + r, 0.5 * kinetic[r])
@@ -119,7 +119,7 @@ def sum_regressors(tree, plan, q, v, y, work):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
+def regressor_workspace_size(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
@@ -128,14 +128,14 @@ def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
     n, nq, nv = index[0], index[1], index[2]
     tree, views = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, Y.shape[1], 12 * n, 6 * n, 6 * n))
     Q, v1, a1, block, T, V, dV, _ = views
-    work = BodyMotion(T, V, dV)
+    ws = BodyMotion(T, V, dV)
     clear(block)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_motion(tree, q, v, a, k, Q, v1, a1)
+        code = load_motion(tree, q, v, a, k, Q, v1, a1)
         if code != OK:
             return code
-        regressor(tree, plan, Q, v1, a1, block, work)
-        if not give(block, Y, k):
+        regressor(tree, plan, Q, v1, a1, block, ws)
+        if not store_block(block, Y, k):
             return BAD_RESULT
     return OK
 
@@ -145,13 +145,13 @@ def sums(index, constants, memory, plan, q, v, y, first, last):
     """y (N, 8 P) of states first … last - 1: rows of kinetic energy, potential energy and momentum (6)."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, v1, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, y.shape[1]))
-    work = kinematics_work(m, n)
+    ws = kinematics_workspace(m, n)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_state(tree, q, v, k, Q, v1)
+        code = load_state(tree, q, v, k, Q, v1)
         if code != OK:
             return code
-        kinematics(tree, Q, v1, v1, TWISTS, work)
-        sum_regressors(tree, plan, Q, v1, block, work)
-        if not give(block, y, k):
+        kinematics(tree, Q, v1, v1, TWISTS, ws)
+        sum_regressors(tree, plan, Q, v1, block, ws)
+        if not store_block(block, y, k):
             return BAD_RESULT
     return OK

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import joint_column, resistance_curvature, tree_of
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, give, integers, states_in, take_motion
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, integers, load_motion, states_in, store_block
 from liedyn.kernels.inverse_dynamics_derivatives import (
-    derivatives_memory,
-    derivatives_work,
-    hand_derivatives_to_parent,
+    derivatives_workspace,
+    derivatives_workspace_size,
     load_coriolis,
     outward,
+    propagate_derivatives_to_parent,
 )
 from liedyn.lie.inertia import coriolis, coriolis_transposed, coriolis_wrench, momentum
 from liedyn.lie.se3 import Ad_inv, ad, add, add_ad, compose, dot, identity, neg_dad, scale, sub_dad
@@ -44,15 +44,15 @@ class PathWorkspace(NamedTuple):
 
 
 @inline_kernel
-def path_work(memory, nv):
+def path_workspace(memory, nv):
     s, psi, zeta, phi, k, first, _ = split_workspace(memory, (6 * nv, 6 * nv, 6 * nv, 6 * nv, nv, nv))
     return PathWorkspace(s, psi, zeta, phi, integers(k)[0], integers(first)[0])
 
 
 @inline_kernel
-def walk(tree, i, work, path):
+def walk(tree, i, ws, path):
     """Writes the path of body i. Returns where its own columns begin, and their end."""
-    end, j, zero = 0, i, number_like(work.psi, 0.0)
+    end, j, zero = 0, i, number_like(ws.psi, 0.0)
     while j > 0:
         end, j = end + NV[tree.kind[j]], tree.parent[j]
     x, j, T = end, i, identity(zero)      # T: pose of i in j
@@ -61,11 +61,11 @@ def walk(tree, i, work, path):
         x = x - n
         for c in range(n):
             store_twist(path.s, x + c, Ad_inv(T, joint_column(tree, j, c, zero)))
-            store_twist(path.psi, x + c, Ad_inv(T, load_twist(work.psi, k + c)))
-            store_twist(path.zeta, x + c, Ad_inv(T, load_twist(work.zeta, k + c)))
-            store_twist(path.phi, x + c, Ad_inv(T, load_twist(work.phi, k + c)))
+            store_twist(path.psi, x + c, Ad_inv(T, load_twist(ws.psi, k + c)))
+            store_twist(path.zeta, x + c, Ad_inv(T, load_twist(ws.zeta, k + c)))
+            store_twist(path.phi, x + c, Ad_inv(T, load_twist(ws.phi, k + c)))
             path.k[x + c], path.first[x + c] = k + c, x
-        T, j = compose(load_pose(work.T, j), T), tree.parent[j]
+        T, j = compose(load_pose(ws.T, j), T), tree.parent[j]
     return end - NV[tree.kind[i]], end
 
 
@@ -84,14 +84,14 @@ class Deepest(NamedTuple):
 
 
 @kernel
-def tensors(tree, q, v, passive, work, path, T):
+def tensors(tree, q, v, passive, ws, path, T):
     """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path. work: DerivativesWork after
     `outward`."""
     nv = tree.armature.shape[0]
     for i in range(tree.parent.size - 1, 0, -1):
-        own, end = walk(tree, i, work, path)
-        I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
-        hand_derivatives_to_parent(tree, i, q, work)
+        own, end = walk(tree, i, ws, path)
+        I, F, B = load_rigid(ws.I, i), load_twist(ws.F, i), load_coriolis(ws.B, i)
+        propagate_derivatives_to_parent(tree, i, q, ws)
         for c in range(own, end):
             s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
             P = momentum(I, s)
@@ -208,7 +208,7 @@ def place_of(nv, which, i, j, k):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def second_derivatives_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
+def second_derivatives_workspace_size(n, nq, nv, nl): return derivatives_workspace_size(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
@@ -217,15 +217,15 @@ def second_derivatives(index, constants, memory, q, v, a, passive, out, first, l
     """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, (Q, V, A, room, block, m) = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, 26 * nv, 4 * nv * nv * nv))
-    path, work = path_work(room, nv), derivatives_work(m, n, nv)
+    path, ws = path_workspace(room, nv), derivatives_workspace(m, n, nv)
     passive = passive and index[4] != 0
     clear(block)
     for k in range(first, last, states_in(memory)):
-        code = take_motion(tree, q, v, a, k, Q, V, A)
+        code = load_motion(tree, q, v, a, k, Q, V, A)
         if code != OK:
             return code
-        outward(tree, tree.J, Q, V, A, A[:0], work)
-        tensors(tree, Q, V, passive, work, path, block)
-        if not give(block, out, k):
+        outward(tree, tree.J, Q, V, A, A[:0], ws)
+        tensors(tree, Q, V, passive, ws, path, block)
+        if not store_block(block, out, k):
             return BAD_RESULT
     return OK

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.joints.joint_model import (
+    accumulate_children,
+    accumulate_children_inertia,
     eliminate,
     eliminate_bias,
-    hand_inertia_to_parent,
-    hand_to_parent,
-    inertia_with_children,
     joint_pose,
+    propagate_inertia_to_parent,
+    propagate_to_parent,
     solve,
     tree_of,
-    with_children,
 )
 from liedyn.joints.taylor_series import (
     MOTION,
@@ -42,12 +42,12 @@ from liedyn.kernels.batch_blocks import (
     OK,
     SINGULAR,
     SMALLEST,
+    are_finite_where,
     bad_state,
     finite,
-    finite_where,
-    pack,
+    load_block,
     states_in,
-    unpack,
+    unpack_block,
     within,
 )
 from liedyn.kernels.taylor_inverse import (
@@ -56,8 +56,8 @@ from liedyn.kernels.taylor_inverse import (
     force_sum,
     scale_rows,
     store_ground_series,
-    wrench_series_memory,
-    wrench_series_work,
+    wrench_series_workspace,
+    wrench_series_workspace_size,
 )
 from liedyn.lie.inertia import momentum, rigid_to_sym6, sym6_to_parent, symv6
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub, zero6
@@ -113,39 +113,39 @@ def hybrid_series_sizes(n, nv, K):
 
 
 @inline_kernel
-def hybrid_series_work(memory, n, nv, K):
+def hybrid_series_workspace(memory, n, nv, K):
     """The work, that of the factors, and the rest of the memory."""
     views = split_workspace(memory, hybrid_series_sizes(n, nv, K))
     factors = split_workspace(views[-1], (6 * nv, nv, nv, nv))
     return HybridSeriesWorkspace(*views[:-1]), FactorSeriesWorkspace(*factors[:-1]), factors[-1]
 
 
-def hybrid_series_memory(n, nv, K): return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv
+def hybrid_series_workspace_size(n, nv, K): return sum(hybrid_series_sizes(n, nv, K)) + 9 * nv
 
 
 @kernel
-def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, ws, factors):
     """Coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed, of tau where prescribed, from q, v and the others.
 
     spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
     joint's articulated inertia vanishes."""
     nv = tree.armature.shape[0]
-    store_ground_series(tree, K, work.V)
-    store_coefficient(K, 0, v, work.v)
-    begin(tree, K, q, work)
-    deficit = factor(tree, prescribed, work, factors)
+    store_ground_series(tree, K, ws.V)
+    store_coefficient(K, 0, v, ws.v)
+    begin(tree, K, q, ws)
+    deficit = factor(tree, prescribed, ws, factors)
     for k in range(K - 1):
         if spatial >= 0:
-            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], work)
+            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], ws)
         if loads.given:
-            advance_wrenches(tree, K, k, work.V, loads)
+            advance_wrenches(tree, K, k, ws.V, loads)
         if passive:
-            passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
+            passive_series(tree, K, k, q, ws.v, rubs, ws.rub, factors.passive)
         x, force = a[k * nv:(k + 1) * nv], tau[k * nv:(k + 1) * nv]
-        gather_bias(tree, K, k, prescribed, passive, x, force, loads, work, factors)
-        store_ground_rate(k, work)
-        distribute(tree, K, k, prescribed, passive, x, force, work, factors)
-        store_coefficient(K, k + 1, x, work.v)
+        gather_bias(tree, K, k, prescribed, passive, x, force, loads, ws, factors)
+        store_ground_rate(k, ws)
+        distribute(tree, K, k, prescribed, passive, x, force, ws, factors)
+        store_coefficient(K, k + 1, x, ws.v)
     return deficit
 
 
@@ -158,97 +158,97 @@ def store_coefficient(K, k, x, v):
 
 
 @kernel
-def begin(tree, K, q, work):
+def begin(tree, K, q, ws):
     """Poses, and coefficients 0 of twists."""
     for i in range(1, tree.parent.size):
         T = joint_pose(tree, i, q)
-        store_pose(work.T, i, T)
-        begin_motion(tree, i, K, work.E)
-        U = Ad_inv(T, load_twist(work.V, tree.parent[i] * K))
-        store_twist(work.U, i * K, U)
-        store_twist(work.V, i * K, joint_add_series(tree, i, K, 0, U, work.v))
+        store_pose(ws.T, i, T)
+        begin_motion(tree, i, K, ws.E)
+        U = Ad_inv(T, load_twist(ws.V, tree.parent[i] * K))
+        store_twist(ws.U, i * K, U)
+        store_twist(ws.V, i * K, joint_add_series(tree, i, K, 0, U, ws.v))
 
 
 @kernel
-def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
+def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, ws, factors):
     """Order k, children first: eta, beta and u."""
     n = tree.parent.size
     for i in range(n - 1, 0, -1):
-        advance_motion(tree, i, K, k + 1, work.v, work.E)
-        eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, work.E, work.U, i * K))
-        store_twist(work.eta, i, eta)
-        store_twist(work.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(work.V, i * K + k)))
-        b = with_children(tree, i, force_sum(K, i, k, work.V, work.P, i * K), work.AB)
+        advance_motion(tree, i, K, k + 1, ws.v, ws.E)
+        eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, ws.E, ws.U, i * K))
+        store_twist(ws.eta, i, eta)
+        store_twist(ws.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(ws.V, i * K + k)))
+        b = accumulate_children(tree, i, force_sum(K, i, k, ws.V, ws.P, i * K), ws.AB)
         if loads.given:
             b = sub(b, load_twist(loads.F, n * k + i))
         beta = eliminate_bias(tree, i, b, prescribed, passive, a, tau, factors)
-        store_twist(work.beta, i, beta)
-        handed = add(add(beta, symv6(load_sym6(work.Pi, i), eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
-        hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), handed), work.AB)
+        store_twist(ws.beta, i, beta)
+        handed = add(add(beta, symv6(load_sym6(ws.Pi, i), eta)), carried_wrench(tree, i, K, k, ws.E, ws.F, i * K))
+        propagate_to_parent(tree, i, dAd_inv(load_pose(ws.T, i), handed), ws.AB)
 
 
 @kernel
-def wrench_in_body(tree, K, k, i, tau, work):
+def wrench_in_body(tree, K, k, i, tau, ws):
     """Ad*_T of a spatial wrench, order k, for a free joint's body on the ground: T(t) = T(0) D(t)."""
     o = tree.iv[i]
-    store_twist(work.base, k, dAd(load_pose(work.T, i), (load3(tau, o), load3(tau, o + 3))))
-    m, f = load_twist(work.base, k)
+    store_twist(ws.base, k, dAd(load_pose(ws.T, i), (load3(tau, o), load3(tau, o + 3))))
+    m, f = load_twist(ws.base, k)
     for j in range(1, k + 1):
-        e, F = MOTION * (K * i + j), load_twist(work.base, k - j)
-        R, B = load9(work.E, e), load9(work.E, e + 9)
+        e, F = MOTION * (K * i + j), load_twist(ws.base, k - j)
+        R, B = load9(ws.E, e), load9(ws.E, e + 9)
         m, f = add_rotate_back(add_rotate_back(m, R, F[0]), B, F[1]), add_rotate_back(f, R, F[1])
     store3(tau, o, m)
     store3(tau, o + 3, f)
 
 
 @kernel
-def factor(tree, prescribed, work, factors):
+def factor(tree, prescribed, ws, factors):
     """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
-    zero = number_like(work.T, 0.0)
+    zero = number_like(ws.T, 0.0)
     deficit = zero - 1.0
     for i in range(tree.parent.size - 1, 0, -1):
-        AI = inertia_with_children(tree, i, rigid_to_sym6(load_rigid(tree.I, i), zero), work.AI)
+        AI = accumulate_children_inertia(tree, i, rigid_to_sym6(load_rigid(tree.I, i), zero), ws.AI)
         Pi, worse = eliminate(tree, i, AI, prescribed, factors)
-        store_sym6(work.Pi, i, Pi)
-        hand_inertia_to_parent(tree, i, sym6_to_parent(load_pose(work.T, i), Pi), work.AI)
+        store_sym6(ws.Pi, i, Pi)
+        propagate_inertia_to_parent(tree, i, sym6_to_parent(load_pose(ws.T, i), Pi), ws.AI)
         deficit = maximum(deficit, worse)
     return deficit
 
 
 @inline_kernel
-def store_ground_rate(k, work):
+def store_ground_rate(k, ws):
     """The ground's dV is constant: coefficient 1 of its twist."""
-    zero = number_like(work.dV, 0.0)
-    store_twist(work.dV, 0, zero6(zero))
+    zero = number_like(ws.dV, 0.0)
+    store_twist(ws.dV, 0, zero6(zero))
     if k == 0:
-        store_twist(work.dV, 0, load_twist(work.V, 1))
+        store_twist(ws.dV, 0, load_twist(ws.V, 1))
 
 
 @kernel
-def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
+def distribute(tree, K, k, prescribed, passive, a, tau, ws, factors):
     """Order k, parents first: a or tau, and the next coefficients of V and U, this one of F."""
     for i in range(1, tree.parent.size):
-        parents = Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i]))
-        moved = add(parents, load_twist(work.eta, i))
+        parents = Ad_inv(load_pose(ws.T, i), load_twist(ws.dV, tree.parent[i]))
+        moved = add(parents, load_twist(ws.eta, i))
         dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)
-        store_twist(work.dV, i, dV)
+        store_twist(ws.dV, i, dV)
         if k < K - 2:
             per = 1.0 / (k + 1)
-            store_twist(work.V, i * K + k + 1, scale(per, dV))
-            store_twist(work.U, i * K + k + 1, scale(per, parents))
-            store_twist(work.F, i * K + k, add(symv6(load_sym6(work.Pi, i), moved), load_twist(work.beta, i)))
+            store_twist(ws.V, i * K + k + 1, scale(per, dV))
+            store_twist(ws.U, i * K + k + 1, scale(per, parents))
+            store_twist(ws.F, i * K + k, add(symv6(load_sym6(ws.Pi, i), moved), load_twist(ws.beta, i)))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 @inline_kernel
-def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, ws, factors):
     """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
     code = series_of(tree, K, prescribed, q, v, a, tau)
     if code != OK:
         return code
     if loads.given:
         begin_wrenches(tree, K, q, loads)
-    deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors)
+    deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, ws, factors)
     if not within(deficit, SMALLEST):
         return SINGULAR
     return derivatives_of(K, a, tau)
@@ -260,9 +260,9 @@ def series_of(tree, K, prescribed, q, v, a, tau):
     nv = tree.armature.shape[0]
     code = bad_state(tree, q, v)
     for k in range(K - 1):
-        if code == OK and not finite_where(a[k * nv:(k + 1) * nv], prescribed, True):
+        if code == OK and not are_finite_where(a[k * nv:(k + 1) * nv], prescribed, True):
             code = BAD_A
-        if code == OK and not finite_where(tau[k * nv:(k + 1) * nv], prescribed, False):
+        if code == OK and not are_finite_where(tau[k * nv:(k + 1) * nv], prescribed, False):
             code = BAD_TAU
     if code != OK:
         return code
@@ -280,8 +280,8 @@ def derivatives_of(K, a, tau):
     return OK if finite(a) and finite(tau) else BAD_RESULT
 
 
-def higher_order_hybrid_memory(n, nq, nv, nl, K):
-    return hybrid_series_memory(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_memory(n, nl, K)
+def higher_order_hybrid_workspace_size(n, nq, nv, nl, K):
+    return hybrid_series_workspace_size(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_workspace_size(n, nl, K)
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, "
@@ -294,34 +294,34 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, rows = tree_of(index, constants), nv * (K - 1)
     Q, V, A, Tau, kept, m = split_workspace(memory, (nq, nv, rows, rows, rows))
-    work, factors, m = hybrid_series_work(m, n, nv, K)
-    loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    ws, factors, m = hybrid_series_workspace(m, n, nv, K)
+    loads = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
     given, asked = prescribed.any(), not prescribed.all()
     for s in range(first, last, states_in(memory)):
-        pack(q, s, Q)
-        pack(v, s, V)
+        load_block(q, s, Q)
+        load_block(v, s, V)
         if given:
-            pack(a, s, A)
+            load_block(a, s, A)
         if asked:
-            pack(tau, s, Tau)
+            load_block(tau, s, Tau)
         code = OK
         if f_ext.size:
-            pack(f_ext, s, loads.links)
+            load_block(f_ext, s, loads.links)
             code = OK if finite(loads.links) else BAD_F_EXT
         if code == OK:
-            code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, work,
+            code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, ws,
                                 factors)
         if code != OK:
             return code
         if given and asked:                   # what was given goes back as it was
-            pack(a, s, kept)
+            load_block(a, s, kept)
             restore(kept, A, prescribed, True)
-            pack(tau, s, kept)
+            load_block(tau, s, kept)
             restore(kept, Tau, prescribed, False)
         if asked:
-            unpack(A, a, s)
+            unpack_block(A, a, s)
         if given:
-            unpack(Tau, tau, s)
+            unpack_block(Tau, tau, s)
     return OK
 
 

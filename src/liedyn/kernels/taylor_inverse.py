@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.joints.joint_model import hand_to_parent, joint_pose, store_joint_force, tree_of, with_children
+from liedyn.joints.joint_model import accumulate_children, joint_pose, propagate_to_parent, store_joint_force, tree_of
 from liedyn.joints.taylor_series import (
     MOTION,
     advance_motion,
@@ -21,7 +21,7 @@ from liedyn.joints.taylor_series import (
     passive_series,
     store_twist_row,
 )
-from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, states_in, take_state
+from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, load_block, load_state, states_in, store_block
 from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, wrenches_on_bodies
 from liedyn.lie.inertia import momentum
 from liedyn.lie.se3 import Ad_inv, add, compose, dAd, dAd_inv, neg_dad, scale, sub, sub_dad, zero6
@@ -91,14 +91,14 @@ class WrenchSeries(NamedTuple):
 
 
 @inline_kernel
-def wrench_series_work(m, n, nl, K, frame, given):
+def wrench_series_workspace(m, n, nl, K, frame, given):
     rows = K - 1 if given else 0
     moving = 1 if given and frame != LOCAL else 0
     sizes = 6 * nl * rows, 6 * n * rows, 12 * n * moving, 18 * n * K * moving, 3 * n * K * moving, 6 * nl * K * moving, n * moving
     return WrenchSeries(given, frame, *split_workspace(m, sizes)[:-1])
 
 
-def wrench_series_memory(n, nl, K): return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
+def wrench_series_workspace_size(n, nl, K): return 6 * (nl + n) * K + 13 * n + (21 * n + 6 * nl) * K
 
 
 @kernel
@@ -193,13 +193,13 @@ def inverse_series_sizes(n, nv, K): return 12 * n, 6 * K * n, 18 * K * n, 6 * K 
 
 
 @inline_kernel
-def inverse_series_work(memory, n, nv, K):
+def inverse_series_workspace(memory, n, nv, K):
     """The work, and the rest of the memory."""
     views = split_workspace(memory, inverse_series_sizes(n, nv, K))
     return InverseSeriesWorkspace(*views[:-1]), views[-1]
 
 
-def inverse_series_memory(n, nv, K): return sum(inverse_series_sizes(n, nv, K))
+def inverse_series_workspace_size(n, nv, K): return sum(inverse_series_sizes(n, nv, K))
 
 
 @inline_kernel
@@ -221,24 +221,24 @@ def force_sum(K, i, k, V, P, first):
 
 
 @kernel
-def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
+def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, ws):
     """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
-    store_ground_series(tree, K, work.V)
-    twist_series(tree, K, q, v, work)
+    store_ground_series(tree, K, ws.V)
+    twist_series(tree, K, q, v, ws)
     if loads.given:
         for k in range(K - 1):
-            advance_wrenches(tree, K, k, work.V, loads)
-    force_series(tree, K, loads, tau, work)
-    add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work)
+            advance_wrenches(tree, K, k, ws.V, loads)
+    force_series(tree, K, loads, tau, ws)
+    add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, ws)
 
 
 @inline_kernel
-def twist_series(tree, K, q, v, work):
+def twist_series(tree, K, q, v, ws):
     """Forward, parents first: poses, and coefficients of twists and joints' motions."""
-    V, E, U = work.V, work.E, work.U
+    V, E, U = ws.V, ws.E, ws.U
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
-        store_pose(work.T, i, T)
+        store_pose(ws.T, i, T)
         begin_motion(tree, i, K, E)
         for k in range(K):                                                  # V = Ad_{T^-1} V_p + S v
             if k > 0:
@@ -250,12 +250,12 @@ def twist_series(tree, K, q, v, work):
 
 
 @inline_kernel
-def force_series(tree, K, loads, tau, work):
+def force_series(tree, K, loads, tau, ws):
     """Backward, children first: what the joints transmit."""
     n, nv = tree.parent.size, tree.armature.shape[0]
-    V, E, G, P, F = work.V, work.E, work.G, work.P, work.F
+    V, E, G, P, F = ws.V, ws.E, ws.G, ws.P, ws.F
     for i in range(n - 1, 0, -1):
-        I, T = load_rigid(tree.I, i), load_pose(work.T, i)
+        I, T = load_rigid(tree.I, i), load_pose(ws.T, i)
         for k in range(K):
             store_twist(P, k, momentum(I, load_twist(V, i * K + k)))
         for k in range(K - 1):                                              # F = P' - ad*_V P - F_ext + sum of Ad* F_child
@@ -263,28 +263,28 @@ def force_series(tree, K, loads, tau, work):
             if loads.given:
                 own = sub(own, load_twist(loads.F, n * k + i))
             handed = G[6 * n * k:6 * n * (k + 1)]
-            own = with_children(tree, i, own, handed)
+            own = accumulate_children(tree, i, own, handed)
             store_twist(F, k, own)
             store_joint_force(tree, i, own, tau[k * nv:(k + 1) * nv])          # tau = S^T F
-            hand_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
+            propagate_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
 
 
 @inline_kernel
-def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work):
+def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, ws):
     nv = tree.armature.shape[0]
     for k in range(K - 1):
         if passive:
-            passive_series(tree, K, k, q, v, rubs, work.rub, work.passive)
+            passive_series(tree, K, k, q, v, rubs, ws.rub, ws.passive)
         for c in range(nv):
             force = load(tau, k * nv + c) + load(tree.armature, c) * ((k + 1.0) * load(v, c * K + k + 1))
             if passive:
-                force = force - load(work.passive, c)
+                force = force - load(ws.passive, c)
             store(tau, k * nv + c, force)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def higher_order_inverse_memory(n, nq, nv, nl, K):
-    return inverse_series_memory(n, nv, K) + nq + 3 * nv * K + wrench_series_memory(n, nl, K)
+def higher_order_inverse_workspace_size(n, nq, nv, nl, K):
+    return inverse_series_workspace_size(n, nv, K) + nq + 3 * nv * K + wrench_series_workspace_size(n, nl, K)
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], f8[:,::1], i8, b1, f8[:,::1], i8, i8)",
@@ -294,13 +294,13 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
     tau (N, (K - 1) nv)."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, (Q, x, series, Tau, m) = tree_of(index, constants), split_workspace(memory, (nq, nv * K, nv * K, nv * (K - 1)))
-    work, m = inverse_series_work(m, n, nv, K)
-    loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    ws, m = inverse_series_workspace(m, n, nv, K)
+    loads = wrench_series_workspace(m, n, nl, K, frame, f_ext.size > 0)
     passive, rubs = passive and index[4] != 0, index[5] != 0
     for k in range(first, last, states_in(memory)):
-        code = take_state(tree, q, v, k, Q, x)
+        code = load_state(tree, q, v, k, Q, x)
         if f_ext.size:
-            pack(f_ext, k, loads.links)
+            load_block(f_ext, k, loads.links)
             if code == OK and not finite(loads.links):
                 code = BAD_F_EXT
         if code != OK:
@@ -308,8 +308,8 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
         to_series(x, K, nv, series)
         if loads.given:
             begin_wrenches(tree, K, Q, loads)
-        higher_order_inverse(tree, K, Q, series, loads, passive, rubs, Tau, work)
+        higher_order_inverse(tree, K, Q, series, loads, passive, rubs, Tau, ws)
         scale_rows(Tau, K - 1, nv, True)
-        if not give(Tau, tau, k):
+        if not store_block(Tau, tau, k):
             return BAD_RESULT
     return OK

@@ -8,7 +8,7 @@ Source: AGF Algorithm 1, which is `world_twists`.
 """
 from liedyn.joints.joint_model import joint_add, joint_column, tree_of
 from liedyn.joints.taylor_series import move_by_joint
-from liedyn.kernels.batch_blocks import BAD_RESULT, OK, finite, give, take_state, unpack
+from liedyn.kernels.batch_blocks import BAD_RESULT, OK, finite, load_state, store_block, unpack_block
 from liedyn.kernels.kinematics import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, load_column, store_column
 from liedyn.kernels.taylor_inverse import scale_rows
 from liedyn.lie.inertia import momentum
@@ -224,13 +224,13 @@ def total_series(tree, m, T, V, c, h):
 
 
 # from Python ----------------------------------------------------------------------------------------------------------
-def series_memory(n, nq, nv, m, results):
+def series_workspace_size(n, nq, nv, m, results):
     """Of an entry below, with so many numbers of results."""
     return nq + m * nv + 12 * (m + 1) * (n + 3) + 6 * m * n + results
 
 
 @inline_kernel
-def series_work(x, n, nq, nv, m):
+def series_workspace(x, n, nq, nv, m):
     """q (nq), v (m nv), poses of bodies (12 (m + 1) n), their twists (6 m n), three poses of scratch, the rest."""
     size = 12 * (m + 1)
     return split_workspace(x, (nq, m * nv, size * n, 6 * m * n, size, size, size))
@@ -238,8 +238,8 @@ def series_work(x, n, nq, nv, m):
 
 @inline_kernel
 def take_series(tree, q, v, s, m, Q, v1):
-    """As `batch_blocks.take_state`: Q, and coefficients v1 of the velocity."""
-    code = take_state(tree, q, v, s, Q, v1)
+    """As `batch_blocks.load_state`: Q, and coefficients v1 of the velocity."""
+    code = load_state(tree, q, v, s, Q, v1)
     if code == OK:
         scale_rows(v1, m, tree.armature.shape[0], False)
     return code
@@ -252,7 +252,7 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree = tree_of(index, constants)
     low, high = (0, nl) if link == EVERY else (link, link + 1)
-    Q, v1, B, W, X, L, M, x = series_work(memory, n, nq, nv, m)
+    Q, v1, B, W, X, L, M, x = series_workspace(memory, n, nq, nv, m)
     T1, V1 = x[:T.shape[1]], x[T.shape[1]:T.shape[1] + V.shape[1]]
     for s in range(first, last, SIMD_WIDTH):
         code = take_series(tree, q, v, s, m, Q, v1)
@@ -276,9 +276,9 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
             scale_rows(V1, m, 6 * (high - low), True)
         if not finite(T1) or not finite(V1):
             return BAD_RESULT
-        unpack(T1, T, s)
+        unpack_block(T1, T, s)
         if V1.size:
-            unpack(V1, V, s)
+            unpack_block(V1, V, s)
     return OK
 
 
@@ -287,7 +287,7 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
     """J (N, 6 nv (m + 1)) of a link; v (N, m nv): the velocity and its derivatives."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_of(index, constants)
-    Q, v1, B, _W, X, _L, M, x = series_work(memory, n, nq, nv, m)
+    Q, v1, B, _W, X, _L, M, x = series_workspace(memory, n, nq, nv, m)
     J1 = x[:J.shape[1]]
     for s in range(first, last, SIMD_WIDTH):
         code = take_series(tree, q, v, s, m, Q, v1)
@@ -300,7 +300,7 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
             link_series(tree, link, m, B, X)
             world_jacobian(tree, link, frame, m, B, X, J1)
         scale_rows(J1, m + 1, 6 * nv, True)
-        if not give(J1, J, s):
+        if not store_block(J1, J, s):
             return BAD_RESULT
     return OK
 
@@ -310,7 +310,7 @@ def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
     """Centre of mass c (N, 3 (m + 1)) and momentum h (N, 6 m)."""
     n, nq, nv = index[0], index[1], index[2]
     tree = tree_of(index, constants)
-    Q, v1, B, W, _X, L, M, x = series_work(memory, n, nq, nv, m)
+    Q, v1, B, W, _X, L, M, x = series_workspace(memory, n, nq, nv, m)
     c1, h1 = x[:3 * (m + 1)], x[3 * (m + 1):9 * m + 3]
     for s in range(first, last, SIMD_WIDTH):
         code = take_series(tree, q, v, s, m, Q, v1)
@@ -323,6 +323,6 @@ def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
         scale_rows(h1, m, 6, True)
         if not finite(h1):
             return BAD_RESULT
-        unpack(c1, c, s)
-        unpack(h1, h, s)
+        unpack_block(c1, c, s)
+        unpack_block(h1, h, s)
     return OK

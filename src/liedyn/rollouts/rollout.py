@@ -26,9 +26,9 @@ from liedyn.integrators.batch_integrator import BatchIntegrator, BatchOutputs, B
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.constraints.driver import LOOP_OPEN
 from liedyn.kernels.simulation.contact import MATERIAL, STIFFNESS
-from liedyn.kernels.simulation.rate_evaluation import REFUSED
+from liedyn.kernels.simulation.rate_evaluation import INVALID_ARGUMENTS
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
-from liedyn.kernels.simulation.rollout_loop import TOGETHER, roll_back
+from liedyn.kernels.simulation.rollout_loop import RUNS_PER_BLOCK, backpropagate_rollouts
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose_from_array, reduced_inertias
 from liedyn.numba_tools.decorators import compile_entry_point
@@ -117,7 +117,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     k, l = values.shape[1], len(places)
     by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
     parts, numbers = [], np.require(numbers, requirements="CW")
-    compile_entry_point(roll_back)
+    compile_entry_point(backpropagate_rollouts)
     for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
         driven, own = given.driven(first, until), clocks[first:until + 1]
         if until < steps:                                      # what began with the state at its end has counted it
@@ -127,8 +127,9 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
             engine.problem.signals, engine.line.curves, own)
 
         def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
-            room = thread_workspace(TOGETHER * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
-            return roll_back(line.address, simd_width(), own, curves, driven.places, driven.series, values, *states[:2], numbers,
+            room = thread_workspace(RUNS_PER_BLOCK * (2 * (model.nq + model.nv + k + l) + 2) + line.workspace_size)
+            return backpropagate_rollouts(line.address, simd_width(), own, curves, driven.places, driven.series, values,
+                                          *states[:2], numbers,
                              last - first, *states[2:], by_q, by_v, by_series, by_values, by_constants, rest, room, i, j)
 
         run_on_threads(part, shares(count))
@@ -207,7 +208,7 @@ def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.nd
 # rollout ----------------------------------------------------------------------------------------------------------------
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
-           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
+           NOT_FINITE: "the motion is no longer finite", INVALID_ARGUMENTS: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
            DEPENDENT_EQUATIONS: "the constraints became dependent (a singular configuration); use rk4 with joint forces by array",
            NONFINITE_EVENT_VALUE: "what an event reads is not finite",

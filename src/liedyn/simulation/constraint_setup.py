@@ -138,7 +138,7 @@ def drives_at(problem: InitialValueProblem, t: float):
         return None
     ties, work = problem.loop_plant(), problem.work()
     with np.errstate(all="ignore"):
-        traced_module("kernels.simulation.right_hand_side").move_drives(problem.signals, ties, np.float64(t), work)
+        traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(problem.signals, ties, np.float64(t), work)
     if work.flag[0] >= 0.0:
         k = int(work.flag[0])
         raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k])

@@ -13,7 +13,7 @@ from liedyn.dynamics.constraints.constrained_dynamics import constrained_forward
 from liedyn.dynamics.constraints.constraints import check_has_constraints
 from liedyn.dynamics.derivatives import HybridDerivatives, SplitDerivatives
 from liedyn.errors import ComputationError
-from liedyn.kernels.constraints.derivatives import balance_rates_batch, balance_rates_memory, rates_size
+from liedyn.kernels.constraints.derivatives import balance_rates_batch, balance_rates_workspace_size, rates_size
 from liedyn.model.model import Model
 
 
@@ -198,7 +198,7 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
     out = evaluate(model, ("balance", bool(passive), x is NONE), balance_rates_batch,
-                   lambda *sizes: balance_rates_memory(*sizes, len(model.constraints), m, model.driven),
+                   lambda *sizes: balance_rates_workspace_size(*sizes, len(model.constraints), m, model.driven),
                    {"q": q, "v": v, "a": a, "multipliers": multipliers, "x": x, "f_ext": f_ext, "drive": drive},
                    (rates_size(nv, m),), static_arguments=model._arrays[2:4], options=(bool(passive),))
     R1, R2 = np.split(out, [3 * nv * nv], axis=-1)

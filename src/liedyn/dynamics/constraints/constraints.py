@@ -20,10 +20,17 @@ from liedyn.kernels.batch_blocks import BAD_F_EXT, OK
 from liedyn.kernels.constraints import driver, kinematics
 from liedyn.kernels.constraints import stages as of
 from liedyn.kernels.constraints.driver import CLOSE_POSITION, CLOSE_VELOCITY, CONTRADICTS, FAR, OPEN, mechanism
-from liedyn.kernels.constraints.kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
+from liedyn.kernels.constraints.kinematics import (
+    BIAS,
+    JACOBIAN,
+    RESIDUAL,
+    VELOCITY,
+    constraint_state_workspace_size,
+    constraint_states,
+)
 from liedyn.kernels.constraints.stages import (
-    BY_LOOPS,
     CHANGED,
+    GENERIC_STAGES,
     HOLONOMIC,
     LEFT,
     MOVED,
@@ -31,7 +38,7 @@ from liedyn.kernels.constraints.stages import (
     RESIDUALS,
     ROWS,
     TOLERANCE,
-    part_memory,
+    stage_workspace_size,
 )
 from liedyn.model.model import Model, cache_aligned
 from liedyn.model.spatial import adjoint, pose
@@ -51,13 +58,13 @@ def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, freq
     n, nq, nv, nc, m = model.n_bodies, model.nq, model.nv, len(model.constraints), model.nc
     driven = model.driven
     passive, stabilized = bool(passive and model.has_passive_forces), frequency > 0.0
-    size = of.desk_memory(n, nq, nv, m, driven, forced, 0)
-    numbers = cache_aligned(size + part_memory(n, nv, nc, m), at=size)
+    size = of.constraint_workspace_size(n, nq, nv, m, driven, forced, 0)
+    numbers = cache_aligned(size + stage_workspace_size(n, nv, nc, m), at=size)
     header, packed_model = numbers.view(np.int64), model._arrays.packed_model
     header[[of.N, of.NQ, of.NV, of.NC, of.M, of.DRIVEN_COUNT, of.FORCED, of.PASSIVE, of.SIZE]] = (
         n, nq, nv, nc, m, driven, forced, passive, numbers.size)
     header[[of.MACHINE, of.MACHINE_SIZE]] = packed_model.ctypes.data, packed_model.size
-    workspace = traced_module("kernels.constraints.stages").desk_views(numbers, n, nq, nv, m, driven, forced)
+    workspace = traced_module("kernels.constraints.stages").constraint_workspace_views(numbers, n, nq, nv, m, driven, forced)
     workspace.frequency[0] = frequency
     for kept, mask in zip((workspace.mask, workspace.fixed, workspace.held), (prescribed, fixed, held), strict=True):
         kept.view(np.bool_)[:nv] = mask
@@ -71,7 +78,7 @@ def constraint_workspace_for(model, prescribed, fixed, held, passive: bool, freq
 
 def use_generic_kernels(numbers) -> None:
     """Where lines do not hold, as for angles beyond the range of their sine."""
-    numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(entry_point_address, BY_LOOPS))
+    numbers.view(np.int64)[of.PART:of.PART + len(PARTS)] = list(map(entry_point_address, GENERIC_STAGES))
 
 
 # constraints ------------------------------------------------------------------------------------------------------------
@@ -379,7 +386,8 @@ def _constraint_states(model, what, q, v, drive) -> np.ndarray:
     check_has_constraints(model)
     shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
     return evaluate(model, ("constraints", what), constraint_states,
-                    lambda n, nq, nv, nl: constraint_state_memory(n, nq, nv, len(model.constraints), model.nc, model.driven),
+                    lambda n, nq, nv, nl: constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc,
+                                                                          model.driven),
                     {"q": q, "v": v, "drive": drive}, shape, static_arguments=model._arrays[2:4], options=(what,))
 
 
@@ -566,6 +574,6 @@ def _wrenches_on_bodies(model, q, multipliers, drive) -> np.ndarray:
     check_has_constraints(model)
     nc = len(model.constraints)
     return evaluate(model, "closure_wrenches", kinematics.closure_wrenches,
-                    lambda n, nq, nv, nl: kinematics.closure_wrenches_memory(n, nq, nv, nc, model.nc, model.driven),
+                    lambda n, nq, nv, nl: kinematics.closure_wrenches_workspace_size(n, nq, nv, nc, model.nc, model.driven),
                     {"q": q, "drive": drive, "multipliers": multipliers}, (nc, 2, 6),
                     static_arguments=model._arrays[2:4])

@@ -19,19 +19,19 @@ from liedyn.joints.loop_joints import (
     ROW_COUNT,
     TERM,
     TERMS,
-    closure_row,
+    closure_equation,
     guide_curvature,
     guide_rate,
     loops_of,
     row_rate,
 )
-from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, take_motion
+from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, load_block, load_motion, store_block
 from liedyn.kernels.constraints.equations import (
     FrameWorkspace,
     accelerations,
     closure_frames,
     end_of,
-    frame_work,
+    frame_workspace,
     load_guide,
     see_columns,
     store_rows,
@@ -39,8 +39,8 @@ from liedyn.kernels.constraints.equations import (
 )
 from liedyn.kernels.inverse_dynamics_derivatives import (
     DerivativesWorkspace,
-    derivatives_memory,
-    derivatives_work,
+    derivatives_workspace,
+    derivatives_workspace_size,
     inverse_derivatives,
 )
 from liedyn.kernels.kinematics import body_twists, gather, joint_poses
@@ -78,11 +78,12 @@ class LoopWorkspace(NamedTuple):
 
 
 @inline_kernel
-def loop_work(memory, n, nv): return LoopWorkspace(*split_workspace(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
+def loop_workspace(memory, n, nv): return LoopWorkspace(*split_workspace(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n,
+                                                                                  6 * n))[:-1])
 
 
 @jitable
-def loop_work_memory(n, nv): return 30 * n + 6 * nv
+def loop_workspace_size(n, nv): return 30 * n + 6 * nv
 
 
 # sums over a loop -------------------------------------------------------------------------------------------------
@@ -138,33 +139,33 @@ def drive_motion(loops, c, T, drive):
 
 # a closure --------------------------------------------------------------------------------------------------------
 @inline_kernel
-def closure_rates(tree, loops, c, v, a, drive, rows, work, Rq, Rv):
+def closure_rates(tree, loops, c, v, a, drive, rows, ws, Rq, Rv):
     """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `see_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
     T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     V_d, dV_d = drive_motion(loops, c, T_ab, drive)
-    joint_sums(tree, loops, c, work.s, v, work.U)
-    V = sums_beyond(tree, loops, c, work.U, neg(V_d), work.P, work.Z)
-    joint_sums(tree, loops, c, work.s, a, work.C)
+    joint_sums(tree, loops, c, ws.s, v, ws.U)
+    V = sums_beyond(tree, loops, c, ws.U, neg(V_d), ws.P, ws.Z)
+    joint_sums(tree, loops, c, ws.s, a, ws.C)
     for leg in range(2):
         i = end_of(loops, c, leg)
         while i != loops.record[c, COMMON]:
-            store_twist(work.C, i, sub(load_twist(work.C, i), ad(load_twist(work.P, i), load_twist(work.U, i))))
+            store_twist(ws.C, i, sub(load_twist(ws.C, i), ad(load_twist(ws.P, i), load_twist(ws.U, i))))
             i = tree.parent[i]
-    dV = sums_beyond(tree, loops, c, work.C, sub(ad(V, V_d), dV_d), work.U, work.Y)
+    dV = sums_beyond(tree, loops, c, ws.C, sub(ad(V, V_d), dV_d), ws.U, ws.Y)
     dg = guide_rate(kind, T_ab, V, g, extent, sphere)
     for leg in range(2):
         i = end_of(loops, c, leg)
         while i != loops.record[c, COMMON]:
-            P, Z, Y = load_twist(work.P, i), load_twist(work.Z, i), load_twist(work.Y, i)
+            P, Z, Y = load_twist(ws.P, i), load_twist(ws.Z, i), load_twist(ws.Y, i)
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-                s = load_twist(work.s, k)
+                s = load_twist(ws.s, k)
                 V_q, dV_v = neg(ad(s, Z)), ad(s, sub(P, Z))
                 dV_q = neg(add(ad(s, Y), ad(ad(s, sub(V, Z)), Z)))
                 g_q = guide_rate(kind, T_ab, s, g, extent, sphere)
                 dg_q = add3(guide_rate(kind, T_ab, V_q, g, extent, sphere), guide_curvature(kind, T_ab, V, s, extent, sphere))
                 for r in range(loops.record[c, ROW_COUNT]):
-                    F, dF, o = closure_row(kind, r, g), row_rate(kind, r, dg), (first + r) * nv + k
+                    F, dF, o = closure_equation(kind, r, g), row_rate(kind, r, dg), (first + r) * nv + k
                     F_q, dF_q = row_rate(kind, r, g_q), row_rate(kind, r, dg_q)
                     store(Rq, o, dot(F, dV_q) + dot(F_q, dV) + dot(dF, V_q) + dot(dF_q, V))
                     store(Rv, o, dot(F, dV_v) + dot(F_q, V) + dot(dF, s))
@@ -181,26 +182,27 @@ def force_rates(tree, loops, c, multipliers, rows, s, Dq):
     rest = zero6(zero)
     W = rest
     for r in range(loops.record[c, ROW_COUNT]):
-        W = add(W, scale(load(multipliers, first + r), closure_row(kind, r, g)))
+        W = add(W, scale(load(multipliers, first + r), closure_equation(kind, r, g)))
     for leg in range(2):
         i = end_of(loops, c, leg)
         while i != common:
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 turned, W_q = neg_dad(load_twist(s, k), W), rest
-                take_off(tree, tree.parent[i] if leg == 0 else a, common if leg == 0 else tree.parent[i], k, turned, s, Dq)
+                subtract_multiplier_wrenches(tree, tree.parent[i] if leg == 0 else a, common if leg == 0 else tree.parent[i], k,
+                                             turned, s, Dq)
                 if leg == 0:
-                    take_off(tree, a, common, k, turned, s, Dq)
+                    subtract_multiplier_wrenches(tree, a, common, k, turned, s, Dq)
                 if kind > BALL_CLOSURE:
                     g_q = guide_rate(kind, T_ab, load_twist(s, k), g, extent, sphere)
                     for r in range(loops.record[c, ROW_COUNT]):
                         W_q = add(W_q, scale(load(multipliers, first + r), row_rate(kind, r, g_q)))
-                    take_off(tree, b, common, k, W_q, s, Dq)
-                    take_off(tree, a, common, k, W_q, s, Dq)
+                    subtract_multiplier_wrenches(tree, b, common, k, W_q, s, Dq)
+                    subtract_multiplier_wrenches(tree, a, common, k, W_q, s, Dq)
             i = tree.parent[i]
 
 
 @inline_kernel
-def take_off(tree, j, end, k, F, s, Dq):
+def subtract_multiplier_wrenches(tree, j, end, k, F, s, Dq):
     """Column k of Dq -= s_l . F, for coordinates l from body j to before the body `end`."""
     nv = tree.above.size
     while j != end:
@@ -210,20 +212,20 @@ def take_off(tree, j, end, k, F, s, Dq):
 
 
 @inline_kernel
-def velocity_rates(tree, loops, c, x, drive, rows, work, Xq):
+def velocity_rates(tree, loops, c, x, drive, rows, ws, Xq):
     """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `see_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
     T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
-    joint_sums(tree, loops, c, work.s, x, work.U)
-    V = sums_beyond(tree, loops, c, work.U, neg(drive_motion(loops, c, T_ab, drive)[0]), work.P, work.Z)
+    joint_sums(tree, loops, c, ws.s, x, ws.U)
+    V = sums_beyond(tree, loops, c, ws.U, neg(drive_motion(loops, c, T_ab, drive)[0]), ws.P, ws.Z)
     for leg in range(2):
         i = end_of(loops, c, leg)
         while i != loops.record[c, COMMON]:
             for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-                s = load_twist(work.s, k)
-                V_q, g_q = neg(ad(s, load_twist(work.Z, i))), guide_rate(kind, T_ab, s, g, extent, sphere)
+                s = load_twist(ws.s, k)
+                V_q, g_q = neg(ad(s, load_twist(ws.Z, i))), guide_rate(kind, T_ab, s, g, extent, sphere)
                 for r in range(loops.record[c, ROW_COUNT]):
-                    store(Xq, (first + r) * nv + k, dot(closure_row(kind, r, g), V_q) + dot(row_rate(kind, r, g_q), V))
+                    store(Xq, (first + r) * nv + k, dot(closure_equation(kind, r, g), V_q) + dot(row_rate(kind, r, g_q), V))
             i = tree.parent[i]
 
 
@@ -236,19 +238,19 @@ class BalanceWorkspace(NamedTuple):
 
 
 @inline_kernel
-def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, work):
+def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, ws):
     """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
     on bodies, or empty."""
-    joint_poses(tree, q, work.tree.T)
-    closure_frames(tree, loops, work.tree.T, drive, work.rows)
-    gather_wrenches(tree, loops, multipliers, f_ext, work.F, work.rows)
-    newton_euler(tree, tree.J, q, v, a, work.F, passive, force, work.tree)
+    joint_poses(tree, q, ws.tree.T)
+    closure_frames(tree, loops, ws.tree.T, drive, ws.rows)
+    gather_wrenches(tree, loops, multipliers, f_ext, ws.F, ws.rows)
+    newton_euler(tree, tree.J, q, v, a, ws.F, passive, force, ws.tree)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == COUPLING:
             for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
                 k = loops.term_v[t]
                 store(force, k, load(force, k) - load(loops.coefficient, t) * load(multipliers, loops.record[c, FIRST]))
-    accelerations(loops, a, work.tree.V, work.tree.dV, drive, work.rows, rate)
+    accelerations(loops, a, ws.tree.V, ws.tree.dV, drive, ws.rows, rate)
 
 
 @inline_kernel
@@ -262,7 +264,7 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
             continue
         W, g = rest, load_guide(rows, c)
         for r in range(loops.record[c, ROW_COUNT]):
-            W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), closure_row(loops.record[c, KIND], r, g)))
+            W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), closure_equation(loops.record[c, KIND], r, g)))
         a, b = loops.record[c, BODY_A], loops.record[c, BODY_B]
         if b > 0:
             add_to_twist(F, b, dAd_inv(load_pose(loops.pose, 2 * c + 1), W))
@@ -271,10 +273,10 @@ def gather_wrenches(tree, loops, multipliers, f_ext, F, rows):
 
 
 @inline_kernel
-def row_velocities(tree, loops, x, drive, out, work):
+def equation_velocities(tree, loops, x, drive, out, ws):
     """out (m) = A x less the drive's velocity, at the configuration of the last `balance`."""
-    body_twists(tree, work.tree.T, x, work.tree.V)
-    velocities(loops, x, work.tree.V, drive, work.rows, out)
+    body_twists(tree, ws.tree.T, x, ws.tree.V)
+    velocities(loops, x, ws.tree.V, drive, ws.rows, out)
 
 
 class Rates(NamedTuple):
@@ -307,37 +309,37 @@ class RatesWorkspace(NamedTuple):
 
 
 @inline_kernel
-def rates_work(memory, n, nv, nc):
-    tree, rows, loop, _ = split_workspace(memory, (derivatives_memory(n, nv), 27 * nc, loop_work_memory(n, nv)))
-    return RatesWorkspace(derivatives_work(tree, n, nv), frame_work(rows, nc), loop_work(loop, n, nv))
+def rates_workspace(memory, n, nv, nc):
+    tree, rows, loop, _ = split_workspace(memory, (derivatives_workspace_size(n, nv), 27 * nc, loop_workspace_size(n, nv)))
+    return RatesWorkspace(derivatives_workspace(tree, n, nv), frame_workspace(rows, nc), loop_workspace(loop, n, nv))
 
 
-def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)
+def rates_workspace_size(n, nv, nc): return derivatives_workspace_size(n, nv) + 27 * nc + loop_workspace_size(n, nv)
 
 
 @inline_kernel
-def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, work):
+def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, ws):
     """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
     zero = number_like(q, 0.0)
-    inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, work.tree)
-    closure_frames(tree, loops, work.tree.T, drive, work.rows)
+    inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, ws.tree)
+    closure_frames(tree, loops, ws.tree.T, drive, ws.rows)
     for k in range(rates.A.shape[0]):
         store(rates.Rq, k, zero)
         store(rates.Rv, k, zero)
         store(rates.Xq, k, zero)
-    store_rows(tree, loops, work.tree.T, work.rows, work.loop.s, rates.A)
+    store_rows(tree, loops, ws.tree.T, ws.rows, ws.loop.s, rates.A)
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] != COUPLING:
-            see_columns(tree, loops, c, work.tree.T, work.rows.T_a, work.loop.s)
-            closure_rates(tree, loops, c, v, a, drive, work.rows, work.loop, rates.Rq, rates.Rv)
-            force_rates(tree, loops, c, multipliers, work.rows, work.loop.s, rates.Dq)
+            see_columns(tree, loops, c, ws.tree.T, ws.rows.T_a, ws.loop.s)
+            closure_rates(tree, loops, c, v, a, drive, ws.rows, ws.loop, rates.Rq, rates.Rv)
+            force_rates(tree, loops, c, multipliers, ws.rows, ws.loop.s, rates.Dq)
             if x.shape[0]:
-                velocity_rates(tree, loops, c, x, drive, work.rows, work.loop, rates.Xq)
+                velocity_rates(tree, loops, c, x, drive, ws.rows, ws.loop, rates.Xq)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def balance_rates_memory(n, nq, nv, nl, nc, m, driven):
-    return rates_memory(n, nv, nc) + rates_size(nv, m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
+def balance_rates_workspace_size(n, nq, nv, nl, nc, m, driven):
+    return rates_workspace_size(n, nv, nc) + rates_size(nv, m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
 
 
 @entry_point("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
@@ -353,20 +355,20 @@ def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q,
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
     Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n,
                                                                         size))
-    work, rates = rates_work(y, n, nv, nc), rates_in(Out, nv, m)
+    ws, rates = rates_workspace(y, n, nv, nc), rates_in(Out, nv, m)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_motion(tree, q, v, a, k, Q, V, A)
-        pack(multipliers, k, mu)
+        code = load_motion(tree, q, v, a, k, Q, V, A)
+        load_block(multipliers, k, mu)
         if x.shape[1]:
-            pack(x, k, X)
+            load_block(x, k, X)
         if driven:
-            pack(drive, k, D)
+            load_block(drive, k, D)
             code = code if code != OK or finite(D) else BAD_F_EXT
         bad_f_ext, F = gather(tree, f_ext, k, links, bodies)
         code = code or bad_f_ext
         if code != OK:
             return code
-        balance_rates(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, work)
-        if not give(Out, out, k):
+        balance_rates(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, ws)
+        if not store_block(Out, out, k):
             return BAD_RESULT
     return OK

@@ -39,7 +39,7 @@ from liedyn.kernels.constraints.stages import (
     TIME_2,
     TOLERANCE,
     VELOCITIES,
-    desk_of,
+    constraint_workspace_of,
 )
 from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import array_address, array_at, call_with_integers, entry_point, inline_kernel, internal_kernel
@@ -70,7 +70,7 @@ def mechanism(address, what):
 
     Returns a code."""
     x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
-    d = desk_of(x)
+    d = constraint_workspace_of(x)
     if what == MOVE:
         return move(d, x)
     if what == MULTIPLY:
@@ -96,7 +96,7 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
     not finite comes out so: BAD_RESULT. Without found_tau, CONTRADICTION ends it: then the caller
     does not look at the last of these."""
     x = array_at(address, array_at(address, HEADER).view(np.int64)[SIZE])
-    d, h = desk_of(x), x.view(np.int64)
+    d, h = constraint_workspace_of(x), x.view(np.int64)
     nq, nv, m = d.q.size, d.v.size, d.multipliers.size
     if not (q.size == count * nq and v.size == count * nv and tau.size == v.size and (a.size == v.size or a.size == 0)
             and f_ext.size == count * d.f_ext.size and drive.size == count * d.drive.size):
@@ -128,7 +128,7 @@ def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_t
             total += (d.found_a[i] + d.found_tau[i]) * 0.0
         if total != 0.0:
             return BAD_RESULT
-        if found_tau.size == 0 and contradicted(d):
+        if found_tau.size == 0 and is_contradicted(d):
             return CONTRADICTION
     return OK
 
@@ -169,7 +169,7 @@ def worst(x):
 
 
 @inline_kernel
-def worst_of(weight, x):
+def largest_residual_row(weight, x):
     """Largest weight |x|; NaN if any is."""
     y = 0.0
     for k in range(x.size):
@@ -201,7 +201,7 @@ def project_position(d, x, tolerance):
     for step in range(_MOST + 1):
         if part(x, RESIDUALS) != OK:
             return FAR
-        now = worst_of(d.weight, d.residual)
+        now = largest_residual_row(d.weight, d.residual)
         d.figures[LEFT] = now
         if now <= tolerance or (step > 1 and not now < _STALLED * before and now < _ACCEPTED * tolerance):
             return OK
@@ -271,11 +271,11 @@ def look_around(d):
     given, prescribed = d.drive.size > 0, d.mask.view(np.bool_)
     for k in range(prescribed.size):
         given = given or prescribed[k]
-    return CONTRADICTION if given and contradicted(d) else CLOSED
+    return CONTRADICTION if given and is_contradicted(d) else CLOSED
 
 
 @inline_kernel
-def contradicted(d):
+def is_contradicted(d):
     """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
     solver, most = d.solver, d.figures[SLOWEST]
     for k in range(d.found_a.size):
@@ -312,7 +312,7 @@ def watch(solver, t, f):
             report(t, f[ROW_2], f)
         elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
             report(f[TIME_2], row, f)
-        elif rank == f[RANK] and cornered(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
+        elif rank == f[RANK] and is_singular(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
             report(f[TIME_2], f[ROW_2], f)
     f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[RANK] == rank else np.inf
     f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK] = volume, t, row, rank
@@ -326,7 +326,7 @@ def report(t, row, f):
 
 
 @inline_kernel
-def cornered(x1, t1, x2, t2, x3, t3):
+def is_singular(x1, t1, x2, t2, x3, t3):
     """Whether three values at times are nearly straight if one or two of them change their sign, and not if not."""
     if not (t1 < t2 and x2 < x1 and x2 <= x3):
         return False

@@ -17,14 +17,14 @@ from liedyn.joints.loop_joints import (
     ROW_COUNT,
     TERM,
     TERMS,
-    closure_openness,
-    closure_row,
+    closure_equation,
+    equation_residual,
     guide,
     guide_rate,
     lifted,
+    loop_closure_error,
     normal_row,
     row_rate,
-    row_residual,
 )
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, inverse, neg, scale, screw_dot, sub, zero6
 from liedyn.lie.simd import load, maximum, number_like, store
@@ -43,7 +43,7 @@ class FrameWorkspace(NamedTuple):
 
 
 @inline_kernel
-def frame_work(memory, nc): return FrameWorkspace(*split_workspace(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
+def frame_workspace(memory, nc): return FrameWorkspace(*split_workspace(memory, (12 * nc, 12 * nc, 3 * nc))[:-1])
 
 
 class EquationWorkspace(NamedTuple):
@@ -67,15 +67,16 @@ class EquationMotion(NamedTuple):
 
 
 @jitable
-def row_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
+def equation_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv, m, m
 
 
 @inline_kernel
-def row_work(memory, n, nv, nc, m): return EquationWorkspace(*split_workspace(memory, row_sizes(n, nv, nc, m))[:-1])
+def equation_workspace(memory, n, nv, nc, m): return EquationWorkspace(*split_workspace(memory,
+                                                                                        equation_sizes(n, nv, nc, m))[:-1])
 
 
 @jitable
-def row_memory(n, nv, nc, m): return sum(row_sizes(n, nv, nc, m))
+def equation_workspace_size(n, nv, nc, m): return sum(equation_sizes(n, nv, nc, m))
 
 
 # frames -----------------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ def pose_below(tree, T, body, frame, common):
 
 
 @inline_kernel
-def closure_frames(tree, loops, T, drive, work):
+def closure_frames(tree, loops, T, drive, ws):
     """Writes work.T and work.g. drive (24 a driven closure): the motion of its frame A."""
     zero = number_like(T, 0.0)
     for c in range(loops.record.shape[0]):
@@ -102,24 +103,24 @@ def closure_frames(tree, loops, T, drive, work):
             if d >= 0:
                 T_a, in_body = compose(T_a, load_pose(drive, 2 * d)), compose(in_body, load_pose(drive, 2 * d))
             T_ab = compose(inverse(T_a), T_b)
-            store_pose(work.T, c, T_ab)
-            store_pose(work.T_a, c, compose(in_body, T_ab))
+            store_pose(ws.T, c, T_ab)
+            store_pose(ws.T_a, c, compose(in_body, T_ab))
             g = guide(loops.record[c, KIND], T_ab, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
-            store3(work.g, 3 * c, g)
+            store3(ws.g, 3 * c, g)
 
 
 @inline_kernel
-def load_guide(work, c): return load3(work.g, 3 * c)
+def load_guide(ws, c): return load3(ws.g, 3 * c)
 
 
 @inline_kernel
-def closure_motion(loops, c, V, drive, work):
+def closure_motion(loops, c, V, drive, ws):
     """Twist of B relative to A, in B, and its rate if no body were accelerated; V (6n) of bodies."""
     a, b, d = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, DRIVEN]
-    V_a = Ad_inv(load_pose(work.T_a, c), load_twist(V, a))
+    V_a = Ad_inv(load_pose(ws.T_a, c), load_twist(V, a))
     V_b = Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(V, b))
     if d >= 0:
-        T_ab = load_pose(work.T, c)
+        T_ab = load_pose(ws.T, c)
         V_d = Ad_inv(T_ab, load_twist(drive, 4 * d + 2))
         V_a = add(V_a, V_d)
         rel = sub(V_b, V_a)
@@ -129,25 +130,25 @@ def closure_motion(loops, c, V, drive, work):
 
 
 @inline_kernel
-def bodies_part(loops, c, dV, work):
+def bodies_part(loops, c, dV, ws):
     """What accelerations dV (6n) of bodies add to that rate."""
-    dV_a = Ad_inv(load_pose(work.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
+    dV_a = Ad_inv(load_pose(ws.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
     return sub(Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(dV, loops.record[c, BODY_B])), dV_a)
 
 
 # what constraints say of a state -----------------------------------------------------------------------------------
 @inline_kernel
-def residuals(loops, q, work, out):
+def residuals(loops, q, ws, out):
     """Residual of every row, from `closure_frames`."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
             store(out, first, coupled(loops, c, q, loops.term_q) - load(loops.extent, 2 * c))
         else:
-            T_ab, g = load_pose(work.T, c), load_guide(work, c)
-            open_ = closure_openness(kind, T_ab)
+            T_ab, g = load_pose(ws.T, c), load_guide(ws, c)
+            open_ = loop_closure_error(kind, T_ab)
             for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, row_residual(kind, r, T_ab, g, open_, load(loops.extent, 2 * c)))
+                store(out, first + r, equation_residual(kind, r, T_ab, g, open_, load(loops.extent, 2 * c)))
 
 
 @inline_kernel
@@ -160,21 +161,21 @@ def coupled(loops, c, x, where):
 
 
 @inline_kernel
-def velocities(loops, v, V, drive, work, out):
+def velocities(loops, v, V, drive, ws, out):
     """A v, less the drive's velocity."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
             store(out, first, coupled(loops, c, v, loops.term_v))
         else:
-            g = load_guide(work, c)
-            rel, _ = closure_motion(loops, c, V, drive, work)
+            g = load_guide(ws, c)
+            rel, _ = closure_motion(loops, c, V, drive, ws)
             for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, dot(closure_row(kind, r, g), rel))
+                store(out, first + r, dot(closure_equation(kind, r, g), rel))
 
 
 @inline_kernel
-def accelerations(loops, a, V, dV, drive, work, out):
+def accelerations(loops, a, V, dV, drive, ws, out):
     """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `EquationWorkspace.rate`
     lacks."""
     for c in range(loops.record.shape[0]):
@@ -185,13 +186,13 @@ def accelerations(loops, a, V, dV, drive, work, out):
             else:
                 store(out, first, coupled(loops, c, a, loops.term_v))
         else:
-            T_ab, g = load_pose(work.T, c), load_guide(work, c)
-            rel, rate = closure_motion(loops, c, V, drive, work)
+            T_ab, g = load_pose(ws.T, c), load_guide(ws, c)
+            rel, rate = closure_motion(loops, c, V, drive, ws)
             if dV is not None:
-                rate = add(rate, bodies_part(loops, c, dV, work))
+                rate = add(rate, bodies_part(loops, c, dV, ws))
             dg = guide_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
             for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, dot(closure_row(kind, r, g), rate) + dot(row_rate(kind, r, dg), rel))
+                store(out, first + r, dot(closure_equation(kind, r, g), rate) + dot(row_rate(kind, r, dg), rel))
 
 
 # rows of A --------------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def see_columns(tree, loops, c, T, T_a, s):
 
 
 @inline_kernel
-def store_rows(tree, loops, T, work, s, A):
+def store_rows(tree, loops, T, ws, s, A):
     """A (m nv). s (6nv): scratch."""
     nv, zero = tree.above.size, number_like(A, 0.0)
     for k in range(A.shape[0]):
@@ -229,13 +230,13 @@ def store_rows(tree, loops, T, work, s, A):
             for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
                 store(A, first * nv + loops.term_v[t], zero + load(loops.coefficient, t))
         else:
-            see_columns(tree, loops, c, T, work.T_a, s)
+            see_columns(tree, loops, c, T, ws.T_a, s)
             for leg in range(2):
                 i = end_of(loops, c, leg)
                 while i != loops.record[c, COMMON]:
                     for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                         for r in range(loops.record[c, ROW_COUNT]):
-                            store(A, (first + r) * nv + k, dot(closure_row(kind, r, load_guide(work, c)), load_twist(s, k)))
+                            store(A, (first + r) * nv + k, dot(closure_equation(kind, r, load_guide(ws, c)), load_twist(s, k)))
                     i = tree.parent[i]
 
 
@@ -251,84 +252,84 @@ def store_rows(tree, loops, T, work, s, A):
 # (X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`EquationWorkspace.rate`).
 
 @inline_kernel
-def sweep_rows(tree, loops, prescribed, T, U, Psi, work, holonomic=False, motion=None):
+def sweep_rows(tree, loops, prescribed, T, U, Psi, ws, holonomic=False, motion=None):
     """Writes X of all rows, where their chains have coordinates, and size. T, U, Psi: of the tree.
 
     holonomic: rows of the residual's derivative; what rolls is then free along the plane. motion: of which to write
     work.rate too."""
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == COUPLING:
-            sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion)
+            sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion)
         else:
             for r in range(loops.record[c, ROW_COUNT]):
-                F = row_at(loops, c, r, holonomic, work)
-                sweep_closure(tree, loops, c, loops.record[c, FIRST] + r, F, prescribed, T, U, Psi, work, motion)
+                F = row_at(loops, c, r, holonomic, ws)
+                sweep_closure(tree, loops, c, loops.record[c, FIRST] + r, F, prescribed, T, U, Psi, ws, motion)
 
 
 @inline_kernel
-def row_at(loops, c, r, holonomic, work):
-    kind, g = loops.record[c, KIND], load_guide(work, c)
+def row_at(loops, c, r, holonomic, ws):
+    kind, g = loops.record[c, KIND], load_guide(ws, c)
     if holonomic and kind == ROLLING:
-        return normal_row(r, g, load3(work.T, 12 * c + 6))
-    return closure_row(kind, r, g)
+        return normal_row(r, g, load3(ws.T, 12 * c + 6))
+    return closure_equation(kind, r, g)
 
 
 @inline_kernel
-def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, work, motion):
+def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, ws, motion):
     """Row j, the wrench F: from B's body, and from A's, to the one that carries both, and on to the ground."""
-    zero = number_like(work.X, 0.0)
+    zero = number_like(ws.X, 0.0)
     a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
-    W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(work.T_a, c), F))
+    W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(ws.T_a, c), F))
     arm = load(loops.length, c)
     other, sums = zero6(zero), (zero, arm * arm * dot3(F[1], F[1]), zero, zero)     # a force has at least the loop's lever arms
     i, end = b, common
     for leg in range(3):
         while i != end:
-            W, sums = through_joint(tree, i, j, W, sums, zero, False, prescribed, U, Psi, work, motion)
+            W, sums = through_joint(tree, i, j, W, sums, zero, False, prescribed, U, Psi, ws, motion)
             W = dAd_inv(load_pose(T, i), W)
             i = tree.parent[i]
         if leg == 0:
             other, W, i = W, W_a, a
         elif leg == 1:
             W, i, end = add(W, other), common, 0
-    store_sums(j, sums, W, work, motion)
+    store_sums(j, sums, W, ws, motion)
 
 
 @inline_kernel
-def store_sums(j, sums, W, work, motion):
+def store_sums(j, sums, W, ws, motion):
     """W: what came to the ground."""
-    store(work.size, j, sums[0])
+    store(ws.size, j, sums[0])
     if motion is not None:
-        store(work.rate, j, sums[3] + dot(W, load_twist(motion.dV, 0)))
+        store(ws.rate, j, sums[3] + dot(W, load_twist(motion.dV, 0)))
 
 
 @inline_kernel
-def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, work, motion):
+def sweep_coupling(tree, loops, c, prescribed, T, U, Psi, ws, motion):
     """The row of a coupling, whose bodies may stand on many branches."""
-    j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(work.X, 0.0)
+    j, nv, zero = loops.record[c, FIRST], tree.above.size, number_like(ws.X, 0.0)
     chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
     rest = zero6(zero)
     for k in range(chain.size):
         i = chain[k]
-        store_twist(work.W, i, rest)
+        store_twist(ws.W, i, rest)
         for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            store(work.X, j * nv + o, zero)
+            store(ws.X, j * nv + o, zero)
     sums, ground = (zero, zero, zero, zero), rest
     for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
-        store(work.X, j * nv + loops.term_v[t], zero + load(loops.coefficient, t))
+        store(ws.X, j * nv + loops.term_v[t], zero + load(loops.coefficient, t))
     for k in range(chain.size):                                 # children first
         i = chain[k]
-        W, sums = through_joint(tree, i, j, load_twist(work.W, i), sums, zero, True, prescribed, U, Psi, work, motion)
+        W, sums = through_joint(tree, i, j, load_twist(ws.W, i), sums, zero, True, prescribed, U, Psi, ws, motion)
         W = dAd_inv(load_pose(T, i), W)
         if tree.parent[i] > 0:
-            add_to_twist(work.W, tree.parent[i], W)
+            add_to_twist(ws.W, tree.parent[i], W)
         else:
             ground = add(ground, W)
-    store_sums(j, sums, ground, work, motion)
+    store_sums(j, sums, ground, ws, motion)
 
 
 @inline_kernel
-def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, motion):
+def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, ws, motion):
     """The wrench W behind the joint of body i, of row j, and sums on the way: size, largest |m|^2 and |f|^2, rate (see
     `EquationWorkspace`).
 
@@ -338,24 +339,24 @@ def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, work, mot
     made, rate = sums[0], sums[3]
     if tree.kind[i] == ONE_DOF:
         S = screw(tree, i)
-        x = (load(work.X, j * nv + o) if adds else zero) + screw_dot(S, W)
+        x = (load(ws.X, j * nv + o) if adds else zero) + screw_dot(S, W)
         reach = S[0] * S[0] * m2 + S[1] * S[1] * f2
-        W, made, rate = through(nv, o, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion)
+        W, made, rate = through(nv, o, j, x, reach, made, rate, W, U, Psi, prescribed, ws, motion)
     else:
         for c in range(NV[tree.kind[i]]):
-            x = (load(work.X, j * nv + o + c) if adds else zero) + dot(joint_column(tree, i, c, zero), W)
+            x = (load(ws.X, j * nv + o + c) if adds else zero) + dot(joint_column(tree, i, c, zero), W)
             reach = m2 if c < 3 else f2
-            W, made, rate = through(nv, o + c, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion)
+            W, made, rate = through(nv, o + c, j, x, reach, made, rate, W, U, Psi, prescribed, ws, motion)
     if motion is not None:
         rate = rate + dot(W, joint_eta(tree, i, load_twist(motion.V, i), motion.v))
     return W, (made, m2, f2, rate)
 
 
 @inline_kernel
-def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion):
+def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, ws, motion):
     """The wrench behind coordinate k, of row j, and what its diagonal is made of and its rate so far.
     reach: x^2 if nothing had cancelled."""
-    store(work.X, j * nv + k, x)
+    store(ws.X, j * nv + k, x)
     if prescribed[k]:
         if motion is not None:
             rate = rate + x * load(motion.a, k)
@@ -368,7 +369,7 @@ def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, work, motion)
 
 
 @inline_kernel
-def add_multipliers(tree, loops, prescribed, multipliers, work, u):
+def add_multipliers(tree, loops, prescribed, multipliers, ws, u):
     """u += X lambda where free, and -= where prescribed (there u is S^T of the bias force)."""
     nv, zero = tree.above.size, number_like(u, 0.0)
     for c in range(loops.record.shape[0]):
@@ -379,5 +380,5 @@ def add_multipliers(tree, loops, prescribed, multipliers, work, u):
             for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
                 x = zero
                 for r in range(first, first + loops.record[c, ROW_COUNT]):
-                    x = x + load(work.X, r * nv + o) * load(multipliers, r)
+                    x = x + load(ws.X, r * nv + o) * load(multipliers, r)
                 store(u, o, load(u, o) - x if prescribed[o] else load(u, o) + x)

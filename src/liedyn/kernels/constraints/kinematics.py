@@ -1,13 +1,23 @@
 """Constraints of a configuration and a motion: residual, A v, gamma (A a + gamma = 0) and A itself."""
 from liedyn.joints.joint_model import tree_of
-from liedyn.joints.loop_joints import FIRST, KIND, ROW_COUNT, closure_row, loops_of
-from liedyn.kernels.batch_blocks import BAD_F_EXT, BAD_RESULT, OK, finite, give, pack, take_configuration, take_state, unpack
+from liedyn.joints.loop_joints import FIRST, KIND, ROW_COUNT, closure_equation, loops_of
+from liedyn.kernels.batch_blocks import (
+    BAD_F_EXT,
+    BAD_RESULT,
+    OK,
+    finite,
+    load_block,
+    load_configuration,
+    load_state,
+    store_block,
+    unpack_block,
+)
 from liedyn.kernels.constraints.equations import (
     EquationMotion,
     accelerations,
     add_multipliers,
     closure_frames,
-    frame_work,
+    frame_workspace,
     load_guide,
     residuals,
     store_rows,
@@ -29,27 +39,27 @@ RESIDUAL, VELOCITY, BIAS, JACOBIAN = range(4)
 
 
 @kernel
-def constraint_state(tree, loops, q, v, drive, what, zeros, work, rows, columns, out):
+def constraint_state(tree, loops, q, v, drive, what, zeros, ws, rows, columns, out):
     """Writes out: (m) of RESIDUAL, VELOCITY or BIAS, or (m nv) of JACOBIAN. zeros (nv); columns (6nv): scratch."""
     if what in (VELOCITY, BIAS):
-        clear(work.V[:6])
-        clear(work.dV[:6])
-        motions(tree, q, v, zeros, work)
+        clear(ws.V[:6])
+        clear(ws.dV[:6])
+        motions(tree, q, v, zeros, ws)
     else:
-        joint_poses(tree, q, work.T)
-    closure_frames(tree, loops, work.T, drive, rows)
+        joint_poses(tree, q, ws.T)
+    closure_frames(tree, loops, ws.T, drive, rows)
     if what == RESIDUAL:
         residuals(loops, q, rows, out)
     elif what == VELOCITY:
-        velocities(loops, v, work.V, drive, rows, out)
+        velocities(loops, v, ws.V, drive, rows, out)
     elif what == BIAS:
-        accelerations(loops, zeros, work.V, work.dV, drive, rows, out)
+        accelerations(loops, zeros, ws.V, ws.dV, drive, rows, out)
     else:
-        store_rows(tree, loops, work.T, rows, columns, out)
+        store_rows(tree, loops, ws.T, rows, columns, out)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def constraint_state_memory(n, nq, nv, nc, m, driven):
+def constraint_state_workspace_size(n, nq, nv, nc, m, driven):
     return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
 
 
@@ -63,25 +73,25 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
     Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n,
                                                                          6 * n))
-    work, frames = BodyMotion(T, W, dW), frame_work(x, nc)
+    ws, frames = BodyMotion(T, W, dW), frame_workspace(x, nc)
     clear(zeros)
     for k in range(first, last, SIMD_WIDTH):
-        code = take_state(tree, q, v, k, Q, V)
+        code = load_state(tree, q, v, k, Q, V)
         if driven:
-            pack(drive, k, D)
+            load_block(drive, k, D)
         if code == OK and not finite(D):
             code = BAD_F_EXT
         if code != OK:
             return code
-        constraint_state(tree, loops, Q, V, D, what, zeros, work, frames, columns, Out)
-        if not give(Out, out, k):
+        constraint_state(tree, loops, Q, V, D, what, zeros, ws, frames, columns, Out)
+        if not store_block(Out, out, k):
             return BAD_RESULT
     return OK
 
 
 # Constraint forces as wrenches: multipliers times the closures' rows ----------------------------------------------------
 
-def closure_wrenches_memory(n, nq, nv, nc, m, driven):
+def closure_wrenches_workspace_size(n, nq, nv, nc, m, driven):
     return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
 
 
@@ -93,33 +103,33 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, dr
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
     T, Q, D, given, Out, x = split_workspace(memory, (12 * n, nq, 24 * driven, m, 12 * nc))
-    work = frame_work(x, nc)
+    ws = frame_workspace(x, nc)
     for s in range(first, last, SIMD_WIDTH):
-        code = take_configuration(tree, q, s, Q)
-        pack(multipliers, s, given)
+        code = load_configuration(tree, q, s, Q)
+        load_block(multipliers, s, given)
         if driven:
-            pack(drive, s, D)
+            load_block(drive, s, D)
         if code != OK:
             return code
         joint_poses(tree, Q, T)
-        closure_frames(tree, loops, T, D, work)
-        store_wrenches(loops, given, work, Out)
-        unpack(Out, out, s)
+        closure_frames(tree, loops, T, D, ws)
+        store_wrenches(loops, given, ws, Out)
+        unpack_block(Out, out, s)
     return OK
 
 
 @inline_kernel
-def store_wrenches(loops, multipliers, work, out):
+def store_wrenches(loops, multipliers, ws, out):
     zero = number_like(out, 0.0)
     for c in range(loops.record.shape[0]):
         W = zero6(zero)
         on_a, on_b = W, W
         if loops.record[c, KIND] != COUPLING:
             for r in range(loops.record[c, ROW_COUNT]):
-                row = closure_row(loops.record[c, KIND], r, load_guide(work, c))
+                row = closure_equation(loops.record[c, KIND], r, load_guide(ws, c))
                 W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), row))
             on_b = dAd_inv(load_pose(loops.pose, 2 * c + 1), W)
-            on_a = neg(dAd_inv(load_pose(work.T_a, c), W))
+            on_a = neg(dAd_inv(load_pose(ws.T_a, c), W))
         store_twist(out, 2 * c, on_a)
         store_twist(out, 2 * c + 1, on_b)
 
@@ -133,27 +143,27 @@ def store_wrenches(loops, multipliers, work, out):
 # M into M_vv and A into A_v.
 
 @inline_kernel
-def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, frequency, passive, work, rows, matrix, made, rhs,
+def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, frequency, passive, ws, rows, matrix, made, rhs,
               other):
     """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and rows, which `complete` reads.
     frequency is read if `stabilized`. other (m): scratch. Returns a positive number if a joint's articulated inertia vanishes."""
-    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    closure_frames(tree, loops, work.T, drive, rows)
-    accelerations(loops, None, work.V, None, drive, rows, rhs)
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, ws)
+    closure_frames(tree, loops, ws.T, drive, rows)
+    accelerations(loops, None, ws.V, None, drive, rows, rhs)
     if stabilized:
-        add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, other)
-    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, rows, False, EquationMotion(v, a, work.u, work.V, work.dV))
-    form(tree, loops, prescribed, work.Psi, rows, matrix, made)
+        add_baumgarte(loops, q, v, ws.V, drive, frequency, rows, rhs, other)
+    sweep_rows(tree, loops, prescribed, ws.T, ws.U, ws.Psi, rows, False, EquationMotion(v, a, ws.u, ws.V, ws.dV))
+    form(tree, loops, prescribed, ws.Psi, rows, matrix, made)
     for r in range(rhs.shape[0]):
         store(rhs, r, -(load(rhs, r) + load(rows.rate, r)))
     return deficit
 
 
 @inline_kernel
-def complete(tree, loops, prescribed, v, multipliers, passive, a, tau, work, rows):
+def complete(tree, loops, prescribed, v, multipliers, passive, a, tau, ws, rows):
     """a and tau, once the multipliers are known."""
-    add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
-    substitute(tree, prescribed, v, passive, a, tau, work)
+    add_multipliers(tree, loops, prescribed, multipliers, rows, ws.u)
+    substitute(tree, prescribed, v, passive, a, tau, ws)
 
 
 @inline_kernel

@@ -28,13 +28,13 @@ class PivotWorkspace(NamedTuple):
 
 
 @kernel
-def factor_pivoted(n, work):
+def factor_pivoted(n, ws):
     """n: how many rows are of motion. False where the motion itself is not determined, or J is not finite."""
-    J, N = work.J, work.J.shape[0]
-    scale_rows(n, work)
+    J, N = ws.J, ws.J.shape[0]
+    scale_rows(n, ws)
     for i in range(N):
-        work.row[i], work.column[i] = i, i
-    work.rank[0] = N
+        ws.row[i], ws.column[i] = i, i
+    ws.rank[0] = N
     for k in range(N):
         r, c, best = k, k, 0.0
         for i in range(k, N):
@@ -45,9 +45,9 @@ def factor_pivoted(n, work):
         if not best < np.inf:
             return False
         if best <= DEPENDENT:
-            work.rank[0] = k
+            ws.rank[0] = k
             break
-        swap(work, k, r, c)
+        swap(ws, k, r, c)
         for i in range(k + 1, N):
             x = J[i, k] / J[k, k]
             J[i, k] = x
@@ -55,35 +55,35 @@ def factor_pivoted(n, work):
                 for j in range(k + 1, N):
                     J[i, j] -= x * J[k, j]
     sound = True
-    for f in range(N - work.rank[0]):
-        sound = null_of(n, f, work) and sound
+    for f in range(N - ws.rank[0]):
+        sound = null_vectors(n, f, ws) and sound
     return sound
 
 
 @inline_kernel
-def scale_rows(n, work):
-    J, N = work.J, work.J.shape[0]
+def scale_rows(n, ws):
+    J, N = ws.J, ws.J.shape[0]
     for i in range(n):
-        work.size[i] = 1.0 / sqrt(max(abs(J[i, i]), 1e-300))
+        ws.size[i] = 1.0 / sqrt(max(abs(J[i, i]), 1e-300))
     for r in range(n, N):
         x = 0.0
         for j in range(n):
-            x += (work.reach[r - n, j] * work.size[j])**2
-        work.size[r] = 1.0 / sqrt(x) if x > 0.0 else 1.0
+            x += (ws.reach[r - n, j] * ws.size[j])**2
+        ws.size[r] = 1.0 / sqrt(x) if x > 0.0 else 1.0
     for i in range(N):
         for j in range(N):
-            J[i, j] *= work.size[i] * work.size[j]
+            J[i, j] *= ws.size[i] * ws.size[j]
 
 
 @inline_kernel
-def swap(work, k, r, c):
-    J = work.J
+def swap(ws, k, r, c):
+    J = ws.J
     for j in range(J.shape[0]):
         J[k, j], J[r, j] = J[r, j], J[k, j]
     for i in range(J.shape[0]):
         J[i, k], J[i, c] = J[i, c], J[i, k]
-    work.row[k], work.row[r] = work.row[r], work.row[k]
-    work.column[k], work.column[c] = work.column[c], work.column[k]
+    ws.row[k], ws.row[r] = ws.row[r], ws.row[k]
+    ws.column[k], ws.column[c] = ws.column[c], ws.column[k]
 
 
 @inline_kernel
@@ -95,33 +95,33 @@ def substitute_back(rank, J, y):
 
 
 @kernel
-def solve_pivoted(work):
+def solve_pivoted(ws):
     """work.b becomes the solution."""
-    J, y, N, rank = work.J, work.y, work.J.shape[0], work.rank[0]
+    J, y, N, rank = ws.J, ws.y, ws.J.shape[0], ws.rank[0]
     for i in range(N):
-        y[i] = work.b[work.row[i]] * work.size[work.row[i]]
+        y[i] = ws.b[ws.row[i]] * ws.size[ws.row[i]]
     for i in range(rank):
         for j in range(i):
             y[i] -= J[i, j] * y[j]
     substitute_back(rank, J, y)
     for i in range(N):
-        work.b[work.column[i]] = (y[i] if i < rank else 0.0) * work.size[work.column[i]]
+        ws.b[ws.column[i]] = (y[i] if i < rank else 0.0) * ws.size[ws.column[i]]
 
 
 @inline_kernel
-def null_of(n, f, work):
+def null_vectors(n, f, ws):
     """Row f of work.null. False if it moves a coordinate."""
-    J, y, N, rank, null = work.J, work.y, work.J.shape[0], work.rank[0], work.null
+    J, y, N, rank, null = ws.J, ws.y, ws.J.shape[0], ws.rank[0], ws.null
     for i in range(N):
         y[i] = 1.0 if i == rank + f else (-J[i, rank + f] if i < rank else 0.0)
     substitute_back(rank, J, y)
-    if f >= null.shape[0] or work.column[rank + f] < n:
+    if f >= null.shape[0] or ws.column[rank + f] < n:
         return False
     for r in range(null.shape[0]):
         null[f, r] = 0.0
     for i in range(N):
-        if work.column[i] >= n:
-            null[f, work.column[i] - n] = y[i] * work.size[work.column[i]]
+        if ws.column[i] >= n:
+            null[f, ws.column[i] - n] = y[i] * ws.size[ws.column[i]]
     for g in range(f + 1):                                   # the last one: itself
         x = 0.0
         for r in range(null.shape[0]):
@@ -132,11 +132,11 @@ def null_of(n, f, work):
 
 
 @inline_kernel
-def least(work, multipliers):
+def least(ws, multipliers):
     """The multipliers without what has no effect."""
-    for f in range(work.J.shape[0] - work.rank[0]):
+    for f in range(ws.J.shape[0] - ws.rank[0]):
         x = 0.0
         for r in range(multipliers.size):
-            x += work.null[f, r] * multipliers[r]
+            x += ws.null[f, r] * multipliers[r]
         for r in range(multipliers.size):
-            multipliers[r] -= x * work.null[f, r]
+            multipliers[r] -= x * ws.null[f, r]

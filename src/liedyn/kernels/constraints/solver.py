@@ -13,7 +13,7 @@ from liedyn.numba_tools.decorators import inline_kernel, jitable
 from liedyn.numba_tools.numba_internals import split_workspace
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
-FAIR = 1e-3               # of the same: no search for a better one
+PIVOT_TOLERANCE = 1e-3               # of the same: no search for a better one
 
 
 class SolverWorkspace(NamedTuple):
@@ -31,11 +31,11 @@ def solver_sizes(m): return m * m, m, m, m, m * m, m, m
 
 
 @inline_kernel
-def solver_work(memory, m): return SolverWorkspace(*split_workspace(memory, solver_sizes(m))[:-1])
+def solver_workspace(memory, m): return SolverWorkspace(*split_workspace(memory, solver_sizes(m))[:-1])
 
 
 @jitable
-def solver_memory(m): return sum(solver_sizes(m))
+def solver_workspace_size(m): return sum(solver_sizes(m))
 
 
 @inline_kernel
@@ -61,72 +61,72 @@ def form(tree, loops, prescribed, Psi, rows, matrix, made):
 
 
 @inline_kernel
-def factor_constraints(work):
+def factor_constraints(ws):
     """L D L^T of work.null, with gain, keep and order; work.size holds what diagonals are made of."""
-    m, order = work.gain.size, work.order.view(np.int64)
+    m, order = ws.gain.size, ws.order.view(np.int64)
     for r in range(m):
-        work.size[r] = 1.0 / work.size[r] if work.size[r] > 0.0 else 0.0
-        work.z[r] = work.null[r * m + r]                                  # the diagonal, as it is eaten up
+        ws.size[r] = 1.0 / ws.size[r] if ws.size[r] > 0.0 else 0.0
+        ws.z[r] = ws.null[r * m + r]                                  # the diagonal, as it is eaten up
         order[r] = r
     for s in range(m):
-        take_row(s, best_row(s, order, work), order, work)
+        eliminate_equation(s, best_equation(s, order, ws), order, ws)
 
 
 @inline_kernel
-def best_row(s, order, work):
+def best_equation(s, order, ws):
     """Where in the order the row stands that step s takes: the next if its pivot is fair, else the largest."""
-    found, most = s, work.z[order[s]] * work.size[order[s]]
-    if not most > FAIR:
+    found, most = s, ws.z[order[s]] * ws.size[order[s]]
+    if not most > PIVOT_TOLERANCE:
         for t in range(s + 1, order.size):
-            x = work.z[order[t]] * work.size[order[t]]
+            x = ws.z[order[t]] * ws.size[order[t]]
             if x > most:
                 found, most = t, x
     return found
 
 
 @inline_kernel
-def take_row(s, t, order, work):
+def eliminate_equation(s, t, order, ws):
     """Step s takes the row at place t of the order. Rows that are still to be taken hold L D, those taken L."""
-    m, L, p = work.gain.size, work.L, order[t]
+    m, L, p = ws.gain.size, ws.L, order[t]
     order[t], order[s] = order[s], p
     for t in range(s):
-        L[p * m + t] *= work.gain[order[t]]
-    kept = work.z[p] * work.size[p] > DEPENDENT
-    work.gain[p], work.keep[p] = (1.0 / work.z[p], 1.0) if kept else (0.0, 0.0)
+        L[p * m + t] *= ws.gain[order[t]]
+    kept = ws.z[p] * ws.size[p] > DEPENDENT
+    ws.gain[p], ws.keep[p] = (1.0 / ws.z[p], 1.0) if kept else (0.0, 0.0)
     for u in range(s + 1, m):
         r = order[u]
-        x = work.null[r * m + p]
+        x = ws.null[r * m + p]
         for t in range(s):
             x -= L[r * m + t] * L[p * m + t]
         L[r * m + s] = x
-        work.z[r] -= x * x * work.gain[p]
+        ws.z[r] -= x * x * ws.gain[p]
 
 
 @inline_kernel
-def solve_constraints(rhs, work, out):
+def solve_constraints(rhs, ws, out):
     """out (m) = the multipliers of least norm. work.z keeps, where a row is dependent, by how much rhs contradicts it."""
-    m, L, order = work.gain.size, work.L, work.order.view(np.int64)
+    m, L, order = ws.gain.size, ws.L, ws.order.view(np.int64)
     for s in range(m):
         p = order[s]
         x = rhs[p]
         for t in range(s):
-            x -= L[p * m + t] * work.z[order[t]]
-        work.z[p] = x
+            x -= L[p * m + t] * ws.z[order[t]]
+        ws.z[p] = x
     for s in range(m - 1, -1, -1):
         p = order[s]
-        x = work.z[p] * work.gain[p]
+        x = ws.z[p] * ws.gain[p]
         for u in range(s + 1, m):
             x -= L[order[u] * m + s] * out[order[u]]
-        out[p] = x * work.keep[p]
-    least_norm(order, work, out)
+        out[p] = x * ws.keep[p]
+    least_norm(order, ws, out)
 
 
 @inline_kernel
-def least_norm(order, work, x):
+def least_norm(order, ws, x):
     """Takes off x what lies in the null space; work.null: its vectors, at right angles."""
-    m, L, null, found = work.gain.size, work.L, work.null, 0
+    m, L, null, found = ws.gain.size, ws.L, ws.null, 0
     for s in range(m):
-        if work.keep[order[s]] > 0.5:
+        if ws.keep[order[s]] > 0.5:
             continue
         o = found * m
         null[o:o + m] = 0.0
@@ -135,15 +135,15 @@ def least_norm(order, work, x):
             y = 0.0
             for t in range(u + 1, s + 1):
                 y -= L[order[t] * m + u] * null[o + order[t]]
-            null[o + order[u]] = y * work.keep[order[u]]
+            null[o + order[u]] = y * ws.keep[order[u]]
         for j in range(found):
-            take_off(null, o, null, j * m, m)
-        take_off(x, 0, null, o, m)
+            subtract_pivot_row(null, o, null, j * m, m)
+        subtract_pivot_row(x, 0, null, o, m)
         found += 1
 
 
 @inline_kernel
-def take_off(x, o, y, p, m):
+def subtract_pivot_row(x, o, y, p, m):
     """x less its part along y."""
     xy, yy = 0.0, 0.0
     for k in range(m):
@@ -158,11 +158,11 @@ def take_off(x, o, y, p, m):
 # line can hold it. The other multipliers are zero; accelerations do not depend on that (see `constraint_solver`).
 
 # A pivot, of what the row's diagonal is made of: below it six digits are lost, and other rows must be chosen.
-FAIR_WHERE_CHOSEN = 1e-6
+FIXED_PIVOT_TOLERANCE = 1e-6
 
 
 @inline_kernel
-def solve_chosen(rows, matrix, made, rhs, out, work):
+def solve_with_fixed_pivots(rows, matrix, made, rhs, out, ws):
     """out (m) = multipliers. rows (k,) int64: the chosen ones; matrix (m m), made (m): see `form`; work (k (k + 2),).
 
     Returns the least pivot, of what the row's diagonal is made of."""
@@ -174,23 +174,23 @@ def solve_chosen(rows, matrix, made, rhs, out, work):
         for j in range(i):
             y = load(matrix, p * m + rows[j])
             for t in range(j):
-                y = y - load(work, i * k + t) * load(work, j * k + t)
-            store(work, i * k + j, y)
+                y = y - load(ws, i * k + t) * load(ws, j * k + t)
+            store(ws, i * k + j, y)
         for j in range(i):
-            y = load(work, i * k + j)
-            l = y * load(work, gain + j)
-            d, x = d - y * l, x - l * load(work, z + j)
-            store(work, i * k + j, l)
+            y = load(ws, i * k + j)
+            l = y * load(ws, gain + j)
+            d, x = d - y * l, x - l * load(ws, z + j)
+            store(ws, i * k + j, l)
         pivot = d / load(made, p)
         # else infinite numbers hide why a run ends
-        store(work, gain + i, where_less(FAIR_WHERE_CHOSEN, pivot, 1.0 / d, zero))
-        store(work, z + i, x)
+        store(ws, gain + i, where_less(FIXED_PIVOT_TOLERANCE, pivot, 1.0 / d, zero))
+        store(ws, z + i, x)
         least = where_less(pivot, least, pivot, least)
     for r in range(m):
         store(out, r, zero)
     for i in range(k - 1, -1, -1):
-        x = load(work, z + i) * load(work, gain + i)
+        x = load(ws, z + i) * load(ws, gain + i)
         for u in range(i + 1, k):
-            x = x - load(work, u * k + i) * load(out, rows[u])
+            x = x - load(ws, u * k + i) * load(out, rows[u])
         store(out, rows[i], x)
     return least

@@ -10,21 +10,21 @@ import numpy as np
 
 from liedyn.joints.joint_model import parts as tree_parts
 from liedyn.joints.joint_model import tree_of
-from liedyn.joints.loop_joints import DRIVEN, FIRST, KIND, ROW_COUNT, closure_row, loop_parts, loops_of
+from liedyn.joints.loop_joints import DRIVEN, FIRST, KIND, ROW_COUNT, closure_equation, loop_parts, loops_of
 from liedyn.kernels.constraints.equations import (
     EquationWorkspace,
     add_multipliers,
     closure_frames,
+    equation_workspace,
+    equation_workspace_size,
     load_guide,
     residuals,
-    row_memory,
-    row_work,
     sweep_rows,
     velocities,
 )
 from liedyn.kernels.constraints.kinematics import complete, equations
-from liedyn.kernels.constraints.solver import SolverWorkspace, form, solver_memory, solver_work
-from liedyn.kernels.hybrid_dynamics import HybridWorkspace, hybrid_memory, hybrid_work
+from liedyn.kernels.constraints.solver import SolverWorkspace, form, solver_workspace, solver_workspace_size
+from liedyn.kernels.hybrid_dynamics import HybridWorkspace, hybrid_workspace, hybrid_workspace_size
 from liedyn.kernels.kinematics import body_twists, joint_poses
 from liedyn.kernels.manifold import retract
 from liedyn.kernels.mass_matrix import FactorWorkspace, accelerate, factor
@@ -82,25 +82,25 @@ class ConstraintWorkspace(NamedTuple):
 
 
 @inline_kernel
-def desk_of(x):
+def constraint_workspace_of(x):
     h = x.view(np.int64)
-    return desk_views(x, h[N], h[NQ], h[NV], h[M], h[DRIVEN_COUNT], h[FORCED])
+    return constraint_workspace_views(x, h[N], h[NQ], h[NV], h[M], h[DRIVEN_COUNT], h[FORCED])
 
 
 @jitable
-def desk_sizes(n, nq, nv, m, driven, forced):
+def constraint_workspace_sizes(n, nq, nv, m, driven, forced):
     return (HEADER, nq, nv, nv, nv, 6 * n * forced, 24 * driven, 1, FIGURES, m, m, 1, 1, m, m, m, nv, nv, nq, nv, nv, nv, nv, m,
-            nv, solver_memory(m))
+            nv, solver_workspace_size(m))
 
 
 @inline_kernel
-def desk_views(x, n, nq, nv, m, driven, forced):
-    views = split_workspace(x, desk_sizes(n, nq, nv, m, driven, forced))
-    return ConstraintWorkspace(*views[1:-2], solver_work(views[-2], m), views[-1])
+def constraint_workspace_views(x, n, nq, nv, m, driven, forced):
+    views = split_workspace(x, constraint_workspace_sizes(n, nq, nv, m, driven, forced))
+    return ConstraintWorkspace(*views[1:-2], solver_workspace(views[-2], m), views[-1])
 
 
-def desk_memory(n, nq, nv, m, driven, forced, rest):
-    return sum(desk_sizes(n, nq, nv, m, driven, forced)) + rest
+def constraint_workspace_size(n, nq, nv, m, driven, forced, rest):
+    return sum(constraint_workspace_sizes(n, nq, nv, m, driven, forced)) + rest
 
 
 # Parts of constrained motion that depend on the robot alone, see `desk`: what a line records, or loops compute ----------
@@ -123,35 +123,35 @@ class StageWorkspace(NamedTuple):
 
 
 @inline_kernel
-def part_work(memory, n, nv, nc, m):
-    tree, rows, other, _ = split_workspace(memory, (hybrid_memory(n, nv), row_memory(n, nv, nc, m), m))
-    return StageWorkspace(hybrid_work(tree, n, nv), row_work(rows, n, nv, nc, m), other)
+def stage_workspace(memory, n, nv, nc, m):
+    tree, rows, other, _ = split_workspace(memory, (hybrid_workspace_size(n, nv), equation_workspace_size(n, nv, nc, m), m))
+    return StageWorkspace(hybrid_workspace(tree, n, nv), equation_workspace(rows, n, nv, nc, m), other)
 
 
-def part_memory(n, nv, nc, m): return hybrid_memory(n, nv) + row_memory(n, nv, nc, m) + m
+def stage_workspace_size(n, nv, nc, m): return hybrid_workspace_size(n, nv) + equation_workspace_size(n, nv, nc, m) + m
 
 
 # motion -----------------------------------------------------------------------------------------------------------
 @inline_kernel
-def write_equations(tree, loops, prescribed, stabilized, passive, desk, work):
+def write_equations(tree, loops, prescribed, stabilized, passive, desk, ws):
     d, s = desk, desk.solver
     for k in range(d.a.shape[0]):                                       # in place: what is given is part of what comes out
         store(d.found_a, k, load(d.a, k))
         store(d.found_tau, k, load(d.tau, k))
     deficit = equations(tree, loops, prescribed, d.q, d.v, d.found_a, d.found_tau, d.f_ext, d.drive, stabilized,
-                        load(d.frequency, 0), passive, work.tree, work.rows, s.null, s.size, d.rhs, work.other)
+                        load(d.frequency, 0), passive, ws.tree, ws.rows, s.null, s.size, d.rhs, ws.other)
     store(d.deficit, 0, deficit)
-    drive_rates(loops, d.drive, work.rows, d.drive_rate)
+    drive_rates(loops, d.drive, ws.rows, d.drive_rate)
     power = number_like(d.q, 0.0)
     if d.f_ext.size:
         for i in range(1, tree.parent.size):
-            power = power + dot(load_twist(d.f_ext, i), load_twist(work.tree.V, i))
+            power = power + dot(load_twist(d.f_ext, i), load_twist(ws.tree.V, i))
     store(d.power, 0, power)
 
 
 @inline_kernel
-def write_completed(tree, loops, prescribed, passive, desk, work):
-    complete(tree, loops, prescribed, desk.v, desk.multipliers, passive, desk.found_a, desk.found_tau, work.tree, work.rows)
+def write_completed(tree, loops, prescribed, passive, desk, ws):
+    complete(tree, loops, prescribed, desk.v, desk.multipliers, passive, desk.found_a, desk.found_tau, ws.tree, ws.rows)
 
 
 @inline_kernel
@@ -163,54 +163,54 @@ def drive_rates(loops, drive, rows, out):
             x = number_like(out, 0.0)
             if d >= 0:
                 V = Ad_inv(load_pose(rows.T, c), load_twist(drive, 4 * d + 2))
-                x = x + dot(closure_row(loops.record[c, KIND], r, load_guide(rows, c)), V)
+                x = x + dot(closure_equation(loops.record[c, KIND], r, load_guide(rows, c)), V)
             store(out, loops.record[c, FIRST] + r, x)
 
 
 # how far the constraints are open ---------------------------------------------------------------------------------
 @inline_kernel
-def write_residuals(tree, loops, desk, work):
-    joint_poses(tree, desk.q, work.tree.T)
-    closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
-    residuals(loops, desk.q, work.rows, desk.residual)
+def write_residuals(tree, loops, desk, ws):
+    joint_poses(tree, desk.q, ws.tree.T)
+    closure_frames(tree, loops, ws.tree.T, desk.drive, ws.rows)
+    residuals(loops, desk.q, ws.rows, desk.residual)
 
 
 @inline_kernel
-def write_velocities(tree, loops, desk, work):
-    joint_poses(tree, desk.q, work.tree.T)
-    body_twists(tree, work.tree.T, desk.v, work.tree.V)
-    closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
-    velocities(loops, desk.v, work.tree.V, desk.drive, work.rows, desk.velocity)
+def write_velocities(tree, loops, desk, ws):
+    joint_poses(tree, desk.q, ws.tree.T)
+    body_twists(tree, ws.tree.T, desk.v, ws.tree.V)
+    closure_frames(tree, loops, ws.tree.T, desk.drive, ws.rows)
+    velocities(loops, desk.v, ws.tree.V, desk.drive, ws.rows, desk.velocity)
 
 
 # projections ------------------------------------------------------------------------------------------------------
 @inline_kernel
-def write_rows(tree, loops, prescribed, holonomic, desk, work):
+def write_pfaffian(tree, loops, prescribed, holonomic, desk, ws):
     """A M^-1 A^T at q, and unless holonomic the rows' velocity."""
-    t = work.tree
+    t = ws.tree
     deficit = factor(tree, prescribed, desk.q, FactorWorkspace(t.T, t.AI, t.U, t.Psi))
     store(desk.deficit, 0, deficit)
-    closure_frames(tree, loops, t.T, desk.drive, work.rows)
+    closure_frames(tree, loops, t.T, desk.drive, ws.rows)
     if not holonomic:
         body_twists(tree, t.T, desk.v, t.V)
-        velocities(loops, desk.v, t.V, desk.drive, work.rows, desk.velocity)
-    sweep_rows(tree, loops, prescribed, t.T, t.U, t.Psi, work.rows, holonomic)
-    form(tree, loops, prescribed, t.Psi, work.rows, desk.solver.null, desk.solver.size)
+        velocities(loops, desk.v, t.V, desk.drive, ws.rows, desk.velocity)
+    sweep_rows(tree, loops, prescribed, t.T, t.U, t.Psi, ws.rows, holonomic)
+    form(tree, loops, prescribed, t.Psi, ws.rows, desk.solver.null, desk.solver.size)
 
 
 @inline_kernel
-def write_change(tree, loops, prescribed, desk, work):
+def write_change(tree, loops, prescribed, desk, ws):
     """M^-1 A^T lambda."""
-    t = work.tree
+    t = ws.tree
     clear(t.u)
     clear(desk.change)
-    add_multipliers(tree, loops, prescribed, desk.multipliers, work.rows, t.u)
+    add_multipliers(tree, loops, prescribed, desk.multipliers, ws.rows, t.u)
     accelerate(tree, prescribed, t.T, desk.change, t.passive, t)                                       # forces: scratch
 
 
 @inline_kernel
-def write_moved(tree, loops, prescribed, desk, work):
-    write_change(tree, loops, prescribed, desk, work)
+def write_moved(tree, loops, prescribed, desk, ws):
+    write_change(tree, loops, prescribed, desk, ws)
     retract(tree, desk.q, desk.change, desk.moved)
 
 
@@ -222,67 +222,68 @@ def whole(address):
     h = array_at(address, HEADER).view(np.int64)
     index, constants, rest = tree_parts(array_at(h[MACHINE], h[MACHINE_SIZE]))
     loop_index, loop_constants = loop_parts(rest)
-    d, nv = desk_of(array_at(address, h[SIZE])), h[NV]
+    d, nv = constraint_workspace_of(array_at(address, h[SIZE])), h[NV]
     masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.held.view(np.bool_)[:nv]
-    return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), part_work(d.rest, h[N], nv, h[NC], h[M]),
+    return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), stage_workspace(d.rest, h[N], nv, h[NC],
+                                                                                                       h[M]),
             h[PASSIVE] != 0)
 
 
 @entry_point("i8(i8)")
-def equations_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
-    write_equations(tree, loops, masks[0], d.frequency[0] > 0.0, passive, d, work)
+def equations_generic(address):
+    d, masks, tree, loops, ws, passive = whole(address)
+    write_equations(tree, loops, masks[0], d.frequency[0] > 0.0, passive, d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def completed_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
-    write_completed(tree, loops, masks[0], passive, d, work)
+def completed_generic(address):
+    d, masks, tree, loops, ws, passive = whole(address)
+    write_completed(tree, loops, masks[0], passive, d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def residuals_by_loops(address):
-    d, _, tree, loops, work, _ = whole(address)
-    write_residuals(tree, loops, d, work)
+def residuals_generic(address):
+    d, _, tree, loops, ws, _ = whole(address)
+    write_residuals(tree, loops, d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def velocities_by_loops(address):
-    d, _, tree, loops, work, _ = whole(address)
-    write_velocities(tree, loops, d, work)
+def velocities_generic(address):
+    d, _, tree, loops, ws, _ = whole(address)
+    write_velocities(tree, loops, d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def holonomic_by_loops(address):
-    d, masks, tree, loops, work, _ = whole(address)
-    write_rows(tree, loops, masks[1], True, d, work)
+def holonomic_generic(address):
+    d, masks, tree, loops, ws, _ = whole(address)
+    write_pfaffian(tree, loops, masks[1], True, d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def moved_by_loops(address):
-    d, masks, tree, loops, work, _ = whole(address)
-    write_moved(tree, loops, masks[1], d, work)
+def moved_generic(address):
+    d, masks, tree, loops, ws, _ = whole(address)
+    write_moved(tree, loops, masks[1], d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def rows_by_loops(address):
-    d, masks, tree, loops, work, _ = whole(address)
-    write_rows(tree, loops, masks[2], False, d, work)
+def pfaffian_generic(address):
+    d, masks, tree, loops, ws, _ = whole(address)
+    write_pfaffian(tree, loops, masks[2], False, d, ws)
     return 0
 
 
 @entry_point("i8(i8)")
-def changed_by_loops(address):
-    d, masks, tree, loops, work, _ = whole(address)
-    write_change(tree, loops, masks[2], d, work)
+def changed_generic(address):
+    d, masks, tree, loops, ws, _ = whole(address)
+    write_change(tree, loops, masks[2], d, ws)
     return 0
 
 
-BY_LOOPS = (equations_by_loops, completed_by_loops, residuals_by_loops, velocities_by_loops, holonomic_by_loops, moved_by_loops,
-            rows_by_loops, changed_by_loops)
+GENERIC_STAGES = (equations_generic, completed_generic, residuals_generic, velocities_generic, holonomic_generic, moved_generic,
+            pfaffian_generic, changed_generic)

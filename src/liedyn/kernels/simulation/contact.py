@@ -71,25 +71,25 @@ class Contacts(NamedTuple):
 
 
 @kernel
-def push_contacts(contacts, tree, held, work):
+def contact_wrenches(contacts, tree, held, ws):
     """Adds contact forces to work.wrench. contacts: Contacts, or None: then nothing is compiled."""
     if contacts is None:
         return
     for j in range(contacts.link.size):
         s = contacts.slot[j]
         if contacts.kind[j] == GROUND:
-            n, h, V = in_link(contacts, j, tree, work.q, work.v)
+            n, h, V = in_link(contacts, j, tree, ws.q, ws.v)
             d, p = depth_on_plane(contacts, j, n, h)
             F = contact_wrench(contacts, j, d, n, p, V)
         else:
-            X, V = of_links(contacts, j, tree, work.q, work.v)
+            X, V = of_links(contacts, j, tree, ws.q, ws.v)
             d, n, p = touching(contacts, j, X)
             F, o = contact_wrench(contacts, j, d, n, p, V), contacts.other_slot[j]
-            store_twist(work.wrench, o, sub(load_twist(work.wrench, o), dAd(X, F)))
-        store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
+            store_twist(ws.wrench, o, sub(load_twist(ws.wrench, o), dAd(X, F)))
+        store_twist(ws.wrench, s, add(load_twist(ws.wrench, s), F))
         contacts.depth[j] = d
     for g in range(contacts.switch.size):
-        d = number_like(work.q, NEVER)
+        d = number_like(ws.q, NEVER)
         for k in range(contacts.group[g], contacts.group[g + 1]):
             d = maximum(d, contacts.depth[contacts.member[k]])
         look(held, SWITCH * contacts.switch[g], d)
@@ -200,7 +200,7 @@ _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 
 
 @kernel
-def contact_slopes(index, constants, contacts, q, v, C, E, out):
+def contact_wrench_jacobian(index, constants, contacts, q, v, C, E, out):
     """Adds to out (nv, 2 nv) the derivative by [dq; dv] of the generalized force of all contacts, less what it would be if each
     wrench stood still in its link's frame. C, E: (6 nv,) scratch. Numbers are float64."""
     tree = tree_of(index, constants)
@@ -250,11 +250,11 @@ def push(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
         for c in range(NV[tree.kind[i]]):
             o = tree.iv[i] + c
             eta = load_twist(C, o)
-            F, dF = wrench_slope(contacts, j, X, U, eta, sub(load_twist(E, o), ad(eta, Vb)))
+            F, dF = wrench_derivative(contacts, j, X, U, eta, sub(load_twist(E, o), ad(eta, Vb)))
             turned = neg_dad(eta, F)
             answer(contacts, j, tree, C, dF, sub(dF, turned), o, out)
             answer_below(contacts, j, tree, q, turned, o, out)
-            F, dF = wrench_slope(contacts, j, X, U, _REST, neg(eta))
+            F, dF = wrench_derivative(contacts, j, X, U, _REST, neg(eta))
             answer(contacts, j, tree, C, dF, dF, nv + o, out)
 
 
@@ -287,7 +287,7 @@ def answer_below(contacts, j, tree, q, F, column, out):
 
 
 @kernel
-def wrench_slope(contacts, j, X, U, eta, dU):
+def wrench_derivative(contacts, j, X, U, eta, dU):
     """F, the wrench on a, and dF."""
     d, n, p = touching(contacts, j, X)
     x = load3(contacts.normal, 3 * j)
@@ -306,7 +306,7 @@ def wrench_slope(contacts, j, X, U, eta, dU):
     u = add_cross(U[1], U[0], p)
     du = add3(add_cross(dU[1], dU[0], p), cross(U[0], dp))
     rate, drate = -dot3(n, u), -dot3(dn, u) - dot3(n, du)
-    N, dN = normal_force(contacts, j, d, rate), normal_slope(contacts, j, d, rate, dd, drate)
+    N, dN = normal_force(contacts, j, d, rate), normal_derivative(contacts, j, d, rate, dd, drate)
     mu, e = contacts.material[MATERIAL * j + FRICTION], contacts.material[MATERIAL * j + CREEP]
     slip, dslip = add3(u, scale3(rate, n)), add3(du, add3(scale3(drate, n), scale3(rate, dn)))
     s = 1.0 / sqrt(dot3(slip, slip) + e * e)
@@ -318,19 +318,19 @@ def wrench_slope(contacts, j, X, U, eta, dU):
 
 
 @inline_kernel
-def normal_slope(contacts, j, d, rate, dd, drate):
+def normal_derivative(contacts, j, d, rate, dd, drate):
     """Change of the normal force, which is not zero."""
     m = MATERIAL * j
     k, c, w, n = (contacts.material[m + STIFFNESS], contacts.material[m + DAMPING], contacts.material[m + WIDTH],
                   0.5 * contacts.twice[j])
     g, dg, s, ds = 1.0 + c * rate, c * drate, d, dd
     if contacts.smooth[j]:
-        dg, ds = dg * softened_slope(g, SOFT), ds * softened_slope(s, w)
+        dg, ds = dg * regularized_derivative(g, SOFT), ds * regularized_derivative(s, w)
         g, s = softened(g, SOFT), softened(s, w)
     x = power(s, contacts.twice[j])
     return k * (x * dg + n * x / s * ds * g)
 
 
 @inline_kernel
-def softened_slope(x, w):
+def regularized_derivative(x, w):
     return min(max((x + w) / (2.0 * w), 0.0), 1.0)

@@ -21,8 +21,13 @@ from liedyn.joints.joint_model import resistance, tree_of
 from liedyn.kernels.kinematics import LOCAL
 from liedyn.kernels.simulation.signal_series import signal_series
 from liedyn.kernels.simulation.signals import note
-from liedyn.kernels.taylor_hybrid import higher_order_hybrid, hybrid_series_memory, hybrid_series_work
-from liedyn.kernels.taylor_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work, wrench_series_work
+from liedyn.kernels.taylor_hybrid import higher_order_hybrid, hybrid_series_workspace, hybrid_series_workspace_size
+from liedyn.kernels.taylor_inverse import (
+    higher_order_inverse,
+    inverse_series_workspace,
+    inverse_series_workspace_size,
+    wrench_series_workspace,
+)
 from liedyn.lie.simd import absolute
 from liedyn.numba_tools.decorators import inline_kernel, kernel
 
@@ -51,23 +56,23 @@ class MotorLaw(NamedTuple):
     series: np.ndarray       # (4n,) of v, coordinate by coordinate
     free: np.ndarray         # (n,) bool: no coordinate is prescribed
     stack: np.ndarray        # scratch of signals
-    memory: np.ndarray       # scratch of the rigid robot's dynamics, `rigid_memory` numbers
+    memory: np.ndarray       # scratch of the rigid robot's dynamics, `rigid_workspace_size` numbers
 
 
 @kernel
-def drive_motors(law, tree, signals, t, work):
+def drive_motors(law, tree, signals, t, ws):
     """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. work.flag: a reference that is not
     finite."""
     if law is None:
         return
-    read_references(law, signals, t, work.flag)
+    read_references(law, signals, t, ws.flag)
     rigid = tree_of(law.index, law.constants)
     if law.elastic[0]:
-        linearizing(law, rigid, work)
+        linearizing(law, rigid, ws)
     else:
-        computed(law, rigid, work)
+        computed(law, rigid, ws)
     for k in range(law.motor.size):
-        work.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], work.v)
+        ws.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], ws.v)
 
 
 @inline_kernel
@@ -82,14 +87,14 @@ def read_references(law, signals, t, flag):
 
 # laws: law.tau[:n] from the state and law.reference ---------------------------------------------------------------------
 @inline_kernel
-def linearizing(law, tree, work):
+def linearizing(law, tree, ws):
     """tau = B (q'' + sigma'' / K) + sigma, with u for the fourth derivative of q."""
     n, g, x = law.motor.size, law.gains, law.series
     for k in range(n):
         m, s = law.motor[k], law.spring[k]
-        law.q[k], law.v[k] = work.q[m] + work.q[s], work.v[m] + work.v[s]
-        law.tau[k] = -law.stiffness[k] * (work.q[s] - law.rest[k])            # sigma
-        law.tau[n + k] = -law.stiffness[k] * work.v[s]
+        law.q[k], law.v[k] = ws.q[m] + ws.q[s], ws.v[m] + ws.v[s]
+        law.tau[k] = -law.stiffness[k] * (ws.q[s] - law.rest[k])            # sigma
+        law.tau[n + k] = -law.stiffness[k] * ws.v[s]
     rigid_accelerations(law, tree)
     for k in range(n):
         r, a, jerk = law.reference[k], law.a[k], law.a[n + k]
@@ -103,13 +108,13 @@ def linearizing(law, tree, work):
 
 
 @inline_kernel
-def computed(law, tree, work):
+def computed(law, tree, ws):
     """tau = B a + M a + h, where a makes the motors' error linear if they stand where the links do."""
     n, g, x = law.motor.size, law.gains, law.series
     for k in range(n):
         m, r = law.motor[k], law.reference[k]
-        law.q[k], x[2 * k] = work.q[m], work.v[m]
-        x[2 * k + 1] = 2.0 * r[2] + g[1] * (r[1] - work.v[m]) + g[0] * (r[0] - work.q[m])
+        law.q[k], x[2 * k] = ws.q[m], ws.v[m]
+        x[2 * k + 1] = 2.0 * r[2] + g[1] * (r[1] - ws.v[m]) + g[0] * (r[0] - ws.q[m])
     rigid_forces(law, tree, int64(2))
     for k in range(n):
         law.tau[k] += law.inertia[k] * x[2 * k + 1]
@@ -120,22 +125,22 @@ def computed(law, tree, work):
 def rigid_accelerations(law, tree):
     """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
     K, n, nv, m = int64(JERKS), tree.parent.size, law.q.size, law.memory
-    work, factors, _ = hybrid_series_work(m, n, nv, K)
-    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LOCAL), False)
-    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, work, factors)
+    ws, factors, _ = hybrid_series_workspace(m, n, nv, K)
+    loads = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
+    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, ws, factors)
 
 
 @inline_kernel
 def rigid_forces(law, tree, K):
     """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
     m, n = law.memory, tree.parent.size
-    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LOCAL), False)
-    work, _ = inverse_series_work(m, n, law.q.size, K)
-    higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, work)
+    loads = wrench_series_workspace(m, n, tree.link_body.size, K, int64(LOCAL), False)
+    ws, _ = inverse_series_workspace(m, n, law.q.size, K)
+    higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, ws)
 
 
-def rigid_memory(n, nv):
-    return max(hybrid_series_memory(n, nv, JERKS), inverse_series_memory(n, nv, FORCES))
+def rigid_workspace_size(n, nv):
+    return max(hybrid_series_workspace_size(n, nv, JERKS), inverse_series_workspace_size(n, nv, FORCES))
 
 
 # on its way -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_work
+from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace
 from liedyn.kernels.manifold import difference
 from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, look, note, signal
 from liedyn.kernels.simulation.task_space_law import Task, follow_task
@@ -60,85 +60,85 @@ SCRATCH = "v", "a", "tau", "x", "memory", "none"
 
 
 @kernel
-def drive_joints(laws, tree, passive, q_of_v, signals, t, work):
+def drive_joints(laws, tree, passive, q_of_v, signals, t, ws):
     """Adds to work.tau, then limits it. laws: JointLaws, or None: then nothing is compiled. work.flag: a desired motion that is
     not finite."""
     if laws is None:
         return
     for k in range(laws.held.size):
         if laws.held[k] >= 0:
-            work.tau[k] += signal(signals, laws.held[k], t, work.q, work.v, work.stack)[0]
+            ws.tau[k] += signal(signals, laws.held[k], t, ws.q, ws.v, ws.stack)[0]
     if laws.acts[GRAVITY]:
-        compensate_gravity(laws, tree, work)
+        compensate_gravity(laws, tree, ws)
     if laws.acts[FEEDBACK]:
-        feed_back(laws, tree, work)
-    saturate(laws, False, signals, t, work)
+        feed_back(laws, tree, ws)
+    saturate(laws, False, signals, t, ws)
     if laws.acts[COMPUTED]:
-        compute_forces(laws, tree, passive, q_of_v, signals, t, work)
-        saturate(laws, True, signals, t, work)
+        compute_forces(laws, tree, passive, q_of_v, signals, t, ws)
+        saturate(laws, True, signals, t, ws)
 
 
 @inline_kernel
-def compensate_gravity(laws, tree, work):
+def compensate_gravity(laws, tree, ws):
     for k in range(laws.v.size):
         laws.v[k], laws.a[k] = 0.0, 0.0
-    law_dynamics(laws, laws.all, tree, False, work.q, laws.v)
+    law_dynamics(laws, laws.all, tree, False, ws.q, laws.v)
     for k in range(laws.v.size):
         if laws.gravity[k]:
-            work.tau[k] += laws.tau[k]
+            ws.tau[k] += laws.tau[k]
 
 
 @inline_kernel
-def feed_back(laws, tree, work):
+def feed_back(laws, tree, ws):
     nv = laws.v.size
-    difference(tree, laws.about_q, work.q, laws.x)
+    difference(tree, laws.about_q, ws.q, laws.x)
     for k in range(nv):
-        laws.v[k] = work.v[k] - laws.about_v[k]
+        laws.v[k] = ws.v[k] - laws.about_v[k]
     for k in range(nv):
         r = laws.row[k]
         if r >= 0:
             force = laws.about_tau[r]
             for i in range(nv):
                 force -= laws.gain[2 * nv * r + i] * laws.x[i] + laws.gain[2 * nv * r + nv + i] * laws.v[i]
-            work.tau[k] += force
+            ws.tau[k] += force
 
 
 @inline_kernel
-def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
+def compute_forces(laws, tree, passive, q_of_v, signals, t, ws):
     for k in range(laws.v.size):
-        laws.a[k], laws.tau[k] = work.a[k], work.tau[k]
+        laws.a[k], laws.tau[k] = ws.a[k], ws.tau[k]
         if laws.driven[k] and laws.signal[k] >= 0:
-            r, dr, ddr = signal(signals, laws.signal[k], t, work.q, work.v, work.stack)
-            note(work.flag, laws.signal[k], r + dr + ddr)
-            laws.a[k] = ddr + laws.gains[1] * (dr - work.v[k]) + laws.gains[0] * (r - work.q[q_of_v[k]])
-    follow_task(laws.task, laws, tree, q_of_v, signals, t, work)
-    law_dynamics(laws, laws.given, tree, passive[0], work.q, work.v)
+            r, dr, ddr = signal(signals, laws.signal[k], t, ws.q, ws.v, ws.stack)
+            note(ws.flag, laws.signal[k], r + dr + ddr)
+            laws.a[k] = ddr + laws.gains[1] * (dr - ws.v[k]) + laws.gains[0] * (r - ws.q[q_of_v[k]])
+    follow_task(laws.task, laws, tree, q_of_v, signals, t, ws)
+    law_dynamics(laws, laws.given, tree, passive[0], ws.q, ws.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
-            work.tau[k] += laws.tau[k]
+            ws.tau[k] += laws.tau[k]
 
 
 @kernel
 def law_dynamics(laws, given, tree, passive, q, v):
     """laws.a and laws.tau complete, without external wrenches."""
-    work = hybrid_work(laws.memory, tree.parent.size, given.size)
-    complete_motion(tree, given, q, v, laws.a, laws.tau, laws.none, passive, work)
+    ws = hybrid_workspace(laws.memory, tree.parent.size, given.size)
+    complete_motion(tree, given, q, v, laws.a, laws.tau, laws.none, passive, ws)
 
 
 @inline_kernel
-def saturate(laws, driven, signals, t, work):
+def saturate(laws, driven, signals, t, ws):
     for k in range(laws.limit.size):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
             i, top, bottom = SWITCH * laws.switch[k], laws.limit[k], -laws.limit[k]
             if laws.top[k] >= 0:
-                top = signal(signals, laws.top[k], t, work.q, work.v, work.stack)[0]
-                bottom = signal(signals, laws.bottom[k], t, work.q, work.v, work.stack)[0]
-            force, above = bounded(MIN, signals.held, i, work.tau[k], top)
-            work.tau[k], below = bounded(MAX, signals.held, i + SWITCH, force, bottom)
+                top = signal(signals, laws.top[k], t, ws.q, ws.v, ws.stack)[0]
+                bottom = signal(signals, laws.bottom[k], t, ws.q, ws.v, ws.stack)[0]
+            force, above = bounded(MIN, signals.held, i, ws.tau[k], top)
+            ws.tau[k], below = bounded(MAX, signals.held, i + SWITCH, force, bottom)
             if laws.integral[k] >= 0:
-                j, n = laws.integral[k], work.z.size // 2
-                rate = unwound(signals.held, SWITCH * laws.winding[k], above, 1.0, work.z[n + j])
-                work.z[n + j] = unwound(signals.held, SWITCH * (laws.winding[k] + 1), below, -1.0, rate)
+                j, n = laws.integral[k], ws.z.size // 2
+                rate = unwound(signals.held, SWITCH * laws.winding[k], above, 1.0, ws.z[n + j])
+                ws.z[n + j] = unwound(signals.held, SWITCH * (laws.winding[k] + 1), below, -1.0, rate)
 
 
 @inline_kernel
@@ -185,27 +185,27 @@ class Stops(NamedTuple):
 
 
 @inline_kernel
-def push_back(stops, q_of_v, signals, work):
+def push_back(stops, q_of_v, signals, ws):
     """Adds forces of compliant stops to work.tau, which is complete otherwise; stops what rests."""
     for j in range(stops.coordinate.size):
         k, s, i, m = stops.coordinate[j], stops.side[j], SWITCH * stops.switch[j], NUMBERS * j
-        d = positive(signals.held, i, s * (work.q[q_of_v[k]] - load(stops.numbers, m + LIMIT)))
+        d = positive(signals.held, i, s * (ws.q[q_of_v[k]] - load(stops.numbers, m + LIMIT)))
         d = where_less(0.0, d, d, 0.0)
-        rate = s * work.v[k]
+        rate = s * ws.v[k]
         share = where_less(0.0, d, 1.0 + load(stops.numbers, m + DAMPING) * rate, 1.0)
-        work.tau[k] -= s * load(stops.numbers, m + STIFFNESS) * d * positive(signals.held, i + SWITCH, share)
+        ws.tau[k] -= s * load(stops.numbers, m + STIFFNESS) * d * positive(signals.held, i + SWITCH, share)
     for j in range(stops.held.size):
         k = stops.held[j]
-        stops.applied[k] = work.tau[k]
-        work.a[k] = 0.0
+        stops.applied[k] = ws.tau[k]
+        ws.a[k] = 0.0
 
 
 @inline_kernel
-def weigh(stops, signals, work):
+def weigh(stops, signals, ws):
     """The forces of hard stops, once work.tau holds what hybrid dynamics found, as readings of their switches."""
     for j in range(stops.held.size):
         k = stops.held[j]
-        look(signals.held, SWITCH * stops.held_switch[j], work.tau[k] - stops.applied[k])
+        look(signals.held, SWITCH * stops.held_switch[j], ws.tau[k] - stops.applied[k])
 
 
 @inline_kernel

@@ -6,29 +6,30 @@ from numpy import int64
 
 from liedyn.joints.joint_model import tree_of
 from liedyn.kernels.constraints.driver import CLOSE, CLOSE_UNCOUNTED, FAR, LOOK, MULTIPLY, copy, run
-from liedyn.kernels.constraints.stages import TIME, desk_of
+from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
 from liedyn.kernels.manifold import retract
 from liedyn.kernels.simulation.right_hand_side import (
     BAD_SIGNAL,
     RUNNING,
     close_loops,
-    deficit_of,
+    constrained_hybrid,
+    constraint_power,
     finite_rates,
+    hybrid_deficit,
     impose,
     look_around,
-    move_drives,
+    prescribe_loop_motion,
     rates,
     right_hand_side,
     set_out,
-    tied_hybrid,
-    tied_power,
     watch,
 )
 from liedyn.kernels.simulation.signal_series import polynomial_series
 from liedyn.kernels.simulation.signals import READING, SWITCH, keep_readings
 from liedyn.numba_tools.decorators import call_with_arrays, inline_kernel, kernel
 
-REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
+# beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
+INVALID_ARGUMENTS = FAR
 TERMS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
 
 
@@ -53,18 +54,18 @@ class GeneratedCall(NamedTuple):
 
 
 @inline_kernel
-def rates_by_line(line, t, q0, y, K, row, work):
-    """As `rate_evaluation.rates_by_loops`. REFUSED where the line does not hold."""
+def rates_generated(line, t, q0, y, K, row, ws):
+    """As `rate_evaluation.rates_generic`. INVALID_ARGUMENTS where the line does not hold."""
     dy = K[row]
     readings = dy[y.size:] if K.shape[1] > y.size else line.readings
     set_inputs(line, t)
-    refused = call_with_arrays(line.address, pointers(line, q0, y, dy, readings, work))
+    refused = call_with_arrays(line.address, pointers(line, q0, y, dy, readings, ws))
     if line.desk.size:
         run(line.desk, MULTIPLY)
-        call_with_arrays(line.second_address, pointers(line, q0, y, dy, readings, work))
-    code = verdict(line, refused, int64(line.verdict[0]), y, work)
+        call_with_arrays(line.second_address, pointers(line, q0, y, dy, readings, ws))
+    code = verdict(line, refused, int64(line.verdict[0]), y, ws)
     if line.desk.size and (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
-        desk_of(line.desk).figures[TIME] = t
+        constraint_workspace_of(line.desk).figures[TIME] = t
         code = run(line.desk, LOOK)
     if code == RUNNING:
         for k in range(line.readings.size):
@@ -73,14 +74,14 @@ def rates_by_line(line, t, q0, y, K, row, work):
 
 
 @inline_kernel
-def back_by_line(line, t, counted, q0, y, q, work):
-    """As `rate_evaluation.back_by_loops`."""
+def projection_generated(line, t, counted, q0, y, q, ws):
+    """As `rate_evaluation.projection_generic`."""
     set_inputs(line, t)
-    refused = call_with_arrays(line.projection_address, pointers(line, q0, y, y, line.readings, work))
-    code = verdict(line, refused, RUNNING if line.verdict[1] < 0.0 else BAD_SIGNAL, y, work)
+    refused = call_with_arrays(line.projection_address, pointers(line, q0, y, y, line.readings, ws))
+    code = verdict(line, refused, RUNNING if line.verdict[1] < 0.0 else BAD_SIGNAL, y, ws)
     if code != RUNNING:
         return code
-    code, d, nv = run(line.desk, CLOSE if counted else CLOSE_UNCOUNTED), desk_of(line.desk), work.v.size
+    code, d, nv = run(line.desk, CLOSE if counted else CLOSE_UNCOUNTED), constraint_workspace_of(line.desk), ws.v.size
     copy(d.q, q)
     for k in range(nv):
         y[k], y[nv + k] = 0.0, d.v[k]
@@ -88,17 +89,17 @@ def back_by_line(line, t, counted, q0, y, q, work):
 
 
 @inline_kernel
-def verdict(line, refused, code, y, work):
+def verdict(line, refused, code, y, ws):
     if code == BAD_SIGNAL:
-        work.flag[0] = line.verdict[1]
+        ws.flag[0] = line.verdict[1]
         return BAD_SIGNAL
-    return REFUSED if refused and finite_rates(y) == RUNNING else code
+    return INVALID_ARGUMENTS if refused and finite_rates(y) == RUNNING else code
 
 
 @inline_kernel
-def pointers(line, q0, y, dy, readings, work):
+def pointers(line, q0, y, dy, readings, ws):
     """What the line is called with."""
-    return (line.t, q0, y, line.curves, line.held, line.numbers, work.q, work.v, work.a, work.tau, work.wrench, dy, line.verdict,
+    return (line.t, q0, y, line.curves, line.held, line.numbers, ws.q, ws.v, ws.a, ws.tau, ws.wrench, dy, line.verdict,
             readings, line.desk)
 
 
@@ -113,12 +114,12 @@ def set_inputs(line, t):
 # The right-hand side by loops, also under constraints; and the way back onto these --------------------------------------
 
 @kernel
-def rates_by_loops(index, constants, plant, schedule, signals, ties, t, q0, y, K, row, work):
+def rates_generic(index, constants, plant, schedule, signals, ties, t, q0, y, K, row, ws):
     """Rates of y at t into K[row], and behind them what as many switches as K has columns for read; row 0 is of an accepted
     state, the last one of an output. ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled.
     Leaves the state in work. Returns a code."""
     tree = tree_of(index, constants)
-    code = int64(open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, K[row][:y.size], work))
+    code = int64(open_or_constrained(tree, plant, schedule, signals, ties, t, q0, y, K[row][:y.size], ws))
     keep_readings(signals.held, K, row, y.size)
     if ties is not None:                                      # noqa: SIM102 - Numba prunes what asks for None alone
         if (row == 0 or row == K.shape[0] - 1) and code == RUNNING:
@@ -127,25 +128,25 @@ def rates_by_loops(index, constants, plant, schedule, signals, ties, t, q0, y, K
 
 
 @inline_kernel
-def open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, dy, work):
+def open_or_constrained(tree, plant, schedule, signals, ties, t, q0, y, dy, ws):
     if ties is None:
-        return right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work)
-    return tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, work)
+        return right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, ws)
+    return constrained_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, ws)
 
 
 @inline_kernel
-def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, work):
+def constrained_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, ws):
     """`right_hand_side` under constraints."""
-    set_out(tree, plant, schedule, signals, t, q0, y, work)
-    move_drives(signals, ties, t, work)
-    if tied_hybrid(ties, work) == FAR:
+    set_out(tree, plant, schedule, signals, t, q0, y, ws)
+    prescribe_loop_motion(signals, ties, t, ws)
+    if constrained_hybrid(ties, ws) == FAR:
         return FAR
-    watch(schedule, signals, t, work)
-    return rates(tree, plant, signals, y, deficit_of(ties), tied_power(ties), dy, work)
+    watch(schedule, signals, t, ws)
+    return rates(tree, plant, signals, y, hybrid_deficit(ties), constraint_power(ties), dy, ws)
 
 
 @inline_kernel
-def back_by_loops(index, constants, schedule, signals, ties, t, counted, q0, y, q, work):
+def projection_generic(index, constants, schedule, signals, ties, t, counted, q0, y, q, ws):
     """The state q0 (+) x, v of y goes back onto the constraints, after prescribed values: into q, which may be q0, and y with
     x = 0. Returns a code."""
     if ties is not None:
@@ -154,10 +155,10 @@ def back_by_loops(index, constants, schedule, signals, ties, t, counted, q0, y, 
         retract(tree, q0, y[:nv], q)
         for k in range(nv):
             y[k] = 0.0
-        impose(schedule, signals, t, q, v, work)
-        work.flag[0] = -1.0
-        move_drives(signals, ties, t, work)
-        return BAD_SIGNAL if work.flag[0] >= 0.0 else close_loops(ties, counted, q, v)
+        impose(schedule, signals, t, q, v, ws)
+        ws.flag[0] = -1.0
+        prescribe_loop_motion(signals, ties, t, ws)
+        return BAD_SIGNAL if ws.flag[0] >= 0.0 else close_loops(ties, counted, q, v)
     return RUNNING
 
 
@@ -167,25 +168,25 @@ def back_by_loops(index, constants, schedule, signals, ties, t, counted, q0, y, 
 # all), or by `loops`. The other is None, and Numba prunes at typing what belongs to it.
 
 @inline_kernel
-def rates_inline(line, loops, t, q0, y, K, row, work):
-    """Rates of y at t into K[row]: see `rate_evaluation.rates_by_loops`. Returns a code."""
+def rates_inline(line, loops, t, q0, y, K, row, ws):
+    """Rates of y at t into K[row]: see `rate_evaluation.rates_generic`. Returns a code."""
     code = RUNNING
     if line is not None:                                      # Numba prunes a branch where it knows an argument to be None
-        code = rates_by_line(line, t, q0, y, K, row, work)
+        code = rates_generated(line, t, q0, y, K, row, ws)
     if loops is not None:
-        code = rates_by_loops(loops.index, loops.constants, loops.plant, loops.schedule, loops.signals, loops.ties, t, q0, y, K,
-                              row, work)
+        code = rates_generic(loops.index, loops.constants, loops.plant, loops.schedule, loops.signals, loops.ties, t, q0, y, K,
+                              row, ws)
     return code
 
 
 @kernel
-def rates_at(line, loops, t, q0, y, K, row, work):
+def rates_at(line, loops, t, q0, y, K, row, ws):
     """`rates_inline`, compiled once and called."""
-    return rates_inline(line, loops, t, q0, y, K, row, work)
+    return rates_inline(line, loops, t, q0, y, K, row, ws)
 
 
 @inline_kernel
-def rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work):
+def rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, ws):
     """Rates at the stages first … last - 1 of a Runge-Kutta step of length h from state.y into these rows of stages.K. Signals
     are read at `ceiling` at the latest. Returns a code."""
     for s in range(first, last):
@@ -195,24 +196,25 @@ def rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, la
             if w != 0.0:
                 for k in range(stages.y.size):
                     stages.y[k] += w * stages.K[r, k]
-        code = rates_inline(line, loops, min(t + method.c[s] * h, ceiling), state.q, stages.y, stages.K, s, work)
+        code = rates_inline(line, loops, min(t + method.c[s] * h, ceiling), state.q, stages.y, stages.K, s, ws)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @kernel
-def stages_apart(line, loops, method, t, h, ceiling, state, stages, first, last, work):
+def stages_apart(line, loops, method, t, h, ceiling, state, stages, first, last, ws):
     """`rates_of_stages`, for Python."""
-    return rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work)
+    return rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, ws)
 
 
 @kernel
-def bring_back(line, loops, t, counted, q0, y, q, work):
-    """The state q0 (+) x, v of y goes back onto the constraints: see `rate_evaluation.back_by_loops`. Returns a code."""
+def bring_back(line, loops, t, counted, q0, y, q, ws):
+    """The state q0 (+) x, v of y goes back onto the constraints: see `rate_evaluation.projection_generic`. Returns a code."""
     code = RUNNING
     if line is not None:
-        code = back_by_line(line, t, counted, q0, y, q, work)
+        code = projection_generated(line, t, counted, q0, y, q, ws)
     if loops is not None:
-        code = back_by_loops(loops.index, loops.constants, loops.schedule, loops.signals, loops.ties, t, counted, q0, y, q, work)
+        code = projection_generic(loops.index, loops.constants, loops.schedule, loops.signals, loops.ties, t, counted, q0, y, q,
+                                  ws)
     return code

@@ -12,10 +12,10 @@ import numpy as np
 from liedyn.joints.joint_model import joint_pose, resistance
 from liedyn.kernels.batch_blocks import OK
 from liedyn.kernels.constraints.driver import CLOSE, CLOSE_UNCOUNTED, CLOSED, LOOK, MEASURE, MOVE, copy, run, worst
-from liedyn.kernels.constraints.stages import TIME, desk_of
-from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_work
+from liedyn.kernels.constraints.stages import TIME, constraint_workspace_of
+from liedyn.kernels.hybrid_dynamics import complete_motion, hybrid_workspace
 from liedyn.kernels.manifold import chart_rate, retract
-from liedyn.kernels.simulation.contact import Contacts, push_contacts
+from liedyn.kernels.simulation.contact import Contacts, contact_wrenches
 from liedyn.kernels.simulation.elastic_joint_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.joint_laws import JointLaws, Stops, drive_joints, push_back, weigh
 from liedyn.kernels.simulation.signals import (
@@ -81,54 +81,54 @@ class SystemModel(NamedTuple):
 
 
 @inline_kernel
-def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
+def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, ws):
     """Of an open tree. Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code, a
     number."""
-    set_out(tree, plant, schedule, signals, t, q0, y, work)
-    inner = hybrid_work(work.memory, tree.parent.size, plant.prescribed.size)
-    deficit = complete_motion(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
-    watch(schedule, signals, t, work)
+    set_out(tree, plant, schedule, signals, t, q0, y, ws)
+    inner = hybrid_workspace(ws.memory, tree.parent.size, plant.prescribed.size)
+    deficit = complete_motion(tree, plant.prescribed, ws.q, ws.v, ws.a, ws.tau, ws.F, plant.passive[0], inner)
+    watch(schedule, signals, t, ws)
     power = number_like(y, 0.0)
-    if work.F.size:
+    if ws.F.size:
         for i in range(1, tree.parent.size):
-            power = power + dot(load_twist(work.F, i), load_twist(inner.V, i))
-    return rates(tree, plant, signals, y, deficit, power, dy, work)
+            power = power + dot(load_twist(ws.F, i), load_twist(inner.V, i))
+    return rates(tree, plant, signals, y, deficit, power, dy, ws)
 
 
 @inline_kernel
-def set_out(tree, plant, schedule, signals, t, q0, y, work):
+def set_out(tree, plant, schedule, signals, t, q0, y, ws):
     """The state, and what is prescribed and acts there, into work."""
     nv = plant.prescribed.size
-    retract(tree, q0, y[:nv], work.q)
+    retract(tree, q0, y[:nv], ws.q)
     for k in range(nv):
-        work.v[k] = y[nv + k]
+        ws.v[k] = y[nv + k]
     for k in range(schedule.integral.size):
-        work.z[k] = y[2 * nv + k]
-    act(plant, tree, schedule, signals, t, work)
+        ws.z[k] = y[2 * nv + k]
+    act(plant, tree, schedule, signals, t, ws)
 
 
 @inline_kernel
-def rates(tree, plant, signals, y, deficit, power, dy, work):
+def rates(tree, plant, signals, y, deficit, power, dy, ws):
     """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
     nv = plant.prescribed.size
-    weigh(plant.stops, signals, work)
-    chart_rate(tree, y[:nv], work.v, dy[:nv])
+    weigh(plant.stops, signals, ws)
+    chart_rate(tree, y[:nv], ws.v, dy[:nv])
     for k in range(nv):
-        dy[nv + k] = work.a[k]
-    n = work.z.size // 2
+        dy[nv + k] = ws.a[k]
+    n = ws.z.size // 2
     for k in range(n):
-        dy[2 * nv + k] = work.z[n + k]
-    dy[2 * nv + n] = joint_power(tree, plant, work, power)
-    return where_less(-0.5, work.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
+        dy[2 * nv + k] = ws.z[n + k]
+    dy[2 * nv + n] = joint_power(tree, plant, ws, power)
+    return where_less(-0.5, ws.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
 
 
 @inline_kernel
-def joint_power(tree, plant, work, power):
+def joint_power(tree, plant, ws, power):
     """power, and that of motors and passive forces but springs."""
-    for k in range(work.v.size):
-        power += work.tau[k] * work.v[k]
+    for k in range(ws.v.size):
+        power += ws.tau[k] * ws.v[k]
         if plant.passive[0]:
-            power += resistance(tree, k, work.v) * work.v[k]
+            power += resistance(tree, k, ws.v) * ws.v[k]
     return power
 
 
@@ -142,110 +142,110 @@ def finite_rates(dy):
 
 
 @inline_kernel
-def act(plant, tree, schedule, signals, t, work):
+def act(plant, tree, schedule, signals, t, ws):
     """What is prescribed, joint forces and external wrenches at t, into work. work.flag: a signal that is not finite."""
-    work.flag[0] = -1.0
-    prescribe(tree, schedule, signals, t, work)
-    drive_motors(plant.law, tree, signals, t, work)
-    drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, work)
-    push_back(plant.stops, schedule.q_of_v, signals, work)
-    apply_forces(tree, plant, schedule, signals, t, work)
+    ws.flag[0] = -1.0
+    prescribe(tree, schedule, signals, t, ws)
+    drive_motors(plant.law, tree, signals, t, ws)
+    drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, ws)
+    push_back(plant.stops, schedule.q_of_v, signals, ws)
+    apply_forces(tree, plant, schedule, signals, t, ws)
 
 
 @inline_kernel
-def watch(schedule, signals, t, work):
+def watch(schedule, signals, t, ws):
     """Events, once all joint forces are known."""
-    measure_forces(work.tau, signals.measured)
+    measure_forces(ws.tau, signals.measured)
     for k in range(schedule.watch.size):
         if schedule.watch[k] >= 0:
-            x, _, _ = signal(signals, schedule.watch[k], t, work.q, work.v, work.stack)
-            note(work.flag, schedule.watch[k], x)
+            x, _, _ = signal(signals, schedule.watch[k], t, ws.q, ws.v, ws.stack)
+            note(ws.flag, schedule.watch[k], x)
 
 
 @inline_kernel
-def prescribe(tree, schedule, signals, t, work):
+def prescribe(tree, schedule, signals, t, ws):
     """Motions first, then torques, which may read the state and the points of links."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
             continue
-        x, dx, ddx = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        x, dx, ddx = signal(signals, schedule.signal[k], t, ws.q, ws.v, ws.stack)
         if level == POSITION:
-            work.q[schedule.q_of_v[k]] = x
-            work.v[k], work.a[k] = dx, ddx
+            ws.q[schedule.q_of_v[k]] = x
+            ws.v[k], ws.a[k] = dx, ddx
         elif level == VELOCITY:
-            work.v[k], work.a[k] = x, dx
+            ws.v[k], ws.a[k] = x, dx
             ddx = 0.0
         else:
-            work.a[k] = x
+            ws.a[k] = x
             dx, ddx = 0.0, 0.0
-        note(work.flag, schedule.signal[k], x + dx + ddx)
-    prescribe_poses(schedule.poses, signals, t, work.q, work.v, work.a, work)
-    look_at_points(signals.points, tree, work.q, work.v, signals.measured)
+        note(ws.flag, schedule.signal[k], x + dx + ddx)
+    prescribe_poses(schedule.poses, signals, t, ws.q, ws.v, ws.a, ws)
+    look_at_points(signals.points, tree, ws.q, ws.v, signals.measured)
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
             continue
-        force, _, _ = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        force, _, _ = signal(signals, schedule.signal[k], t, ws.q, ws.v, ws.stack)
         if schedule.target[k] >= 0:
-            x, dx, _ = signal(signals, schedule.target[k], t, work.q, work.v, work.stack)
-            note(work.flag, schedule.target[k], x + dx)
-            force += schedule.kp[k] * (x - work.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - work.v[k])
-        note(work.flag, schedule.signal[k], force)
-        work.tau[k] = force
-    integrate_errors(schedule, signals, t, work)
+            x, dx, _ = signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
+            note(ws.flag, schedule.target[k], x + dx)
+            force += schedule.kp[k] * (x - ws.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - ws.v[k])
+        note(ws.flag, schedule.signal[k], force)
+        ws.tau[k] = force
+    integrate_errors(schedule, signals, t, ws)
 
 
 @inline_kernel
-def integrate_errors(schedule, signals, t, work):
+def integrate_errors(schedule, signals, t, ws):
     """Forces of integrals, and their rates."""
     n = schedule.integral.size
     for j in range(n):
         k = schedule.integral[j]
-        x, _, _ = signal(signals, schedule.target[k], t, work.q, work.v, work.stack)
-        work.tau[k] += work.z[j]
-        work.z[n + j] = schedule.ki[j] * (x - work.q[schedule.q_of_v[k]])
+        x, _, _ = signal(signals, schedule.target[k], t, ws.q, ws.v, ws.stack)
+        ws.tau[k] += ws.z[j]
+        ws.z[n + j] = schedule.ki[j] * (x - ws.q[schedule.q_of_v[k]])
 
 
 @inline_kernel
-def impose(schedule, signals, t, q, v, work):
+def impose(schedule, signals, t, q, v, ws):
     """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == VELOCITY or (level == POSITION and schedule.q_of_v[k] >= 0):
-            x, dx, _ = signal(signals, schedule.signal[k], t, q, v, work.stack)
+            x, dx, _ = signal(signals, schedule.signal[k], t, q, v, ws.stack)
             if level == POSITION:
                 q[schedule.q_of_v[k]] = x
                 v[k] = dx
             else:
                 v[k] = x
-    prescribe_poses(schedule.poses, signals, t, q, v, work.a, work)
+    prescribe_poses(schedule.poses, signals, t, q, v, ws.a, ws)
 
 
 @inline_kernel
-def apply_forces(tree, plant, schedule, signals, t, work):
+def apply_forces(tree, plant, schedule, signals, t, ws):
     """External wrenches into work.wrench and work.F."""
-    for k in range(work.wrench.size):
-        work.wrench[k] = 0.0
-    for k in range(work.F.size):
-        work.F[k] = 0.0
+    for k in range(ws.wrench.size):
+        ws.wrench[k] = 0.0
+    for k in range(ws.F.size):
+        ws.F[k] = 0.0
     for j in range(schedule.force_link.size):
-        x, _, _ = signal(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
+        x, _, _ = signal(signals, schedule.force_signal[j], t, ws.q, ws.v, ws.stack)
         x = where_less(t, schedule.force_from[j], 0.0, where_less(t, schedule.force_until[j], x, 0.0))
-        note(work.flag, schedule.force_signal[j], x)
+        note(ws.flag, schedule.force_signal[j], x)
         m, f = load_twist(schedule.force_basis, j)
         F = (x * m[0], x * m[1], x * m[2]), (x * f[0], x * f[1], x * f[2])
         if schedule.force_world[j]:
-            R = link_rotation(tree, schedule.force_link[j], work.q)
+            R = link_rotation(tree, schedule.force_link[j], ws.q)
             f = rotate_back(R, F[1])
             F = add_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
-        store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
-    push_contacts(plant.contacts, tree, signals.held, work)
+        store_twist(ws.wrench, s, add(load_twist(ws.wrench, s), F))
+    contact_wrenches(plant.contacts, tree, signals.held, ws)
     for s in range(plant.slot_link.size):
         link = plant.slot_link[s]
         i = tree.link_body[link]
-        F = dAd_inv(load_pose(tree.link_pose, link), load_twist(work.wrench, s))
-        store_twist(work.F, i, add(load_twist(work.F, i), F))
+        F = dAd_inv(load_pose(tree.link_pose, link), load_twist(ws.wrench, s))
+        store_twist(ws.F, i, add(load_twist(ws.F, i), F))
 
 
 @inline_kernel
@@ -273,11 +273,11 @@ class ConstrainedSystem(NamedTuple):
 
 # driven closures --------------------------------------------------------------------------------------------------
 @kernel
-def move_drives(signals, ties, t, work):
+def prescribe_loop_motion(signals, ties, t, ws):
     """Writes ties.drive: p = x y z, R = Rz(yaw) Ry(pitch) Rx(roll). work.flag: a signal that is not finite."""
     for d in range(ties.signal.size // 6):
-        p, dp, ddp = three(signals, ties.signal, 6 * d, t, work)
-        angle, rate, rate2 = three(signals, ties.signal, 6 * d + 3, t, work)
+        p, dp, ddp = three(signals, ties.signal, 6 * d, t, ws)
+        angle, rate, rate2 = three(signals, ties.signal, 6 * d + 3, t, ws)
         R, w, dw = rpy_motion(angle, rate, rate2)
         v = rotate_back(R, dp)
         dv = sub3(rotate_back(R, ddp), cross(w, v))
@@ -289,41 +289,41 @@ def move_drives(signals, ties, t, work):
 
 # at a state -------------------------------------------------------------------------------------------------------
 @inline_kernel
-def moved(ties, work):
+def moved(ties, ws):
     """The desk after `MOVE` at the state in work, and its code."""
-    d = desk_of(ties.desk)
-    copy(work.q, d.q)
-    copy(work.v, d.v)
-    copy(work.a, d.a)
-    copy(work.tau, d.tau)
-    copy(work.F, d.f_ext)
+    d = constraint_workspace_of(ties.desk)
+    copy(ws.q, d.q)
+    copy(ws.v, d.v)
+    copy(ws.a, d.a)
+    copy(ws.tau, d.tau)
+    copy(ws.F, d.f_ext)
     return d, run(ties.desk, MOVE)
 
 
 @inline_kernel
-def tied_hybrid(ties, work):
+def constrained_hybrid(ties, ws):
     """`hybrid` under the constraints; writes the multipliers too. Returns a code of `by_parts`."""
-    d, code = moved(ties, work)
-    copy(d.found_a, work.a)
-    copy(d.found_tau, work.tau)
+    d, code = moved(ties, ws)
+    copy(d.found_a, ws.a)
+    copy(d.found_tau, ws.tau)
     return code
 
 
 @inline_kernel
-def look_from(ties, t, work):
-    """`look_around` at an accepted state of a method that does without `tied_hybrid`. Overwrites ties.multipliers."""
-    _, code = moved(ties, work)
+def look_from(ties, t, ws):
+    """`look_around` at an accepted state of a method that does without `constrained_hybrid`. Overwrites ties.multipliers."""
+    _, code = moved(ties, ws)
     return CLOSED if code != OK else look_around(ties, t)         # lines hold for angles that are not large
 
 
 @inline_kernel
-def deficit_of(ties): return desk_of(ties.desk).deficit[0]
+def hybrid_deficit(ties): return constraint_workspace_of(ties.desk).deficit[0]
 
 
 @inline_kernel
-def tied_power(ties):
-    """What external wrenches and driven closures supply, after `tied_hybrid`."""
-    d = desk_of(ties.desk)
+def constraint_power(ties):
+    """What external wrenches and driven closures supply, after `constrained_hybrid`."""
+    d = constraint_workspace_of(ties.desk)
     power = d.power[0]
     for r in range(d.drive_rate.size):
         power += d.multipliers[r] * d.drive_rate[r]
@@ -332,7 +332,8 @@ def tied_power(ties):
 
 @inline_kernel
 def look_around(ties, t):
-    """At an accepted state, after `tied_hybrid`: singular configurations, and prescriptions that contradict. Returns a code."""
+    """At an accepted state, after `constrained_hybrid`: singular configurations, and prescriptions that contradict. Returns a
+    code."""
     ties.figures[TIME] = t
     return run(ties.desk, LOOK)
 
@@ -341,7 +342,7 @@ def look_around(ties, t):
 def close_loops(ties, counted, q, v):
     """q and v go back onto the constraints, what is prescribed of them excepted; ties.drive must be of this time. Where
     there is no projection only the drift is noted, as it is if `counted`. Returns a code."""
-    d = desk_of(ties.desk)
+    d = constraint_workspace_of(ties.desk)
     copy(q, d.q)
     copy(v, d.v)
     code = run(ties.desk, CLOSE if counted else CLOSE_UNCOUNTED)
@@ -353,7 +354,7 @@ def close_loops(ties, counted, q, v):
 @inline_kernel
 def measure(desk, q, v, out):
     """out = largest residual and velocity residual."""
-    d = desk_of(desk)
+    d = constraint_workspace_of(desk)
     copy(q, d.q)
     copy(v, d.v)
     code = run(desk, MEASURE)

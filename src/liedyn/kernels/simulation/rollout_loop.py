@@ -6,7 +6,7 @@ from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.numba_tools.decorators import array_address, call_with_integers, entry_point, inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-TOGETHER = 64        # runs whose states stay in the cache beside the processor from step to step; a multiple of eight
+RUNS_PER_BLOCK = 64        # runs whose states stay in the cache beside the processor from step to step; a multiple of eight
 
 
 @entry_point("i8(i8, i8, i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], "
@@ -28,17 +28,18 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
     work         (N, 1 + events): supplied, then sides of events, see `WholeStep`
     out_*        (N, R, nq), (N, R, nv), (N, R, a | tau | wrench), (N, R); those after the end of a run are left as they are
     rest_q       (nq,) where a run that has ended, or not yet begun, waits for the others
-    scratch      (TOGETHER (nq + nv + 1 + events + k + l + more + 1),) the runs that go together, in blocks of `wide`, and codes;
-                 then that of the lines
+    scratch      (RUNS_PER_BLOCK (nq + nv + 1 + events + k + l + more + 1),) the runs that go together, in blocks of `wide`, and
+                 codes; then that of the lines
     """
     steps, m, nq, nv, nw = row.size - 1, driven.size, q.shape[1], v.shape[1], work.shape[1]
-    Q, V, W, X, P, A, C, room = split_workspace(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER * nw, TOGETHER * values.shape[1],
-                                                TOGETHER * varying.shape[1], TOGETHER * more, TOGETHER))
-    a, tau, wrench = split_workspace(A, (TOGETHER * nv * (more > 0), TOGETHER * nv * (more > 0)))
+    Q, V, W, X, P, A, C, room = split_workspace(scratch, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * nw,
+                                                          RUNS_PER_BLOCK * values.shape[1],
+                                                RUNS_PER_BLOCK * varying.shape[1], RUNS_PER_BLOCK * more, RUNS_PER_BLOCK))
+    a, tau, wrench = split_workspace(A, (RUNS_PER_BLOCK * nv * (more > 0), RUNS_PER_BLOCK * nv * (more > 0)))
     states, after = (array_address(X), array_address(Q), array_address(V), array_address(W)), (array_address(C), array_address(P),
                                                                                                array_address(room))
-    for at in range(first, until, TOGETHER):
-        n = min(TOGETHER, until - at)
+    for at in range(first, until, RUNS_PER_BLOCK):
+        n = min(RUNS_PER_BLOCK, until - at)
         full = -(-n // wide) * wide                            # what is left of the last block does as the last run does
         start, waiting = steps, full
         for i in range(full):
@@ -135,8 +136,8 @@ def rest(rest_q, Q, V, W, i, wide):
     for k in range(rest_q.size):
         Q[o + wide * k] = rest_q[k]
     for block in (V, W):
-        o = lane(i, wide, block.size // TOGETHER)
-        for k in range(block.size // TOGETHER):
+        o = lane(i, wide, block.size // RUNS_PER_BLOCK)
+        for k in range(block.size // RUNS_PER_BLOCK):
             block[o + wide * k] = 0.0
 
 
@@ -149,7 +150,8 @@ def end(j, s, code, ended, codes):
 
 @entry_point("i8(i8, i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], "
        "f8[:,:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], i8, i8)", nogil=True)
-def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying, last, d_q, d_v, by_q, by_v, by_series, by_values,
+def backpropagate_rollouts(step, wide, clocks, curves, driven, series, values, q, v, varying, last, d_q, d_v, by_q, by_v,
+                           by_series, by_values,
               by_varying, rest_q, scratch, first, until):
     """The way back of `roll`: from derivatives of a cost by the states of each step to those by what the runs began with.
 
@@ -157,20 +159,22 @@ def roll_back(step, wide, clocks, curves, driven, series, values, q, v, varying,
     q, v         (N, S + 1, nq), (N, S + 1, nv): the states of the runs; d_q, d_v: derivatives of the cost by these alone
     by_q, by_v   (N, nq), (N, nv): by the states at the end, then by the first; by_series (N, S, m), by_values (N, k), by_varying
                  (N, l): added to
-    scratch      (TOGETHER (2 (nq + nv + k + l) + 2),) as of `roll`, then that of the line
+    scratch      (RUNS_PER_BLOCK (2 (nq + nv + k + l) + 2),) as of `roll`, then that of the line
     """
     steps, m, k, l = clocks.shape[0] - 1, driven.size, values.shape[1], varying.shape[1]
     nq, nv = q.shape[2], v.shape[2]
-    Q, V, W, X, P, C, rest_of = split_workspace(scratch, (TOGETHER * nq, TOGETHER * nv, TOGETHER, TOGETHER * k, TOGETHER * l,
-                                                          TOGETHER))
-    by_Q, by_V, by_X, by_P, room = split_workspace(rest_of, (TOGETHER * nq, TOGETHER * nv, TOGETHER * k, TOGETHER * l))
+    Q, V, W, X, P, C, rest_of = split_workspace(scratch, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK,
+                                                          RUNS_PER_BLOCK * k, RUNS_PER_BLOCK * l,
+                                                          RUNS_PER_BLOCK))
+    by_Q, by_V, by_X, by_P, room = split_workspace(rest_of, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * k,
+                                                             RUNS_PER_BLOCK * l))
     blocks = (array_address(X), array_address(Q), array_address(V), array_address(W), array_address(by_Q), array_address(by_V),
               array_address(by_X), array_address(by_P),
               array_address(C), array_address(P), array_address(room))
-    for i in range(TOGETHER):
+    for i in range(RUNS_PER_BLOCK):
         W[i] = 0.0
-    for at in range(first, until, TOGETHER):
-        n = min(TOGETHER, until - at)
+    for at in range(first, until, RUNS_PER_BLOCK):
+        n = min(RUNS_PER_BLOCK, until - at)
         full = -(-n // wide) * wide
         for i in range(full):
             j = min(at + i, until - 1)

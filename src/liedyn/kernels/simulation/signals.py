@@ -205,14 +205,14 @@ def note(flag, k, x):
 
 
 @inline_kernel
-def three(signals, numbers, first, t, work):
+def three(signals, numbers, first, t, ws):
     """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
-    x0, v0, a0 = signal(signals, numbers[first], t, work.q, work.v, work.stack)
-    x1, v1, a1 = signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)
-    x2, v2, a2 = signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)
-    note(work.flag, numbers[first], x0 + v0 + a0)
-    note(work.flag, numbers[first + 1], x1 + v1 + a1)
-    note(work.flag, numbers[first + 2], x2 + v2 + a2)
+    x0, v0, a0 = signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)
+    x1, v1, a1 = signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)
+    x2, v2, a2 = signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)
+    note(ws.flag, numbers[first], x0 + v0 + a0)
+    note(ws.flag, numbers[first + 1], x1 + v1 + a1)
+    note(ws.flag, numbers[first + 2], x2 + v2 + a2)
     return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 
@@ -462,16 +462,16 @@ SIGNALS = 10                     # of a pose
 
 
 @kernel
-def prescribe_poses(poses, signals, t, q, v, a, work):
+def prescribe_poses(poses, signals, t, q, v, a, ws):
     """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWorkspace`; work.flag: a signal that
     is not finite."""
     for k in range(poses.q.size):
         i, j = poses.q[k], poses.v[k]
-        u, w, dw = turn_of(poses, k, signals, t, work)
+        u, w, dw = turn_of(poses, k, signals, t, ws)
         store3(v, j, w)
         store3(a, j, dw)
         if poses.free[k]:
-            p, dp, ddp = three(signals, poses.signal, SIGNALS * k, t, work)
+            p, dp, ddp = three(signals, poses.signal, SIGNALS * k, t, ws)
             R = quaternion_rotation(u)
             b = rotate_back(R, dp)
             store3(q, i, p)
@@ -482,13 +482,13 @@ def prescribe_poses(poses, signals, t, q, v, a, work):
 
 
 @inline_kernel
-def turn_of(poses, k, signals, t, work):
+def turn_of(poses, k, signals, t, ws):
     """Quaternion, w, dw."""
     first = SIGNALS * k + 3
-    x, dx, ddx = three(signals, poses.signal, first, t, work)
+    x, dx, ddx = three(signals, poses.signal, first, t, ws)
     if poses.curved[k]:
         w, dw = rotation_vector_motion(x, dx, ddx)
-        u = quaternion_product(constants(signals, poses.signal, first + 3, t, work), quaternion_exp(x))
+        u = quaternion_product(constants(signals, poses.signal, first + 3, t, ws), quaternion_exp(x))
     else:
         _, w, dw = rpy_motion(x, dx, ddx)
         u = rpy_quaternion(x)
@@ -496,9 +496,9 @@ def turn_of(poses, k, signals, t, work):
 
 
 @inline_kernel
-def constants(signals, numbers, first, t, work):
+def constants(signals, numbers, first, t, ws):
     """Four signals of which the values alone are used."""
-    return (signal(signals, numbers[first], t, work.q, work.v, work.stack)[0],
-            signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)[0],
-            signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)[0],
-            signal(signals, numbers[first + 3], t, work.q, work.v, work.stack)[0])
+    return (signal(signals, numbers[first], t, ws.q, ws.v, ws.stack)[0],
+            signal(signals, numbers[first + 1], t, ws.q, ws.v, ws.stack)[0],
+            signal(signals, numbers[first + 2], t, ws.q, ws.v, ws.stack)[0],
+            signal(signals, numbers[first + 3], t, ws.q, ws.v, ws.stack)[0])

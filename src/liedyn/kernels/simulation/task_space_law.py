@@ -25,7 +25,7 @@ from numpy import int64
 
 from liedyn.kernels.hybrid_dynamics import factor, solve_factored
 from liedyn.kernels.kinematics import LOCAL_WORLD_ALIGNED, jacobian, load_column, store_column
-from liedyn.kernels.mass_matrix import composite, composite_work
+from liedyn.kernels.mass_matrix import composite, composite_workspace
 from liedyn.kernels.simulation.signals import Poses, along, three, turn_of
 from liedyn.lie.simd import maximum, number_like, sqrt, where_less
 from liedyn.lie.so3 import dexp_inv3, log3, quaternion_rotation, rotation_vector_motion
@@ -68,21 +68,21 @@ SCRATCH = Task._fields[Task._fields.index("J"):]
 
 
 @kernel
-def follow_task(task, laws, tree, q_of_v, signals, t, work):
+def follow_task(task, laws, tree, q_of_v, signals, t, ws):
     """Into laws.a, where driven. task: Task, or None: then nothing is compiled."""
     if task is None:
         return
     m, nv = task.rows.size, laws.a.size
-    asked = asked_of_link(task, laws.gains, tree, signals, t, work)
-    mobility(task, tree, work.q)
-    go_to_posture(task, laws, tree, q_of_v, work)
+    asked = asked_of_link(task, laws.gains, tree, signals, t, ws)
+    mobility(task, tree, ws.q)
+    go_to_posture(task, laws, tree, q_of_v, ws)
     for i in range(m):
         row = task.rows[i]
         x = asked[row // 3][row % 3]
         for k in range(nv):
-            x -= task.dJ[row * nv + k] * work.v[k] + task.J[row * nv + k] * laws.a[k]
+            x -= task.dJ[row * nv + k] * ws.v[k] + task.J[row * nv + k] * laws.a[k]
         task.r[i] = x
-    solve_mobility(task, work)
+    solve_mobility(task, ws)
     for k in range(nv):
         if not task.fixed[k]:
             for i in range(m):
@@ -90,39 +90,39 @@ def follow_task(task, laws, tree, q_of_v, signals, t, work):
 
 
 @inline_kernel
-def go_to_posture(task, laws, tree, q_of_v, work):
+def go_to_posture(task, laws, tree, q_of_v, ws):
     """a_0 into laws.a."""
     nv, x = laws.a.size, laws.x
     for k in range(nv):
         if not task.fixed[k]:
-            laws.a[k] = -laws.gains[1] * work.v[k]
+            laws.a[k] = -laws.gains[1] * ws.v[k]
     for k in range(nv):
         if task.kept[k] and not task.fixed[k]:
             for i in range(nv):
                 x[i] = 1.0 if i == k else 0.0
             solve_factored(tree, task.fixed, task.L, task.Psi, x)
-            share = laws.gains[0] * (task.posture[k] - work.q[q_of_v[k]]) / x[k]
+            share = laws.gains[0] * (task.posture[k] - ws.q[q_of_v[k]]) / x[k]
             for i in range(nv):
                 if not task.fixed[i]:
                     laws.a[i] += share * x[i]
 
 
 @inline_kernel
-def asked_of_link(task, gains, tree, signals, t, work):
+def asked_of_link(task, gains, tree, signals, t, ws):
     """Writes J and dJ at the point. Returns the accelerations that are asked for, of turning and of moving, in world axes."""
-    nv = work.v.size
-    T, V = along(task.path, int64(0), task.path.size, task.link[0], tree, work.q, work.v)
+    nv = ws.v.size
+    T, V = along(task.path, int64(0), task.path.size, task.link[0], tree, ws.q, ws.v)
     R, p, w = T[0], rotate(T[0], load3(task.point, 0)), rotate(T[0], V[0])
-    jacobian(tree, task.link[0], int64(LOCAL_WORLD_ALIGNED), work.q, work.v, task.J, task.dJ)
+    jacobian(tree, task.link[0], int64(LOCAL_WORLD_ALIGNED), ws.q, ws.v, task.J, task.dJ)
     for k in range(nv):
         S, dS = load_column(task.J, k, nv), load_column(task.dJ, k, nv)
         store_column(task.dJ, k, nv, (dS[0], add3(add_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
         store_column(task.J, k, nv, (S[0], add_cross(S[1], S[0], p)))
     task.reach[0] = AXIS * AXIS * (dot3(T[1], T[1]) + dot3(p, p))
-    x, dx, ddx = three(signals, task.poses.signal, int64(0), t, work)
+    x, dx, ddx = three(signals, task.poses.signal, int64(0), t, ws)
     e, de = sub3(x, add3(T[1], p)), sub3(dx, add_cross(rotate(R, V[1]), w, p))
     moving = add3(ddx, add3(scale3(gains[1], de), scale3(gains[0], e)))
-    u, w_desired, dw_desired = turn_of(task.poses, int64(0), signals, t, work)
+    u, w_desired, dw_desired = turn_of(task.poses, int64(0), signals, t, ws)
     E = matmul3(transpose(R), quaternion_rotation(u))         # exp(phi)
     phi, seen = log3(E), rotate_back(E, V[0])
     w_error = sub3(w_desired, seen)
@@ -136,7 +136,7 @@ def asked_of_link(task, gains, tree, signals, t, work):
 def mobility(task, tree, q):
     """X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
     m, nv = task.rows.size, task.Psi.size
-    composite(tree, q, task.M, composite_work(task.memory, tree.parent.size))
+    composite(tree, q, task.M, composite_workspace(task.memory, tree.parent.size))
     factor(tree, task.fixed, task.M, task.L, task.Psi)
     for i in range(m):
         x = task.X[i * nv:(i + 1) * nv]
@@ -153,11 +153,11 @@ def mobility(task, tree, q):
 
 
 @inline_kernel
-def scale_mobility(task, work):
+def scale_mobility(task, ws):
     """Make A and r free of units: turning and moving are divided by the root of their mean mobility, kept in `scale`."""
     m = task.rows.size
     for i in range(m):
-        task.scale[i] = unit_of_mobility(task, mean_mobility(task, i), task.rows[i] // 3, work)
+        task.scale[i] = unit_of_mobility(task, mean_mobility(task, i), task.rows[i] // 3, ws)
     for i in range(m):
         task.r[i] *= task.scale[i]
         for j in range(m):
@@ -175,9 +175,9 @@ def mean_mobility(task, i):
 
 
 @inline_kernel
-def unit_of_mobility(task, mean, moves, work):
+def unit_of_mobility(task, mean, moves, ws):
     """1 / sqrt(mean), or 0 where the mean is rounding: the point is on the axes of all joints, or none turns the link."""
-    rounding = number_like(work.q, _NONE)
+    rounding = number_like(ws.q, _NONE)
     if moves:
         for k in range(task.Psi.size):
             if not task.fixed[k]:
@@ -236,10 +236,10 @@ def damped_inverse(x):
 
 
 @inline_kernel
-def solve_mobility(task, work):
+def solve_mobility(task, ws):
     """r becomes lambda."""
     m, A, r = task.rows.size, task.A, task.r
-    scale_mobility(task, work)
+    scale_mobility(task, ws)
     rotate_to_axes(task)
     for i in range(m):
         task.D[i] = damped_inverse(A[i * m + i])

@@ -15,7 +15,7 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
-from liedyn.kernels.simulation.elastic_joint_law import REFERENCE, MotorLaw, rigid_memory
+from liedyn.kernels.simulation.elastic_joint_law import REFERENCE, MotorLaw, rigid_workspace_size
 from liedyn.kernels.simulation.signal_series import series_stack
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.description import ONE_DOF, Coordinate, Joint, Pose
@@ -210,7 +210,7 @@ def _motor_law(control: Control, model: Model, signals: dict[Elastic, int], stac
         np.array([one.stiffness for one in own]), np.array([one.rest for one in own]), np.array([one.armature for one in rotor]),
         gains(control), np.array([signals[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE)), np.zeros(n),
         np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
-        np.zeros(series_stack(stack_size // 3, REFERENCE - 1)), np.zeros(rigid_memory(rigid.n_bodies, n)))
+        np.zeros(series_stack(stack_size // 3, REFERENCE - 1)), np.zeros(rigid_workspace_size(rigid.n_bodies, n)))
 
 
 def gains(control: Control) -> np.ndarray:

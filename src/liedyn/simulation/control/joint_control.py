@@ -15,7 +15,7 @@ from liedyn.dynamics.scales import model_scales
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.control_schema import Motor
 from liedyn.io.scenarios.scenario import EFFORT, Control, Expression, Pd, Prescribe, Rule, Scenario
-from liedyn.kernels.hybrid_dynamics import hybrid_memory
+from liedyn.kernels.hybrid_dynamics import hybrid_workspace_size
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.model import build
@@ -212,7 +212,7 @@ def no_laws(model, limit, prescribed, gravity) -> JointLaws:
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
                      *(np.full(nv, -1) for _ in range(5)), np.ones(nv, dtype=bool),
-                     *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
+                     *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_workspace_size(model.n_bodies, nv)),
                      none, None)
 
 

@@ -12,7 +12,7 @@ from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import ScenarioError
 from liedyn.immutable import Immutable
 from liedyn.io.scenarios.scenario import Control, Motion
-from liedyn.kernels.mass_matrix import composite_memory
+from liedyn.kernels.mass_matrix import composite_workspace_size
 from liedyn.kernels.simulation.signals import signal
 from liedyn.kernels.simulation.task_space_law import AXIS, DAMPED, SWEEPS, Task
 from liedyn.numba_tools.decorators import kernel
@@ -84,7 +84,7 @@ def bind_task(control: Control, model, table: SignalCompiler, prescribed) -> Tas
     nv, rows = model.nv, np.array((*(_TURNING if _turns(control) else ()), *(_MOVING if _moves(control) else ())))
     posture, kept = _posture(control, model)
     m, n, path = len(rows), model.n_bodies, np.array(path_to(model, link), dtype=np.int64)
-    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_memory(n)
+    sizes = 6 * nv, 6 * nv, nv * nv, nv * nv, nv, m * nv, m * m, m, m, SWEEPS * m * (m - 1), 1, m, composite_workspace_size(n)
     task = Task(np.array([link]), path, np.array(control.point, dtype=float), rows, poses.poses, posture, kept,
                 np.array(prescribed), *map(np.zeros, sizes))
     if not jacobian(model, model.neutral(), control.link)[:, ~task.fixed].any():
