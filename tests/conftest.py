@@ -13,7 +13,7 @@ import pytest
 # folders run what users run, lines where there are any; tests of lines choose for themselves.
 _AS_USERS = ("batch", "cli", "codegen", "documents", "integrators", "interop", "oracles", "papers", "report", "robots",
              "simulate")
-os.environ["LIEDYN_CODE"] = "loops"                      # also while tests are collected
+os.environ["LIEDYN_CODE"] = "generic"                      # also while tests are collected
 if not os.environ.get("LIEDYN_SEED"):                    # of metamorphic tests; worker processes inherit it
     os.environ["LIEDYN_SEED"] = str(secrets.randbits(31))
 
@@ -41,7 +41,7 @@ def code_of_folder(request):
     """For the module's own fixtures too."""
     folder = request.path.parent.relative_to(request.config.rootpath / "tests").parts[:1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LIEDYN_CODE", "auto" if folder and folder[0] in _AS_USERS else "loops")
+        patch.setenv("LIEDYN_CODE", "auto" if folder and folder[0] in _AS_USERS else "generic")
         yield
 
 

@@ -311,7 +311,7 @@ combine: zip
 
 
 def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path):
-    """Its constants would be written into straight-line code, for one run."""
+    """Its constants would be written into generated code, for one run."""
     from liedyn.codegen import specialize
     text = f"{ADAPTIVE}vary: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
     found, seen = batch(tmp_path, text), []

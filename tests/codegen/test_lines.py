@@ -62,7 +62,7 @@ def given(model, count, seed=3):
 def both(monkeypatch, name, function, arrays):
     """Results by lines of a batch, of its first state, and by loops."""
     results, model = [], fresh(name)
-    for code, one, states in (("auto", model, slice(None)), ("auto", model, 0), ("loops", fresh(name), slice(None))):
+    for code, one, states in (("auto", model, slice(None)), ("auto", model, 0), ("generic", fresh(name), slice(None))):
         monkeypatch.setenv("LIEDYN_CODE", code)
         found = function(one, *(x[states] for x in arrays))
         results.append([np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))])
@@ -177,7 +177,7 @@ def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
     if what == "LLVM":
         monkeypatch.setattr(specialize, "is_supported", lambda: False)
     else:
-        monkeypatch.setenv("LIEDYN_CODE", "loops")
+        monkeypatch.setenv("LIEDYN_CODE", "generic")
     monkeypatch.setattr(specialize, "build", lambda *args: pytest.fail("a line was made"))
     model = fresh("every kind")
     q, v, _, tau, _ = given(model, 20)
@@ -232,7 +232,7 @@ def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, mon
 def test_directions_come_before_states_and_go_by_loops(monkeypatch):
     """A line takes rows of states: it would write beyond arrays whose first axis is another."""
     results = []
-    for code in ("auto", "loops"):
+    for code in ("auto", "generic"):
         monkeypatch.setenv("LIEDYN_CODE", code)
         model = fresh("planar")
         q, v, a, tau, _ = given(model_of("planar"), 30)

@@ -24,7 +24,7 @@ def closed(name, rng):
 
 def by(code, monkeypatch, name, compute):
     """What `compute` finds for one state, the same for both codes."""
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     _, *state = closed(name, np.random.default_rng(4))
     monkeypatch.setenv("LIEDYN_CODE", code)
     return compute(ld.load(ROOT / f"robots/{name}.yaml"), *state)
@@ -39,7 +39,7 @@ def test_dynamics_by_lines_are_those_by_loops(name, monkeypatch, worst):
         F[-1] = 1.0
         pushed = ld.constrained_forward_dynamics(model, q, v, tau, f_ext=F)
         return motion.a, motion.multipliers, pushed.a, pushed.multipliers
-    for x, y in zip(by("auto", monkeypatch, name, compute), by("loops", monkeypatch, name, compute), strict=True):
+    for x, y in zip(by("auto", monkeypatch, name, compute), by("generic", monkeypatch, name, compute), strict=True):
         assert worst("constrained dynamics: lines against loops", relative(x, y), name) < 1e-9
 
 
@@ -49,7 +49,7 @@ def test_projections_by_lines_are_those_by_loops(name, monkeypatch, worst):
     def compute(model, q, v, tau):
         near = ld.project_configuration(model, ld.integrate(model, q, 1e-3 * tau / np.abs(tau).max()))
         return near, ld.project_velocity(model, near, v + 0.1), ld.constraint_residual(model, near)
-    lines, loops = by("auto", monkeypatch, name, compute), by("loops", monkeypatch, name, compute)
+    lines, loops = by("auto", monkeypatch, name, compute), by("generic", monkeypatch, name, compute)
     error = max(relative(x, y) for x, y in zip(lines[:2], loops[:2], strict=True))
     assert worst("projections: lines against loops", error, name) < 1e-8
     assert np.abs(lines[2]).max() < 1e-9
@@ -72,7 +72,7 @@ def test_lines_are_made_for_parts(monkeypatch):
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "generalized_alpha"])
 def test_runs_by_lines_are_those_by_loops(method, monkeypatch, worst):
     results = []
-    for code in ("auto", "loops"):
+    for code in ("auto", "generic"):
         monkeypatch.setenv("LIEDYN_CODE", code)
         integrator = {"method": method} if method == "dopri5" else {"method": method, "step": 1e-3}
         results.append(ld.run_scenario(ROOT / "configs/four_bar.yaml", {"duration": 0.2, "integrator": integrator}))

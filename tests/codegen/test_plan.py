@@ -22,10 +22,11 @@ def test_functions_go_by_line(function, options, monkeypatch):
     model = ld.build(ROBOTS["planar"])
     options = {name: model.link_names[-1] if name == "link" else x for name, x in options.items()}
     plan = ld.plan(model, function, **options)
-    assert plan.way == "line" and 0 < plan.operations <= plan.longest == specialize.MAX_OPERATIONS and plan.function == function
+    assert plan.way == "generated" and 0 < plan.operations <= plan.longest == specialize.MAX_OPERATIONS
+    assert plan.function == function
     monkeypatch.setattr(specialize, "MAX_OPERATIONS", plan.operations - 1)
     short = ld.plan(model, function, **options)
-    assert short.way == "loops" and short.operations == plan.operations and str(specialize.MAX_OPERATIONS) in short.reason
+    assert short.way == "generic" and short.operations == plan.operations and str(specialize.MAX_OPERATIONS) in short.reason
 
 
 @LINES
@@ -40,9 +41,9 @@ def test_operations_are_those_of_the_line_that_a_call_makes(monkeypatch):
 
 
 def test_without_lines_it_says_so(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     plan = ld.plan(model_of("planar"), "forward_dynamics")
-    assert plan.way == "loops" and plan.operations is None and "LIEDYN_CODE" in plan.reason
+    assert plan.way == "generic" and plan.operations is None and "LIEDYN_CODE" in plan.reason
 
 
 @pytest.mark.parametrize("function, error, words", [
@@ -58,7 +59,7 @@ def test_what_it_cannot_say_is_refused(function, error, words):
 def test_constrained_motion_goes_by_two_parts():
     model = ld.load(Path(__file__).parents[2] / "robots" / "five_bar.yaml")
     found = ld.plan(model, "constrained_forward_dynamics")
-    assert found.way == "line" and 0 < found.operations < found.longest
+    assert found.way == "generated" and 0 < found.operations < found.longest
     fewer = ld.plan(model, "constrained_hybrid_dynamics", prescribed=[True] + [False] * (model.nv - 1))
     assert 0 < fewer.operations < found.operations
     with pytest.raises(ld.LiedynError, match="needs prescribed="):

@@ -176,7 +176,7 @@ def test_curves_of_any_length_add_nothing_to_a_line(pendulum):
 def test_loops_do_the_work_where_they_are_asked_for(pendulum, monkeypatch):
     problem = torque(pendulum, "sin(t)")
     assert generated_rhs(problem.tables()) is not None
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     assert generated_rhs(problem.tables()) is None
 
 
@@ -193,7 +193,7 @@ def test_references_with_kinks_are_left_to_the_loops():
 # runs ------------------------------------------------------------------------------------------------------------------
 def by_both(monkeypatch, make, times, options):
     found = [solve(make(), times, options)]
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     return *found, solve(make(), times, options)
 
 
@@ -229,7 +229,7 @@ def test_steps_are_cut_at_switches_of_the_state(pendulum, method, monkeypatch):
 @pytest.mark.parametrize("text, initial", [("sqrt(0.55-t)", 0.0), ("50*q*q*q*q*q + 60*q", 3.0)])
 def test_errors_are_those_of_the_loops(pendulum, method, text, initial, monkeypatch):
     told = []
-    for code in ("auto", "loops"):
+    for code in ("auto", "generic"):
         monkeypatch.setenv("LIEDYN_CODE", code)
         with pytest.raises(ComputationError) as error:
             problem = torque(pendulum, text, duration=9.0)

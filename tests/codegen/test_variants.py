@@ -46,7 +46,7 @@ def arrays(result):
     return [np.asarray(x, dtype=float) for x in (result if isinstance(result, tuple) else [result])]
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 @pytest.mark.parametrize("name", ["universal", "every kind, floating"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_each_state_is_that_of_its_robot(name, function, code, monkeypatch, worst):
@@ -55,7 +55,7 @@ def test_each_state_is_that_of_its_robot(name, function, code, monkeypatch, wors
     models, given = variants_of(name), state(model_of(name), 2, (COUNT,))
     monkeypatch.setenv("LIEDYN_CODE", code)
     found = arrays(getattr(ld.Variants(models), function)(*arguments(models[0], function, given)))
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     for k, model in enumerate(models):
         expected = arrays(getattr(ld, function)(model, *arguments(model, function, given, k)))
         for x, y in zip(found, expected, strict=True):
@@ -110,7 +110,7 @@ def in_turn(robot, key):
     return [bare, *(bare.with_changes(**{key: {name: 0.3}}) for name in (model.v_names[0], model.v_names[-1]))]
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("key", ["damping", "friction", "armature", "stiffness"])
 def test_what_acts_in_one_robot_may_be_zero_in_another(key, first, code, monkeypatch, worst):
@@ -121,7 +121,7 @@ def test_what_acts_in_one_robot_may_be_zero_in_another(key, first, code, monkeyp
     for function, arrays in (("inverse_dynamics", (q, v, a)), ("forward_dynamics", (q, v, tau))):
         monkeypatch.setenv("LIEDYN_CODE", code)
         found = getattr(variants, function)(*arrays)
-        monkeypatch.setenv("LIEDYN_CODE", "loops")
+        monkeypatch.setenv("LIEDYN_CODE", "generic")
         each = [getattr(ld, function)(model, *(x[k] for x in arrays)) for k, model in enumerate(models)]
         copies = [getattr(ld, function)(variants.robot(k), *(x[k] for x in arrays)) for k in range(3)]
         assert np.abs(each[0] - getattr(ld, function)(models[1], *(x[0] for x in arrays))).max() > 1e-6

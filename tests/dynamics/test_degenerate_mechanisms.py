@@ -18,7 +18,7 @@ def close(found, expected, lengths=1.0, tolerance=1e-9):
     assert np.abs(found - expected).max() <= tolerance * max(np.abs(expected).max(), 1.0)
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 @PLACE
 @EVERY
 def test_accelerations_and_multipliers(name, place, code, monkeypatch):
@@ -33,7 +33,7 @@ def test_accelerations_and_multipliers(name, place, code, monkeypatch):
     close(found.multipliers, least_multipliers(case, force), case.unit**2 / case.rows)
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 @PLACE
 @EVERY
 def test_velocities_are_projected_in_the_metric_of_the_mass_matrix(name, place, code, monkeypatch):

@@ -29,7 +29,7 @@ def empty_like(result):
     return made[0] if isinstance(result, np.ndarray) else made
 
 
-@pytest.fixture(params=["auto", "loops"])
+@pytest.fixture(params=["auto", "generic"])
 def code(request, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", request.param)
     MODEL._cache.clear()

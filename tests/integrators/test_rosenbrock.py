@@ -20,7 +20,7 @@ joints: {j: {type: revolute, parent: world, child: a, axis: [0, 1, 0], %s}}
 INERTIA = 0.01 + 0.25
 
 
-@pytest.fixture(params=["auto", "loops"])
+@pytest.fixture(params=["auto", "generic"])
 def code(request, monkeypatch):
     """By lines and by loops."""
     monkeypatch.setenv("LIEDYN_CODE", request.param)

@@ -16,7 +16,7 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SI
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
 
 
-@pytest.fixture(autouse=True, params=["auto", "loops"])
+@pytest.fixture(autouse=True, params=["auto", "generic"])
 def code(request, monkeypatch):
     """By lines and by loops."""
     monkeypatch.setenv("LIEDYN_CODE", request.param)

@@ -28,7 +28,7 @@ UNITS = {"SI": (1.0, 1.0, 1.0), "large, heavy": (1e3, 1e9, 1.0), "small, light, 
 @pytest.fixture(autouse=True)
 def generic_kernels(monkeypatch):
     """Compiled once for all robots."""
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
 
 
 every_unit = pytest.mark.parametrize("units", UNITS.values(), ids=UNITS)

@@ -12,4 +12,4 @@ def code_of_robot(request, monkeypatch):
         return
     robots = [parameters.params[key] for key in ("path", "name", "seed") if key in parameters.params]
     if robots and Path(str(robots[0])).stem not in chosen:
-        monkeypatch.setenv("LIEDYN_CODE", "loops")
+        monkeypatch.setenv("LIEDYN_CODE", "generic")

@@ -135,7 +135,7 @@ def test_trees_on_the_ground(seed, worst):
 
 def test_a_long_chain(worst, monkeypatch):
     """Sixty links: the error grows with the depth, not with its square."""
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     robot = random_robot(110, 60, types=("revolute", "prismatic"), chain=True, massless=False)
     compare(Pair(robot, 1), worst, "sixty links")
 

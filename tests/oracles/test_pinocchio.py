@@ -31,7 +31,7 @@ BASES = pytest.mark.parametrize("base", ["fixed", "floating"])
 def few_lines(path, monkeypatch):
     """Where each link, frame or mask is a line of its own."""
     if path.stem not in ("ur5_robot", "allegro_left_hand", "solo12"):
-        monkeypatch.setenv("LIEDYN_CODE", "loops")
+        monkeypatch.setenv("LIEDYN_CODE", "generic")
 
 
 class Case:

@@ -33,7 +33,7 @@ def test_they_are_not_taken_here():
 
 
 def test_loops_by_the_fallbacks(tmp_path):
-    environment = os.environ | {"LIEDYN_NUMBA_INTERNALS": "off", "LIEDYN_CODE": "loops", "LIEDYN_CACHE_DIR": str(tmp_path),
+    environment = os.environ | {"LIEDYN_NUMBA_INTERNALS": "off", "LIEDYN_CODE": "generic", "LIEDYN_CACHE_DIR": str(tmp_path),
                                 "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
     done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr

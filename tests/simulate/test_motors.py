@@ -120,7 +120,7 @@ def test_loops_give_the_same(of, monkeypatch):
     forces = FORCES | {"shoulder": {"torque": {"pid": {"kp": 60, "ki": 50, "kd": 2, "target": "sin(5*t)"}}}}
     keys = of(ARM, motors=MOTORS, joints=forces, saturate=True, duration=0.4)
     line = run_scenario(keys)
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     loops = run_scenario(keys)
     for name in ("q", "v", "tau", "work"):
         np.testing.assert_allclose(getattr(loops, name), getattr(line, name), rtol=0, atol=1e-9)      # stiff gains, rounding

@@ -176,7 +176,7 @@ def test_loops_do_what_lines_do(given, monkeypatch):
     more = dict(integrator={"method": "rk4"}, duration=0.05, joints={"shoulder": {"prescribe": {"position": {"waypoints": [
         {"t": 0}, {"t": 0.03, "rpy": [0.1, 0, 0.2]}]}}}}, initial={})
     line = ld.run_scenario(given(**more))
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     loops = ld.run_scenario(given(**more))
     for kind in ("q", "v", "a", "tau"):
         np.testing.assert_allclose(getattr(line, kind), getattr(loops, kind), atol=1e-11)

@@ -83,7 +83,7 @@ def test_a_run_of_rk4_is_that_of_the_compiled_loop_and_of_a_scenario(pendulum, m
     rng = np.random.default_rng(1)
     q, v, tau = rng.standard_normal((3, 2)), rng.standard_normal((3, 2)), rng.standard_normal((3, STEPS, 2))
     found = ld.rollout(pendulum, q, v, tau, dt=DT, steps=STEPS, every=EVERY, forces=True)
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     alone = ld.rollout(ld.load(PENDULUM), q, v, tau, dt=DT, steps=STEPS, every=EVERY, forces=True)
     for what in ("q", "v", "a", "tau"):
         assert worst("rollout: by loops", relative(getattr(found, what), getattr(alone, what)), what) < 1e-13
@@ -114,7 +114,7 @@ def test_variants_run_as_each_alone(worst):
         assert worst("rollout: variants", relative(found.v[k], alone.v), "universal") < 1e-12
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 def test_runs_of_each_variant_have_its_robot(code, monkeypatch, worst):
     """Two states for each of three robots: the last axis of runs is that of the robots."""
     monkeypatch.setenv("LIEDYN_CODE", code)
@@ -134,7 +134,7 @@ def test_no_run_at_all(pendulum):
     assert "0 runs" in repr(found) and found.contacts.force.shape == (0, STEPS + 1, 1)
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 def test_forces_with_contacts(pendulum, code, monkeypatch, worst):
     monkeypatch.setenv("LIEDYN_CODE", code)
     found = ld.rollout(ld.load(PENDULUM), [0.3, 0.0], [1.0, 0.0], dt=DT, steps=STEPS, every=EVERY, forces=True, contacts=BALL)
@@ -229,7 +229,7 @@ def test_runs_of_different_length(pendulum):
     assert np.array_equal(found.q[1, :4], found.q[0, :4])
 
 
-@pytest.mark.parametrize("code", ["line", "loops"])
+@pytest.mark.parametrize("code", ["generated", "generic"])
 def test_forces_of_runs_of_different_length(pendulum, code, monkeypatch, worst):
     """The last row has the forces of the last step, as of the run alone; also where a mask changes there, and of a policy."""
     rng, last = np.random.default_rng(5), np.array([STEPS, 3, 6, 1])
@@ -238,8 +238,8 @@ def test_forces_of_runs_of_different_length(pendulum, code, monkeypatch, worst):
     masks[3:5, 0] = True
     def policy(t, q, v): return -3.0 * q - v
     ways = [{"tau": tau}]
-    if code == "loops":
-        monkeypatch.setenv("LIEDYN_CODE", "loops")
+    if code == "generic":
+        monkeypatch.setenv("LIEDYN_CODE", "generic")
     else:
         ways += [{"tau": tau, "a": a, "prescribed": masks}, {"tau": policy}]
     for every in (1, 3):
@@ -310,12 +310,12 @@ def test_gains_that_do_not_match():
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"tau": lambda t, q, v: v}, "a policy needs straight-line code, which a step of rk4 of this robot does not have .*; use "
+    ({"tau": lambda t, q, v: v}, "a policy needs generated code, which a step of rk4 of this robot does not have .*; use "
                                  "semi_implicit, which is a quarter as long, or joint forces by array"),
-    ({"method": "semi_implicit"}, "method 'semi_implicit' needs straight-line code, .*; use rk4 with joint forces by array"),
-    ({}, "the adjoint needs straight-line code, which a step of rk4 of this robot does not have")])
+    ({"method": "semi_implicit"}, "method 'semi_implicit' needs generated code, .*; use rk4 with joint forces by array"),
+    ({}, "the adjoint needs generated code, which a step of rk4 of this robot does not have")])
 def test_what_needs_straight_line_code(arguments, message, monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     with pytest.raises(ld.UsageError, match=message):
         ld.rollout(ld.load(PENDULUM), np.zeros(2), np.zeros(2), dt=DT, steps=STEPS, **arguments).adjoint()
 

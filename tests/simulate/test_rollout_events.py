@@ -411,8 +411,8 @@ def test_bad_events_are_refused(pendulum, event, error):
 
 
 def test_events_need_a_line(pendulum, tmp_path, monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
-    with pytest.raises(UsageError, match="an event needs straight-line code"):
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
+    with pytest.raises(UsageError, match="an event needs generated code"):
         ld.rollout(ld.load(tmp_path / "robot.yaml"), [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=TWO)
     with pytest.raises(UsageError, match="events is a mapping"):
         ld.rollout(pendulum, [0.0, 0.0], [0.0, 0.0], dt=DT, steps=10, events=["stop"])

@@ -46,7 +46,7 @@ def test_rk4_is_that_of_single_runs(name, monkeypatch, worst):
     model, q, v, tau = mechanism(name)
     options = {"dt": DT, "steps": STEPS, "every": 10, "forces": True}
     found = ld.rollout(model, q, v, tau, **options)
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     alone = ld.rollout(ld.load(f"robots/{name}.yaml"), q, v, tau, **options)
     # single runs go back onto the constraints where these are open by 1e-12, which is a rate of 1e-9 over a step
     for what in ("q", "v", "a", "tau"):
@@ -67,7 +67,7 @@ def test_runs_whose_rows_become_dependent_are_single_runs(monkeypatch):
     assert "singular configuration" in other.reasons[0] and np.array_equal(other.ended_at, np.zeros(3))
 
 
-@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("code", ["auto", "generic"])
 def test_variants_of_a_mechanism(code, monkeypatch, worst):
     """Each run is that of its robot alone: with another gravity, and with other bars, for which it is closed otherwise."""
     monkeypatch.setenv("LIEDYN_CODE", code)

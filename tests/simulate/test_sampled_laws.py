@@ -216,7 +216,7 @@ def test_loops_give_what_lines_give_and_runs_repeat_themselves(of, monkeypatch, 
               saturate={"shoulder": 5}, duration=0.5)
     line, again = run_scenario(keys), run_scenario(keys)
     assert all(np.array_equal(getattr(line, name), getattr(again, name)) for name in ("q", "v", "a", "tau", "work"))
-    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setenv("LIEDYN_CODE", "generic")
     loops = run_scenario(keys)
     np.testing.assert_allclose(loops.q, line.q, rtol=0, atol=1e-11)
     np.testing.assert_allclose(loops.tau, line.tau, rtol=0, atol=1e-9)

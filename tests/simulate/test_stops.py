@@ -73,7 +73,7 @@ def test_a_stop_pushes_and_never_pulls(simulate):
 def test_lines_loops_and_formula_give_the_same_force(scenario, monkeypatch):
     for q in ([-0.65, 0.1, 0.0], [0.3, 0.34, 1.0], [2.03, -1.25, 0.0]):
         found = []
-        for mode in ("auto", "loops"):
+        for mode in ("auto", "generic"):
             monkeypatch.setenv("LIEDYN_CODE", mode)
             problem = prepare(scenario(json.dumps(ARM), limits="stop"), ()).problem
             found.append(evaluated(problem, 0.0, q, np.array([-0.3, 0.2, 0.5])))

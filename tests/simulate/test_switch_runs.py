@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
 
 
-@pytest.fixture(autouse=True, params=["auto", "loops"])
+@pytest.fixture(autouse=True, params=["auto", "generic"])
 def code(request, monkeypatch):
     """By lines and by loops."""
     monkeypatch.setenv("LIEDYN_CODE", request.param)

@@ -94,7 +94,7 @@ print(written)
 
 
 def test_a_later_process_compiles_nothing(tmp_path):
-    environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path), "LIEDYN_CODE": "loops"}     # lines are those of a robot
+    environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path), "LIEDYN_CODE": "generic"}     # lines are those of a robot
     done = subprocess.run([sys.executable, "-m", "liedyn", "warmup", "--what", "parameters", "--json"], env=environment,
                           capture_output=True, text=True, timeout=900, check=True)
     report = json.loads(done.stdout)

@@ -23,7 +23,7 @@ def robots(path: Path) -> ld.Model:
     assert_type((model.neutral(), model.lower, model.q_index("elbow")), tuple[Array, Array, slice])
     assert_type(ld.parameter_names(model), tuple[str, ...])
     assert_type(ld.save(robot, path, lossy=True), tuple[str, ...])
-    assert_type(ld.plan(model, "jacobian", link="hand").way, Literal["line", "loops"])
+    assert_type(ld.plan(model, "jacobian", link="hand").way, Literal["generated", "generic"])
     plan: ld.Plan = ld.plan(model, "mass_matrix")
     done: ld.Warmup = ld.warmup(["dynamics", "loops"])
     print(plan.reason, done.summary, ld.__version__)

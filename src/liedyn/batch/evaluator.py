@@ -223,11 +223,11 @@ def hashes(identity: str, first: int, values: list) -> list[str]:
 
 @contextmanager
 def generic_kernels_of(robot: Model, base: Model) -> Iterator[None]:
-    """Compiled loops for a run whose robot is not that of the others: straight-line code, in which its constants would be
+    """Compiled loops for a run whose robot is not that of the others: generated code, in which its constants would be
     written, takes longer to make than one run takes."""
     before, wanted = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
     if wanted:
-        os.environ["LIEDYN_CODE"] = "loops"
+        os.environ["LIEDYN_CODE"] = "generic"
     try:
         yield
     finally:

@@ -189,7 +189,7 @@ class VectorizedSweep:
 
 def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
     """None where runs cannot go side by side: other integrators than rk4, events, samples, loops, switches of the state, robots
-    and control laws without straight-line code."""
+    and control laws without generated code."""
     looked = binding.looked_at
     try:
         first = binding.bind(origin_of(looked))

@@ -146,10 +146,10 @@ def simd_width() -> int:
 
 
 def is_enabled() -> bool:
-    """Whether lines are made at all: LIEDYN_CODE=loops says no, and an old LLVM. Empty is as if it were not set."""
+    """Whether lines are made at all: LIEDYN_CODE=generic says no, and an old LLVM. Empty is as if it were not set."""
     code = os.environ.get("LIEDYN_CODE") or "auto"
-    if code not in ("auto", "loops"):
-        raise UsageError(f"LIEDYN_CODE is not known; found {code[:40]!r}, expected auto or loops (unset it for auto)")
+    if code not in ("auto", "generic"):
+        raise UsageError(f"LIEDYN_CODE is not known; found {code[:40]!r}, expected auto or generic (unset it for auto)")
     return code == "auto" and is_supported()
 
 

@@ -1,4 +1,4 @@
-"""How a call would be computed: by a straight line of this robot, or by loops."""
+"""How a call is computed: by code generated for the robot, or by generic kernels."""
 from __future__ import annotations
 
 import inspect
@@ -25,24 +25,24 @@ from liedyn.public_calls import known
 
 @dataclass(frozen=True)
 class Plan:
-    """What `plan` says.
+    """How a function is computed for a robot.
 
     function     name
-    way          "line": straight machine code for this robot alone; or "loops": compiled once for all robots
-    operations   of the line, None where there is none
-    longest      largest number of operations of a line; longer functions run as loops
-    width        states of a batch that a line computes at once
+    way          "generated": code generated for this robot; or "generic": kernels compiled once for all robots
+    operations   number of operations of the generated code; None where there is none
+    longest      maximum number of operations of generated code; longer functions use the generic kernels
+    width        states of a batch that the generated code computes at once
     reason       why this way
 
     Examples
     --------
     >>> plan = ld.plan(ld.load("robots/double_pendulum.yaml"), "mass_matrix")
     >>> plan.way, plan.operations < 100
-    ('line', True)
+    ('generated', True)
     """
 
     function: str
-    way: Literal["line", "loops"]
+    way: Literal["generated", "generic"]
     operations: int | None
     longest: int
     width: int
@@ -71,7 +71,7 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     Examples
     --------
     >>> ld.plan(ld.load("robots/double_pendulum.yaml"), "forward_dynamics").way
-    'line'
+    'generated'
     """
     called = _function(function)
     known(called, options)
@@ -83,22 +83,23 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
         return _disabled_plan(function, specialize.MAX_OPERATIONS)
     trace = make_trace(of, specialization)
     if trace is None:
-        way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
+        way, size, reason = "generic", None, "the algorithm branches on numbers, which generated code cannot"
     elif trace.size > specialize.MAX_OPERATIONS:
-        way, size, reason = "loops", trace.size, f"a line would have more than {specialize.MAX_OPERATIONS} operations"
+        way, size = "generic", trace.size
+        reason = f"the generated code would have more than {specialize.MAX_OPERATIONS} operations"
     else:
-        way, size, reason = "line", trace.size, f"it has at most {specialize.MAX_OPERATIONS} operations"
+        way, size, reason = "generated", trace.size, f"it has at most {specialize.MAX_OPERATIONS} operations"
     return Plan(function, way, size, specialize.MAX_OPERATIONS, specialize.simd_width(), reason)
 
 
 def _disabled_plan(function: str, longest: int) -> Plan:
-    return Plan(function, "loops", None, longest, specialize.simd_width(),
-                "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
+    return Plan(function, "generic", None, longest, specialize.simd_width(),
+                "generated code is switched off by LIEDYN_CODE=generic, or this LLVM is too old for it")
 
 
 def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive: bool = True, baumgarte: float = 0.0,
                       **_) -> Plan:
-    """Of constrained motion: two lines, and one dense solver for all robots between them."""
+    """Of constrained motion: two generated functions, and one dense solver for all robots between them."""
     check_has_constraints(model)
     if prescribed is None and function == "constrained_hybrid_dynamics":
         raise UsageError(f"{function} needs prescribed=")
@@ -113,8 +114,8 @@ def _constrained_plan(model, function: str, prescribed=None, f_ext=None, passive
     fits = bool(sizes) and max(sizes) <= MAX_SEGMENT_OPERATIONS
     reason = (f"its two parts have at most {MAX_SEGMENT_OPERATIONS} operations each; a dense solver for all robots works between "
               f"them" if fits
-              else f"a line would have more than {MAX_SEGMENT_OPERATIONS} operations")
-    return Plan(function, "line" if fits else "loops", sum(sizes), MAX_SEGMENT_OPERATIONS, 1, reason)
+              else f"the generated code would have more than {MAX_SEGMENT_OPERATIONS} operations")
+    return Plan(function, "generated" if fits else "generic", sum(sizes), MAX_SEGMENT_OPERATIONS, 1, reason)
 
 
 def _function(name: str):

@@ -29,7 +29,7 @@ from liedyn.simulation.name_binding import coordinates
 from liedyn.simulation.run_checks import CREEPS, LEAST_TIME, creep_of_runs, friction_levels, spaced
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
+NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=generic)"
 _TURNED = 0.5            # a product of cosines between the equations at two outputs: nearer to a right angle it tells nothing
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
@@ -297,7 +297,7 @@ def check_within_limits(problem: InitialValueProblem, runs: RolloutInputs, metho
     for asked, what in _beyond(problem, runs, method):
         if asked:
             mend = "semi_implicit, which is a quarter as long, or" if method == "rk4" else "rk4 with"
-            raise UsageError(f"{what} needs straight-line code, which {NO_LINE.format(method)}; use {mend} joint forces by array")
+            raise UsageError(f"{what} needs generated code, which {NO_LINE.format(method)}; use {mend} joint forces by array")
 
 
 def _beyond(problem: InitialValueProblem, runs: RolloutInputs, method: str) -> tuple:

@@ -171,7 +171,7 @@ def _by_weight(given, by_values, places, rates, parameters: tuple[str, ...]) -> 
 def _line_of(engine, given, mask, method: str, places):
     line = compile_adjoint_step(engine.problem.tables(), method, places, given.rows.get(mask.tobytes(), ()))
     if line is None:
-        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations")
+        raise UsageError("the adjoint of a step of this robot has no generated code: too many operations")
     return line
 
 
@@ -274,7 +274,7 @@ class Rollout(Immutable):
         Raises
         ------
         UsageError
-            If states in between were not kept, for a policy, and for robots without straight-line code.
+            If states in between were not kept, for a policy, and for robots without generated code.
         """
         if self._no_way_back:
             raise UsageError(f"the adjoint {self._no_way_back}")
@@ -376,7 +376,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
     UsageError
         For driven loops; for prescribed coordinates that constraints bind to each other; for semi_implicit, policies, events and
-        feedback about a motion where the robot has no straight-line code; for events that change more than the state.
+        feedback about a motion where the robot has no generated code; for events that change more than the state.
     ScenarioError
         For contacts and events that are not as in a scenario.
 
@@ -423,7 +423,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v = copy_to_out((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = partial(_adjoint, runs, passive, method, dt)
-    missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
+    missing = (f"needs generated code, which {NO_LINE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
                "knows no derivatives through events" if asked else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
