@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 
 def _homes() -> dict[str, str]:
-    """The module of each public name, from the stub beside this file."""
+    """The module of each public name, from the stub next to this file."""
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
     return {name.name: node.module.removeprefix("liedyn.") for node in imports for name in node.names}

@@ -80,8 +80,8 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
     gravity : three numbers, optional
         Acceleration of gravity in the world [m/s^2]; default: from the file, else (0, 0, -9.81).
     loops : str or Path, optional
-        YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml beside it,
-        else loops.yaml beside it if its key `robot` names arm.urdf.
+        YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml next to it,
+        else loops.yaml next to it if its key `robot` names arm.urdf.
     strict : bool
         Findings (see `model.findings`) become an error. By default, a robot that has some is loaded with one `LiedynWarning`.
 
@@ -156,7 +156,7 @@ _CALLED = {"urdf": "URDF", "yaml": "robot YAML"}
 class Conversion:
     """A robot as text of a format.
 
-    text, loops  of the robot file, and of the loops file beside a URDF; None where none is needed
+    text, loops  of the robot file, and of the loops file next to a URDF; None where none is needed
     robot        what the text describes
     rewritten    what was put otherwise and means the same
     losses       what the format cannot say (`Omission`)
@@ -194,7 +194,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
 
     Numbers are preserved exactly, rotations of placements up to rounding. What URDF cannot express is written in an equivalent
     form where there is one: a universal joint, for example, becomes two revolute joints with a massless link between them. Loops
-    and couplings of a URDF are written to a loops file beside it, `arm.loops.yaml` beside `arm.urdf`, which `load` reads.
+    and couplings of a URDF are written to a loops file next to it, `arm.loops.yaml` next to `arm.urdf`, which `load` reads.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
     subset, loops = as_urdf(robot), None
     if robot.loops or robot.couplings:
         if name is None:
-            subset.losses += [Omission(one.name, "the constraint is left out: it needs a loops file beside the URDF")
+            subset.losses += [Omission(one.name, "the constraint is left out: it needs a loops file next to the URDF")
                               for one in (*robot.loops, *robot.couplings)]
         else:
             loops = loops_yaml(subset.robot, name)
@@ -274,7 +274,7 @@ def loops_path_of(path: Path) -> Path:
 
 def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Path, ...]:
     """Write the text, and the loops file where there is one: both or none. UsageError where a file exists, or where a loops file
-    that stands beside would add its constraints to the robot."""
+    next to it would add its constraints to the robot."""
     from liedyn.io.atomic_output import check_output, open_output
     from liedyn.io.robots.robot_yaml import loops_beside as found_beside
     texts = {path: converted.text}
@@ -282,7 +282,7 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
         texts[loops_path_of(path)] = converted.loops
     elif converted.format == "urdf" and (found := found_beside(path)[0]) is not None:
         count = len(found.loops) + len(found.couplings)
-        raise UsageError(f"a loops file beside {path} would add {count} constraint(s) to the robot; move it, or use "
+        raise UsageError(f"a loops file next to {path} would add {count} constraint(s) to the robot; move it, or use "
                          "another name")
     for file in texts:
         check_output(file, force=force)

@@ -29,7 +29,7 @@ def test_joint_forces_of_many_robots(tmp_path):
   push: final(fext.lower.fz)
 """
     found = batch(tmp_path, text)
-    assert found.bench.side_by_side and found.bench.way == "side by side"
+    assert found.bench.side_by_side and found.bench.way == "vectorized"
     found.run(tmp_path / "out")
     rows, motion = table(tmp_path / "out"), read_trajectory(tmp_path / "motion.csv")
     q, v, a = (np.column_stack([motion.columns[f"{kind}.{name}"] for name in ("shoulder", "elbow")]) for kind in "qva")
@@ -60,7 +60,7 @@ def mean(t, x) -> float:
 def test_a_run_side_by_side_is_that_of_the_command(tmp_path, name):
     head, text = JOBS[name]
     found = batch(tmp_path, f"{head}\n{VARY}outputs: {{x: '{text}'}}\n")
-    assert found.bench.way == "side by side"
+    assert found.bench.way == "vectorized"
     rows = found.bench.chunk(0, 21)
     for k in (3, 11):
         result = along(found.sweep.job, found.binding.run(k))
@@ -141,7 +141,7 @@ def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_
         assert rows.outputs[k, 0] == columns["tau.elbow"].max()
     text = text.replace(", no.csv", "").replace("max(tau.elbow)", "final(d(tau.elbow, mass.lower))")
     found = batch(tmp_path, f"job: derivatives\nby: mass.lower\n{text}")
-    assert found.bench.way == "one after the other"
+    assert found.bench.way == "sequential"
     rows = found.bench.chunk(0, 2)
     assert rows.outputs[1, 0] == {name: x for name, _, x in along(found.sweep.job, found.binding.run(1)).columns}[
         "dtau.elbow/dmass.lower"][-1]
@@ -151,7 +151,7 @@ def test_the_command(tmp_path):
     batch(tmp_path, f"job: inverse\n{VARY}outputs: {{x: max(tau.elbow)}}\n")
     found = ok("batch", tmp_path / "sweep.yaml", "-o", tmp_path / "out")
     assert "21 complete" in found.stderr
-    assert "side by side" in ok("batch", tmp_path / "sweep.yaml", "--dry-run").stdout
+    assert "vectorized" in ok("batch", tmp_path / "sweep.yaml", "--dry-run").stdout
     again = ok("batch", tmp_path / "sweep.yaml", "--rerun", 5, "-o", tmp_path / "five.csv")
     assert "run 5: robot.mass.lower = " in again.stderr and "another one than in its file" in again.stderr
     most = read_trajectory(tmp_path / "five.csv").columns["tau.elbow"].max()

@@ -255,7 +255,7 @@ def saved(path: Path) -> bytes:
 
 def test_runs_stand_beside_each_other_under_their_names(motion, page):
     folder, model, _, q = motion
-    ok("replay", folder / "run", "--against", folder / "other", "--beside", "-o", folder / "both.html")
+    ok("replay", folder / "run", "--against", folder / "other", "--side-by-side", "-o", folder / "both.html")
     opened(page, folder / "both.html", "#t=1")
     assert now(page) == 1.0
     labels = page.ask("[...document.querySelectorAll('#labels span')].map((one) => "

@@ -40,7 +40,7 @@ def test_a_long_motion_is_not_kept_in_the_notebook(result, monkeypatch):
 
 
 def test_pages_of_several_results(result, tmp_path):
-    result.replay(tmp_path / "page.html", against=[result], beside=True, traces=["tip"], follow="arm", speed=0.5)
+    result.replay(tmp_path / "page.html", against=[result], side_by_side=True, traces=["tip"], follow="arm", speed=0.5)
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert [one["name"] for one in data["runs"]] == ["arm 1", "arm 2"] and data["title"] == "arm"
     assert (data["beside"], data["traces"], data["follow"], data["speed"]) == (True, ["tip"], "arm", 0.5)

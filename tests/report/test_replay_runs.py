@@ -66,7 +66,7 @@ def test_runs_of_a_batch_are_what_they_were(folder, tmp_path):
 
 
 def test_without_a_list_four_runs_are_spread_over_the_batch(folder, tmp_path):
-    ok("replay", folder / "runs", "--ghosts", "-o", tmp_path / "page.html")
+    ok("replay", folder / "runs", "--overlay", "-o", tmp_path / "page.html")
     data = shown(tmp_path / "page.html")
     assert [one["name"] for one in data["runs"]] == ["run 0", "run 1", "run 3", "run 4"] and not data["beside"]
 

@@ -167,7 +167,7 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     assert_type((run.plot("torques"), ld.figure_of(run)), tuple[Figure, Figure])
     assert_type(ld.replay_of(run, against=[run], follow="hand"), str)
     run.save("runs/one", force=True)
-    run.replay(Path("one.html"), against=[run], beside=True, traces=["hand"], speed=0.5)
+    run.replay(Path("one.html"), against=[run], side_by_side=True, traces=["hand"], speed=0.5)
     assert_type(ld.replay_of(run, against=(run,), follow="hand", meshes=True, package_roots=["robots"], inline=True), str)
     ld.write_run(run, Path("runs/two"), plots=False)
     law = ld.Feedback.pd(np.full(2, 10.0), np.full(2, 1.0), q)

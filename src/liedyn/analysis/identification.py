@@ -266,7 +266,7 @@ def _extrapolated(moved: np.ndarray, root: np.ndarray, part: np.ndarray) -> np.n
     """The bias by noise, from how far as much again moved the solution.
 
     In a direction where the part s of the equations' information is noise, the solution is 1 - s of the truth, and
-    (1 - s)/(1 + s) with the noise doubled. part: the information by noise, beside a unit matrix of all."""
+    (1 - s)/(1 + s) with the noise doubled. part: the information by noise, relative to a unit matrix of all."""
     s, P = np.linalg.eigh(part)
     s = np.clip(s, 0.0, _MOST)
     return root @ (P @ ((1.0 + s) / (1.0 - s) * (P.T @ (np.linalg.pinv(root) @ moved))))
@@ -837,7 +837,7 @@ def _doubts(rows: _RegressorRows, W: np.ndarray, found: LeastSquaresSolution, te
             sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Standard deviations, whether they and the values can be relied on, and the joints with a misfit that values depend on.
 
-    A deviation is that by the noise of the forces and of the states and, beside it, what is systematic: the bias by the noise,
+    A deviation is that by the noise of the forces and of the states and, in addition, what is systematic: the bias by the noise,
     by how much more than chance a spline of another degree changes the value, and what a torque that the model lacks may do."""
     effect = effect_of_noise(found, rows.noisier())
     of_force = np.maximum(np.sqrt(np.maximum(found.noise**2 - effect.force**2, 0.0)), 0.3 * found.noise)

@@ -252,7 +252,7 @@ def _default_outputs(setup: LinearizationSetup) -> list[str]:
 
 # Checks a linearization against extrapolated differences of the scenario's own right-hand side --------------------------
 
-_STEP = 0.02                 # of characteristic units: results are smooth over it, and rounding is small beside it
+_STEP = 0.02                 # of characteristic units: results are smooth over it, and rounding is small compared with it
 _TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
 _WITHIN = 1e-3               # of the step, where it leads beyond the domain of a law
 

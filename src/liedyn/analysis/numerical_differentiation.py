@@ -265,7 +265,7 @@ def _over(x: np.ndarray, size: np.ndarray) -> np.ndarray:
 def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of x (N, K, n), from what `others`, of the same shape, differ from it: (K, n) root mean squares of the errors within the
     motion and in its first and last `ends` rows, and of x itself within the motion, without its largest tenth: where friction
-    turns, the derivatives of a force are pulses beside which any error would look small."""
+    turns, the derivatives of a force are pulses compared with which any error would look small."""
     square = sum((other - x) ** 2 for other in others)
     inner = slice(ends, len(x) - ends)
     outer = np.concatenate([square[:ends], square[-ends:]])
@@ -274,7 +274,7 @@ def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def sizes_to_judge_by(size: np.ndarray, units) -> np.ndarray:
-    """The sizes (..., n), at least `_SHARE` of the largest of the same unit: what hardly moves is not judged by itself."""
+    """The sizes (..., n), at least `_SHARE` of the largest of the same unit: what hardly moves is not judged individually."""
     size, units = size.copy(), np.asarray(units)
     for unit in set(units):
         same = units == unit

@@ -226,7 +226,7 @@ _JUMP = 60.0             # degrees: a row turns by less; a jump is as near to a 
 _FEW = 0.1               # of the jump: what half of all rows stay below where jumps are single
 _SWING = 4 * np.pi       # rad: few joints without limits turn to and fro by more, ...
 _FAST = 20.0             # rad/s: ... as fast as this, ...
-_MOVING = 2 * np.pi      # rad: ... while no angle of the robot moves by less: wheels do beside others that do not, ...
+_MOVING = 2 * np.pi      # rad: ... while no angle of the robot moves by less: wheels do while others do not, ...
 _MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors and propellers turn farther
 
 
@@ -597,8 +597,8 @@ def _is_of_file(model: Model, header: dict[str, str]) -> bool:
 
 # How far results are off because velocities and accelerations were derived from samples, and what a person is told of it.
 #
-# The motion is derived twice more, in another way and with noise of its own size added (`SampledMotion.variants`). What comes out
-# then differs from the result by about the result's error.
+# The motion is derived twice more, in another way and with noise of the same size added (`SampledMotion.variants`). What comes
+# out then differs from the result by about the result's error.
 
 UNRELIABLE = 0.1                        # of a result's own size
 _NAMED_COLUMNS = 24                             # columns in one message

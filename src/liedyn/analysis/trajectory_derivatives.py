@@ -231,7 +231,7 @@ def value(model: Model, name: str) -> float:
 
 
 def _with_root_joint(model: Model) -> Robot:
-    """The description, with the free joint of a floating base as a joint of its own."""
+    """The description, with the free joint of a floating base as a separate joint."""
     robot, known = model.description, {joint.name for joint in model.description.joints}
     added = tuple(Joint(joint.name, "free", WORLD, joint.child) for joint in model.joints if joint.name not in known)
     return replace(robot, joints=(*added, *robot.joints), base="fixed") if added else robot
@@ -289,7 +289,8 @@ def _plus(x: tuple, k: int, change: float) -> tuple:
 # Checks derivatives along a trajectory against extrapolated differences of the dynamics themselves ----------------------
 
 ROWS, PARAMETERS = 5, 60   # at most so many rows and parameters of the model are compared
-_STEP = 0.02          # of characteristic units, masses and inertias: results are smooth over it, and rounding is small beside it
+# of characteristic units, masses and inertias: results are smooth over it, and rounding is small compared with it
+_STEP = 0.02
 _LIGHT = 1e-4         # of the largest mass or inertia: what a link without any gets at first
 _NOTHING = 1e-6       # of a force or acceleration itself: derivatives below it are judged by it
 
@@ -394,7 +395,8 @@ def _outcome(model: Model, asked: DerivativeRequest, motion, q, v, u) -> np.ndar
 
 
 def _steps(model: Model, name: str) -> tuple[float, ...]:
-    """Of a parameter: small beside the link's own, since accelerations bend with it, and large, since forces are linear in it."""
+    """Of a parameter: small compared with the link's own, since accelerations bend with it, and large, since forces are linear in
+    it."""
     head, _, rest = name.partition(".")
     unit = model_scales(model).of(unit_of(model, name))
     if head not in ("mass", "inertia", "armature"):

@@ -69,7 +69,7 @@ _NAMED = 8                              # columns whose knots a message lists
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Columns and their rates, one after the other, as tau, d1tau, d2tau.
+    """Columns and their rates, consecutively, as tau, d1tau, d2tau.
 
     names   kinds of columns; "q" is followed by "v", on the manifold of `model`
     arrays  (N, n) each, or None where the file has none; the first is there
@@ -211,7 +211,7 @@ def _quietest(t: np.ndarray, chains: list[Chain], gaps) -> int:
 
 
 def _missed(t: np.ndarray, chain: Chain, given: int, last: int, rows: int, *, alike: bool = False) -> bool:
-    """alike: a coordinate without noise beside noisy ones may lose as much as their noise."""
+    """alike: a coordinate without noise next to noisy ones may lose as much as their noise."""
     check_rows(t, last - given, rows)
     units = (chain.model.q_units if chain.names[given] == "q" else chain.units) if alike else None
     return bool(misses(t, chain.samples(given), last - given, rows, units).any())

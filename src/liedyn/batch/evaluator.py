@@ -21,7 +21,7 @@ from liedyn.model.model import Model
 from liedyn.simulation.name_binding import matching
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
-_SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs side by side; runs in it
+_SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs in one batch; runs in it
 _WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
 
 
@@ -52,7 +52,7 @@ class SampleTable:
 
 
 class SweepEvaluator:
-    """What computes runs of a sweep. threads: for runs side by side; fewest: such runs in a chunk."""
+    """What computes runs of a sweep. threads: for runs in one batch; fewest: such runs in a chunk."""
 
     fewest = 64
 
@@ -70,12 +70,12 @@ class SweepEvaluator:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether runs go so, rather than one after the other."""
+        """Whether runs are vectorized, rather than computed sequentially."""
         raise NotImplementedError
 
     @property
     def mapped(self) -> bool:
-        """Of runs side by side: whether none has to be bound by itself."""
+        """Of runs in one batch: whether none has to be bound individually."""
         raise NotImplementedError
 
     def known_columns(self) -> dict[str, str]:
@@ -92,7 +92,7 @@ class SweepEvaluator:
         return []
 
     def common(self) -> tuple:
-        """Plain values of all that the runs have in common, beside what the sweep says."""
+        """Plain values of all that the runs have in common, in addition to what the sweep says."""
         raise NotImplementedError
 
     def rows(self) -> int:
@@ -104,7 +104,7 @@ class SweepEvaluator:
         return None
 
     def numbers(self) -> tuple[int, float]:
-        """How many of a row are in memory where runs go side by side, and the work of a run where they do not."""
+        """How many of a row are in memory where runs are computed in one batch, and the work of a run where they do not."""
         raise NotImplementedError
 
     def _check_others(self, others) -> None:
@@ -112,7 +112,7 @@ class SweepEvaluator:
         raise NotImplementedError
 
     def _together(self, table: SampleTable, progress) -> list[int]:
-        """Compute runs side by side; the rows of those that are left."""
+        """Compute runs in one batch; the rows of those that are left."""
         raise NotImplementedError
 
     def _alone(self, table: SampleTable, i: int, run) -> None:
@@ -123,8 +123,8 @@ class SweepEvaluator:
     def way(self) -> str:
         """How runs go, in words."""
         if not self.side_by_side:
-            return "one after the other"
-        return "side by side" if self.mapped else "side by side, each bound by itself"
+            return "sequential"
+        return "vectorized" if self.mapped else "vectorized, each run bound individually"
 
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:

@@ -233,7 +233,7 @@ _REDUCE = {"final": lambda t, x: x[:, -1], "initial": lambda t, x: x[:, 0], "min
            "max": lambda t, x: x.max(axis=1), "mean": _mean, "integral": _integral}
 
 
-# What outputs read of runs: columns and points of links over time, of one run or of many side by side -------------------
+# What outputs read of runs: columns and points of links over time, of one run or of many in one batch -------------------
 
 _FEW, MANY = 2048, 1 << 18          # states that are looked at together: poses of all links take much room
 _TURNING = COMPONENTS.index("wx")

@@ -303,7 +303,7 @@ class PreparedSweep:
         began, soon = time.perf_counter(), _SOON_BY_THREADS if self.bench.side_by_side else _SOON
         for k, chunk in enumerate(todo):
             left = (time.perf_counter() - began) / max(k, 1) * (len(todo) - k)
-            if jobs > 1 and k and left > soon:                 # runs side by side are on threads until then
+            if jobs > 1 and k and left > soon:                 # runs in one batch are on threads until then
                 for runs in run_on_processes(job, todo[k:], jobs):
                     advance(runs)
                 return

@@ -1,7 +1,8 @@
 """Derivatives of the outputs of a sweep by what varies, at one place of it.
 
-Of runs that go side by side they are exact for the steps as these are computed (`step_rates`), of jobs along a trajectory by the
-derivatives of the dynamics by parameters; outputs are differentiated as they are evaluated (`rates`). Else: central differences.
+Of runs that are computed in one batch they are exact for the steps as these are computed (`step_rates`), of jobs along a
+trajectory by the derivatives of the dynamics by parameters; outputs are differentiated as they are evaluated (`rates`). Else:
+central differences.
 """
 from __future__ import annotations
 
@@ -107,14 +108,14 @@ _RULES = {
 # Exact derivatives of a simulation by what varies, for the steps as they are computed -----------------------------------
 
 # The step is a line with the rates of its results along a direction (`trace_step_tangent` of `codegen.steps`): what varies
-# gives a direction each, and the run goes along all of them side by side.
+# gives a direction each, and the run goes along all of them in one batch.
 
 def rates_of_simulation(bench: SimulationEvaluator, centre: list, differences: Callable) -> tuple[BatchMotion, BatchMotion]:
-    """The run with these values; and its rates by what varies as runs side by side, of q by its numbers.
+    """The run with these values; and its rates by what varies as runs in one batch, of q by its numbers.
 
     differences(numbers): (K, n) differences of numbers(rows of values) by what varies. Raises NotDifferentiableError."""
     if not bench.side_by_side:
-        raise NotDifferentiableError("runs that go one after the other")
+        raise NotDifferentiableError("runs that are computed sequentially")
     run = bench.binding.bind(centre)
     kind, problem, model = signature(run), run.problem, run.model
     if kind is None or (problem.schedule.level != TORQUE).any():
@@ -168,8 +169,8 @@ _MOVING = ("origin", "screw", "pitch")          # parameters that displace links
 
 @dataclass(frozen=True)
 class Sensitivities:
-    """base (outputs,): where all is at the centre; slopes (outputs, m): by what varies, NaN where it is no number, or runs beside
-    the centre fail; ways: of each output, EXACT or DIFFERENCES."""
+    """base (outputs,): where all is at the centre; slopes (outputs, m): by what varies, NaN where it is no number, or runs next
+    to the centre fail; ways: of each output, EXACT or DIFFERENCES."""
 
     base: np.ndarray
     slopes: np.ndarray
@@ -187,7 +188,7 @@ def sensitivities(bench: SweepEvaluator, centre: list, spreads: np.ndarray) -> S
     slopes, ways = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n
     try:
         motion = _motion(bench, centre, spreads, which)
-    # NotDifferentiableError, or what is beside the centre cannot be run
+    # NotDifferentiableError, or runs next to the centre cannot be run
     except LiedynError:
         motion = None
     for k, output in enumerate(bench.outputs if motion is not None else ()):
@@ -232,7 +233,7 @@ def _motion(bench: SweepEvaluator, centre: list, spreads, which) -> _DualMotion:
 
 
 class _DualMotion:
-    """A run, and the rates of what outputs read of it. rates: by what varies as runs side by side, of q by its numbers; still:
+    """A run, and the rates of what outputs read of it. rates: by what varies as runs in one batch, of q by its numbers; still:
     whether links stay where they are on their bodies."""
 
     def __init__(self, base: BatchMotion, rates: BatchMotion, still: bool):

@@ -1,4 +1,4 @@
-"""Simulations: side by side where they can go so, the others one after the other."""
+"""Simulations: vectorized in one batch where possible, the others sequentially."""
 from __future__ import annotations
 
 import os
@@ -29,7 +29,7 @@ from liedyn.simulation.trajectory_columns import columns_of, energy_columns
 
 
 class SimulationEvaluator(SweepEvaluator):
-    """lineup: None where they go one after the other."""
+    """lineup: None where they run sequentially."""
 
     def _bound(self) -> ScenarioBinding:
         return ScenarioBinding(self.sweep)
@@ -67,7 +67,7 @@ class SimulationEvaluator(SweepEvaluator):
 
     # columns ------------------------------------------------------------------------------------------------------------
     def known_columns(self) -> dict[str, str]:
-        """Columns that every run has, and their units; of runs side by side they are all."""
+        """Columns that every run has, and their units; of runs in one batch they are all."""
         q, v = (np.zeros((1, n)) for n in (self.binding.model.nq, self.binding.model.nv))
         columns = [*columns_of(self.binding.model, q=q, v=v, a=v, tau=v), *energy_columns(v, v, v)]
         return {name: unit for name, unit, _ in columns}
@@ -92,7 +92,7 @@ class SimulationEvaluator(SweepEvaluator):
                                     hint=nearest(name, names))
 
     def _readable_side_by_side(self) -> bool:
-        """Whether no other columns are asked for than those of runs side by side."""
+        """Whether no other columns are asked for than those of runs in one batch."""
         prepared, known = self.binding.prepared, self.known_columns()
         scenario = prepared.scenario
         others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
@@ -104,7 +104,7 @@ class SimulationEvaluator(SweepEvaluator):
 
     @property
     def _reads_forces(self) -> bool:
-        """Whether accelerations or joint forces of runs side by side are read, also to compare them with limits."""
+        """Whether accelerations or joint forces of runs in one batch are read, also to compare them with limits."""
         if np.isfinite(rate_limits(self.binding.model)[1]).any():
             return True
         names = [name for output in self.outputs for name in output.columns]
@@ -113,7 +113,7 @@ class SimulationEvaluator(SweepEvaluator):
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def _together(self, table: SampleTable, progress) -> list[int]:
-        """Left are what cannot go with the others, and what went astray, which is told by itself."""
+        """Left are what cannot go with the others, and what went astray, which is told individually."""
         began, lineup = time.perf_counter(), self.lineup
         numbers, alone = lineup.rows(table.values)
         model, times, n, reads = lineup.first.model, lineup.times, len(table.number), self._reads_forces

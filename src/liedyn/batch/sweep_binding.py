@@ -146,11 +146,11 @@ class SweepBinding:
         raise NotImplementedError
 
     def _made(self, own: dict[str, object], edits: tuple[str, ...], parameters: dict[str, float]):
-        """A run with these values of its own keys, edits of the robot file ("key=value"), and parameters of the robot."""
+        """A run with these values of the sweep's keys, edits of the robot file ("key=value"), and parameters of the robot."""
         raise NotImplementedError
 
     def _own_value(self, key: str):
-        """What a key of its own has where nothing varies."""
+        """Value of a key of the sweep where nothing varies."""
         raise NotImplementedError
 
     @property

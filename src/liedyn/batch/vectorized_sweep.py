@@ -1,7 +1,8 @@
-"""How the values of a sweep enter the arrays of runs side by side, so that no run has to be bound by itself.
+"""How the values of a sweep enter the arrays of runs in one batch, so that no run has to be bound by itself.
 
-A run that goes side by side with others differs from them in numbers alone: its initial state, the `values` of its scenario and
-constants of its robot (`codegen.batch_step`). Where these are not affine in the values of the sweep, every run is bound.
+A run that is computed in one batch with others differs from them in numbers alone: its initial state, the `values` of its
+scenario and constants of its robot (`codegen.batch_step`). Where these are not affine in the values of the sweep, every run is
+bound.
 """
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def parted(model: Model, rows: np.ndarray) -> RunParameters:
 
 
 class VectorizedSweep:
-    """Runs of a sweep that go side by side.
+    """Runs of a sweep that are computed in one batch.
 
     first   a run, whose problem and times all share
     grid, times, engine   the steps, the times of rows, and what runs are moved on by
@@ -174,7 +175,7 @@ class VectorizedSweep:
         self.grid: Grid = grid_of(first.problem.schedule, self.times, first.scenario.integrator.step)
 
     def rows(self, values: list) -> tuple[RunParameters, np.ndarray]:
-        """Of runs with these values; and which of them cannot go side by side."""
+        """Of runs with these values; and which of them cannot be computed in one batch."""
         rows, alone = self._numbers.rows(values)
         return parted(self.first.model, rows), alone
 
@@ -188,8 +189,8 @@ class VectorizedSweep:
 
 
 def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
-    """None where runs cannot go side by side: other integrators than rk4, events, samples, loops, switches of the state, robots
-    and control laws without generated code."""
+    """None where runs cannot be computed in one batch: other integrators than rk4, events, samples, loops, switches of the state,
+    robots and control laws without generated code."""
     looked = binding.looked_at
     try:
         first = binding.bind(origin_of(looked))
@@ -213,7 +214,7 @@ def lineup_of(binding: SweepBinding) -> VectorizedSweep | None:
 
 
 def signature(run: PreparedRun) -> tuple | None:
-    """What runs that go side by side have in common; None for one that goes with no other."""
+    """What runs that are computed in one batch have in common; None for one that goes with no other."""
     problem, scenario = run.problem, run.scenario
     if run.timeline is not None or problem.ties is not None or problem.sampled is not None:
         return None
@@ -226,6 +227,6 @@ def signature(run: PreparedRun) -> tuple | None:
 
 
 def numbers_of(run: PreparedRun) -> np.ndarray:
-    """q, v, values of the scenario, constants of the robot, one after the other."""
+    """q, v, values of the scenario, constants of the robot, consecutively."""
     problem = run.problem
     return np.concatenate([problem.q, problem.v, problem.tables().numbers, problem.model.constants])

@@ -115,7 +115,7 @@ def _report_errors() -> Iterator[None]:
 
 
 def _drop_what_cannot_be_written() -> None:
-    """What standard output still holds would be tried again at the end of the process, with an error of its own."""
+    """What standard output still holds would be tried again at the end of the process, with a separate error."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -26,7 +26,7 @@ _REDRAW, _REPEAT = 0.25, 5.0             # s between updates on a terminal, betw
 
 
 class Progress:
-    """Lines on stderr from a thread of its own, so that they appear while the work holds the main one.
+    """Lines on stderr from a separate thread, so that they appear while the work holds the main one.
 
     On a terminal one line is drawn over and over and removed at the end; elsewhere a line is written now and then.
     """

@@ -109,13 +109,14 @@ smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|a
 
 _OPTIONS = (
     click.argument("trajectory", type=FILE_OR_STDIN), robot_option,
-    click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout. Default: beside TRAJECTORY, with the "
+    click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout. Default: next to TRAJECTORY, with the "
                  "command's name appended."),
     base_option, strict_option, force_option, json_option)
 
 
 def along_command(short_help: str, *options: Callable) -> Callable:
-    """A command over a trajectory. It is given as a function (model, motion, values of its own options, progress) -> result."""
+    """A command over a trajectory. It is given as a function (model, motion, values of the command's options, progress) ->
+    result."""
     def decorated(compute: Callable) -> click.Command:
         @functools.wraps(compute)
         def command(console, trajectory, robot, base, output, strict, force, as_json, **own):

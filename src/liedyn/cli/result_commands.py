@@ -13,7 +13,7 @@ from liedyn.cli.options import FILE, Existing, force_option, json_option, overri
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Folder for the pictures. Default: plots/ in the run folder, NAME_plots/ beside a CSV.")
+              help="Folder for the pictures. Default: plots/ in the run folder, NAME_plots/ next to a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
               show_default=True, help="File format; may be repeated.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
@@ -78,15 +78,15 @@ class _Size(click.ParamType):
 @click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
-              help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html beside a CSV; none "
+              help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html next to a CSV; none "
               "with --video and --mcap.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
               help="Another run, drawn as a ghost at the same times; may be repeated.")
 @click.option("--runs", metavar="LIST", default="",
               help="Runs of a batch to show: numbers, ranges, min:OUTPUT, max:OUTPUT, such as 0,4-6,max:error. Default: four "
               "of them.")
-@click.option("--beside/--ghosts", default=None, help="Show other runs beside the first one, or as ghosts in the same place. "
-              "Default: beside for a batch, ghosts with --against.")
+@click.option("--side-by-side/--overlay", default=None, help="Show other runs next to the first one, or overlaid as ghosts. "
+              "Default: next to each other for a batch, overlay with --against.")
 @click.option("--trace", "traces", multiple=True, metavar="LINK", help="Draw the path of this link; may be repeated.")
 @click.option("--follow", metavar="LINK", default="", help="Let the camera follow this link.")
 @click.option("--speed", type=click.FloatRange(1e-3, 1e3), default=1.0, show_default=True, metavar="FACTOR",
@@ -103,12 +103,12 @@ class _Size(click.ParamType):
 @click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
               help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @with_console(force_option, json_option)
-def replay(trajectory, robot, output, against, runs, beside, traces, follow, speed, meshes, roots, video, size, fps, mcap,
+def replay(trajectory, robot, output, against, runs, side_by_side, traces, follow, speed, meshes, roots, video, size, fps, mcap,
            force, as_json, console):
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
     The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5, it shows that time. For the folder of a
-    batch, some of its runs are simulated again and shown side by side.
+    batch, some of its runs are simulated again and shown next to each other.
 
     \b
     Example:  liedyn replay runs/panda_hybrid --force
@@ -124,9 +124,9 @@ def replay(trajectory, robot, output, against, runs, beside, traces, follow, spe
     if as_json and page == "-":
         raise click.UsageError("-o - and --json both write to stdout.")
     source = Source(trajectory, [one for one in runs.split(",") if one], robot, against, meshes or bool(roots), roots)
-    beside = is_batch(trajectory) if beside is None else beside
+    side_by_side = is_batch(trajectory) if side_by_side is None else side_by_side
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
-        look, files = ReplayOptions("", traces, follow, beside, speed), Files(page, video, mcap, size, fps)
+        look, files = ReplayOptions("", traces, follow, side_by_side, speed), Files(page, video, mcap, size, fps)
         report, notes = write_replay(source, look, files, force=force, progress=console.progress.update)
     console.notes(notes)
     if as_json:

@@ -82,8 +82,8 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
 
     Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
     is one, and a note says so: a universal joint becomes two revolute joints with a massless link between them; loops and
-    couplings go to a loops file beside the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
-    default would be lost: such a robot is refused without --lossy. Meshes and shapes of contacts are not written.
+    couplings go to a loops file next to the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
+    default would be lost: such a robot needs --lossy. Meshes and shapes of contacts are not written.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
@@ -127,7 +127,7 @@ FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mas
 @click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics",
               show_default=True, help="Function to write.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
-              help="C file to write, with a header beside it. Default: ROBOT_FUNCTION.c in the current folder.")
+              help="C file to write, with a header next to it. Default: ROBOT_FUNCTION.c in the current folder.")
 @click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
 @click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")

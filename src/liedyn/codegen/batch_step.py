@@ -1,4 +1,4 @@
-"""A whole step of a simulation as a line over many runs side by side: the integrator, recorded with the right-hand side that it
+"""A whole step of a simulation as a line over many runs in one batch: the integrator, recorded with the right-hand side that it
 calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
 torques) and, if asked, parameters of the robot.
 
@@ -34,9 +34,9 @@ NONSMOOTH_OPERATIONS = ABS, SIGN, MIN, MAX
 NUMBERS_PER_EVENT = 4         # numbers in `work`
 MAX_CLOSURE_ERROR = 1e-5          # rad or lengths of the loop: what the last of them squares
 # operations of the right-hand side from which on a method calls it instead of repeating it: four of them would not fit into the
-# cache for code beside the processor
+# the processor's instruction cache
 MIN_CALLED_OPERATIONS = 1000
-DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # codes beside those of `right_hand_side` and `by_parts`
+DEPENDENT_EQUATIONS, NONFINITE_EVENT_VALUE = 9, 10          # codes in addition to those of `right_hand_side` and `by_parts`
 
 
 @dataclass(frozen=True)
@@ -438,7 +438,7 @@ def trace_outputs(tables: ScenarioTables, method: str, varying, pivots: Pivots, 
 
 # adjoint step -----------------------------------------------------------------------------------------------------------
 
-# The adjoint of a whole step, over many runs side by side: derivatives of a cost by the state after it become those by the state
+# The adjoint of a whole step, over many runs in one batch: derivatives of a cost by the state after it become those by the state
 # before it. The step itself is done once more on the way.
 
 SHARED_INPUTS = "q", "values", VARYING         # what all evaluations of a step rest on

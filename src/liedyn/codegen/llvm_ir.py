@@ -69,7 +69,7 @@ def numbers(values) -> str:
 
 # rows -------------------------------------------------------------------------------------------------------------------
 
-# LLVM that carries rows of a batch into a block, number k of all states side by side, and back: by square transpositions.
+# LLVM that carries rows of a batch into a block, number k of all states in one vector, and back: by square transpositions.
 
 _GROUPS_PER_BLOCK = 16               # transpositions to a block of code
 
@@ -129,7 +129,7 @@ class _RowTransposer(Instructions):
         return numbers([x] * self.simd_width) if isinstance(x, float) else self.let(self.load("block", x))
 
     def concatenate(self, parts: list[str]) -> str:
-        """Vectors side by side in one."""
+        """Concatenate vectors to one."""
         size = self.simd_width // len(parts)
         while len(parts) > 1:
             size *= 2
@@ -141,7 +141,7 @@ class _RowTransposer(Instructions):
         return x if size == self.simd_width else self._shuffle(x, x, range(first, first + size), self.simd_width)
 
     def transpose(self, x: list[str]) -> list[str]:
-        """Numbers k, k + n, … of n vectors form vectors: squares of 1, 2, … numbers beside the diagonal change places."""
+        """Numbers k, k + n, … of n vectors form vectors: squares of 1, 2, … numbers next to the diagonal change places."""
         x, simd_width, size = list(x), self.simd_width, 1
         while size < len(x):
             for i in (i for i in range(len(x)) if not i & size):
@@ -175,10 +175,10 @@ class _RowTransposer(Instructions):
 
 # segments ---------------------------------------------------------------------------------------------------------------
 
-# A long line in segments. Code that is larger than the cache beside the processor comes from afar at every run: each segment
+# A long line in segments. Code that is larger than the processor's cache comes from afar at every run: each segment
 # goes over a few blocks of states before the next, and leaves what later ones rest on.
 
-MAX_SEGMENT_OPERATIONS = 45_000           # operations, for 400 kB of code: caches beside a processor hold 512 kB and more
+MAX_SEGMENT_OPERATIONS = 45_000           # operations, for 400 kB of code: a processor's cache holds 512 kB and more
 
 
 @dataclass(frozen=True)
@@ -540,7 +540,7 @@ def _block_names(trace: Trace) -> list[str]:
 
 # batches ------------------------------------------------------------------------------------------------------------
 def _batch_function(trace: Trace, sizes: dict[str, int], parts: int, simd_width: int) -> list[str]:
-    """sizes: of the blocks, in columns; for each of `_n_state_blocks` blocks of states all of them lie side by side."""
+    """sizes: of the blocks, in columns; for each of `_n_state_blocks` blocks of states all of them are adjacent."""
     arrays, most, stride = [array.name for array in trace.arrays], simd_width * _n_state_blocks(parts), sum(sizes.values())
 
     def step(k, body):

@@ -26,9 +26,9 @@ def wrapper_text(name: str, shapes: list[tuple[int, ...]], output_only: list[boo
     """ptr @python(self, arguments, count): calls `name` with the data of arrays of these shapes.
 
     With all arrays: returns what `name` returns, or INVALID_ARGUMENTS, as an int of Python. Without those that are `output_only`:
-    makes them and returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. Arrays that
-    are not `has_results` may be read-only. Each may have a leading axis of length 1; results have it if an argument does: a batch
-    of one state. self: `_context()`."""
+    makes them and returns them, one array or a tuple; or None where an array is not valid or `name` does not return 0. Arrays
+    that are not `has_results` may be read-only. Each may have a leading axis of length 1; results have it if an argument does: a
+    batch of one state. self: `_context()`."""
     given, new = ([k for k, one in enumerate(output_only) if one is wanted] for wanted in (False, True))
     asked = [_WRITABLE if one else _READABLE for one in has_results]
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]

@@ -1,4 +1,4 @@
-"""An entry of the kernels, recorded as it stands for one robot: what it reads, writes and verifies."""
+"""An entry of the kernels, traced for one robot: what it reads, writes and verifies."""
 from __future__ import annotations
 
 import builtins
@@ -298,7 +298,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class GeneratedProgram:
-    """Lines that are called one after the other for the same states: what is done several times is one piece of code.
+    """Traces that are called consecutively for the same states: what is done several times is one piece of code.
 
     arrays    of the caller
     calls     lines, and for their arrays that have another name in the program this name; others are passed on by the program

@@ -1,7 +1,7 @@
 """The adjoint of a line, operation by operation: from derivatives of a cost by its results to those by its inputs.
 
 Each operation y = f(a, b, …) hands its share back, a* += y* df/da, in the opposite order (reverse accumulation: Griewank and
-Walther, Evaluating Derivatives, 2008, ch. 3). What it needs of the line itself is computed once more beside it.
+Walther, Evaluating Derivatives, 2008, ch. 3). What it needs of the line itself is computed once more with it.
 """
 from __future__ import annotations
 

@@ -464,7 +464,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
                     prescribed=no_prescribed_mask(model), out=out)
 
 
-# Newton's and Euler's equations of each link of its own, in plain NumPy: what its motion and gravity ask for ------------
+# Newton's and Euler's equations of each link alone, in plain NumPy: what its motion and gravity ask for ------------
 
 # Kernels merge links that are welded together. Here each link stands alone, so that the wrench in a weld, the rate of the
 # momentum and the zero-moment point follow by sums.

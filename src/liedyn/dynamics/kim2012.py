@@ -1,6 +1,6 @@
 """Inverse, forward and hybrid dynamics and their derivatives by a scalar p as Kim 2012 (v1.01) prints them.
 
-Plain NumPy, one state, 6x6 matrices, to read beside the paper and to check other forms by: the kernels carry vectors where
+Plain NumPy, one state, 6x6 matrices, to read next to the paper and to check other forms by: the kernels carry vectors where
 Tables 6 and 7 carry derivatives of articulated inertias. Names are the paper's; pX is dX/dp. A joint has its own S(q) (6, k) and
 rate dS, and is prescribed as a whole or not at all. Beyond the paper, rotors add to S^T I S and passive forces to tau.
 

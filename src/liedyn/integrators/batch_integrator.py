@@ -1,4 +1,4 @@
-"""Many runs of one problem side by side, with fixed steps: each has its own initial state, numbers and parameters."""
+"""Many runs of one problem in one batch, with fixed steps: each has its own initial state, numbers and parameters."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def _no_work(n: int, events: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class BatchOutputs:
-    """(N, R, …) of N runs at R times, NaN after the end of a run. more: a, tau and wrenches side by side, or (N, R, 0)."""
+    """(N, R, …) of N runs at R times, NaN after the end of a run. more: columns a, tau and wrenches, or (N, R, 0)."""
 
     q: np.ndarray
     v: np.ndarray

@@ -338,7 +338,7 @@ def kept_rows(record: Record, count: int) -> Record:
 
 
 def stages_for(stages: int, problem: InitialValueProblem, switches: int = 0) -> Stages:
-    """switches: whose readings are kept beside the rates."""
+    """switches: whose readings are kept next to the rates."""
     n, model, nv = problem.size, problem.model, problem.model.nv
     return Stages(np.zeros((stages + 2, n + switches)), *np.zeros((3, n)), np.zeros(nv), *np.zeros((2, model.nq)),
                   np.zeros(nv))

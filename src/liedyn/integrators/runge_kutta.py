@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy import int64  # of a literal: each literal argument would be a compilation of its own
+from numpy import int64  # of a literal: each literal argument would be compiled separately
 
 from liedyn.integrators.run_state import (
     ATOL,

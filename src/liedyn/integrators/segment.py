@@ -103,7 +103,7 @@ SAME = 4                 # spacings of floats between times that are the same bu
 
 
 class ZeroOrderHold:
-    """sides: the `RightHandSide` of the stretch, which gets constants and walls of its own. times: of its outputs.
+    """sides: the `RightHandSide` of the stretch, which gets separate constants and break points. times: of its outputs.
 
     controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds;
                  for straight lines also `slope` (nv,) and the time `since` when they begin
@@ -240,7 +240,7 @@ def evaluated(problem: InitialValueProblem, t: float, q, v, sides: RightHandSide
 
 # chunks -----------------------------------------------------------------------------------------------------------------
 
-# A compiled loop over a run, called for a few steps at a time: in between the caller hears of progress, and of an interrupt.
+# A compiled loop over a run, called for a few steps at a time: in between, progress is reported and interrupts are handled.
 
 SECONDS = 0.2             # of a chunk
 _FIRST_CHUNK = 20         # steps

@@ -32,7 +32,7 @@ _RESULTS = {
 
 def write_export(model: Model, function: str, path: Path | None = None, *, passive: bool = True, single: bool = False,
                  with_test: bool = False, force: bool = False) -> tuple[CFunction, list[Path]]:
-    """Write a function of a robot as `path`, a header beside it, and a program that tests it. The function has the file's name.
+    """Write a function of a robot as `path`, a header next to it, and a program that tests it. The function has the file's name.
 
     Parameters
     ----------

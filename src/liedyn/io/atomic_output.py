@@ -1,6 +1,6 @@
 """Writing results: whole or not at all, and over an existing one only by force.
 
-A result is made under a hidden name beside its place, `.liedyn-<random>.part`, and gets its own name in one step. Whoever makes
+A result is made under a hidden name next to its place, `.liedyn-<random>.part`, and gets its own name in one step. Whoever makes
 it holds a lock on it, so that the next process to write in that folder can tell, and removes, what a killed process left.
 """
 from __future__ import annotations
@@ -125,9 +125,9 @@ def standard_output() -> TextIO:
 
 
 @contextmanager
-def scratch_folder(beside: Path) -> Iterator[Path]:
-    """A folder in the folder `beside` for work that is moved elsewhere when it is done; it is gone at the end."""
-    with _part(beside, folder=True) as part:
+def scratch_folder(next_to: Path) -> Iterator[Path]:
+    """A folder in the folder `next_to` for work that is moved elsewhere when it is done; it is gone at the end."""
+    with _part(next_to, folder=True) as part:
         yield part
 
 

@@ -1,4 +1,4 @@
-"""The folder of a run that is not finished, `NAME.unfinished` beside its run folder NAME: its rows so far, and a checkpoint.
+"""The folder of a run that is not finished, `NAME.unfinished` next to its run folder NAME: its rows so far, and a checkpoint.
 
     rows          a row after the other, float64, as `Rows` lays them out
     checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is,
@@ -35,7 +35,7 @@ class Unfinished:
 
     folder    the run folder
     command   what was asked for: told to whoever resumes
-    stop      the number of a signal that asks the run to end, 0: none; `listening` tells whether the run would hear of it
+    stop      the number of a signal that asks the run to end, 0: none; `listening` is whether signals are reported to the run
     """
 
     def __init__(self, folder: str | os.PathLike, command: Mapping | None = None):
@@ -128,7 +128,7 @@ class Unfinished:
             np.zeros((0, width))
 
     def room(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of zeros on disk, beside the rows."""
+        """An array of zeros on disk, next to the rows."""
         if 0 in shape:
             return np.zeros(shape)
         self._rooms.append(self.path / name)

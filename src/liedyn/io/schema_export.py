@@ -203,7 +203,7 @@ def _key(key: Field, depth: int, off: int | None, seen: set[int]) -> Iterator[_R
 
 
 def _entry(name: str, value: Any, depth: int, off: int | None) -> Iterator[_Row]:
-    """A key with its value in a line, or with a line for each of its own keys."""
+    """A key with its value in a line, or with a line for each of its keys."""
     line = f"{to_yaml(name, True)}: {to_yaml(value, True)}"
     if not isinstance(value, dict) or len(line) + 2 * depth <= _WIDTH:
         yield _Row(depth, off, line)
@@ -260,7 +260,7 @@ All keys of {what}.
 Those behind a # are examples and alternatives.
 Editors complete and check the file by the schema that `liedyn schema {kind} -o {kind}.schema.json` writes."""
 _WHAT = {"scenario": "a scenario, which `liedyn simulate` runs; `liedyn template robot -o robot.yaml` writes its robot",
-         "robot": "a robot", "loops": "a file of loops, which stands beside a URDF",
+         "robot": "a robot", "loops": "a file of loops, which is next to a URDF",
          "sweep": "a sweep, which `liedyn batch` runs; `liedyn template scenario -o scenario.yaml` writes its scenario"}
 
 

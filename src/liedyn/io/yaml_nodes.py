@@ -55,7 +55,7 @@ def too_large(error: type[InputError], path: str | os.PathLike, largest: int) ->
 
 
 def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> bytes:
-    """As `read_whole`; an empty or a binary file is refused, too."""
+    """As `read_whole`; an empty or a binary file is an error, too."""
     data, place = read_whole(path, error, largest), Place(os.fspath(path))
     if not data.strip():
         raise error("the file is empty", place=place)
@@ -65,7 +65,7 @@ def read_bytes(path: str | os.PathLike, error: type[InputError], largest: int = 
 
 
 def read_text(path: str | os.PathLike, error: type[InputError], largest: int = LARGEST_FILE) -> str:
-    """As `read_bytes`, decoded from UTF-8; control characters are refused with their line."""
+    """As `read_bytes`, decoded from UTF-8; control characters raise an error with their line."""
     data = read_bytes(path, error, largest)
     file = os.fspath(path)
     try:
@@ -160,7 +160,7 @@ class Node:
     # containers -----------------------------------------------------------------------------------------------------
 
     def mapping(self, known: Iterable[str] | None = None) -> dict[str, Node]:
-        """Children by key, in document order; keys outside `known` are refused."""
+        """Children by key, in document order; keys outside `known` are an error."""
         if self.kind == "null":
             return {}
         if self.kind != "mapping":
@@ -274,7 +274,7 @@ def parse_yaml(text: str, file: str | None = None, error: type[InputError] = Mod
 
 
 def _nesting(text: str) -> int:
-    """Deepest nesting of brackets outside quotes. PyYAML looks a line ahead of its events, and has a limit of its own."""
+    """Deepest nesting of brackets outside quotes. PyYAML looks a line ahead of its events, and has a separate limit."""
     depth = deepest = 0
     for sign in _QUOTED.sub("", text):
         depth += (sign in "[{") - (sign in "]}")

@@ -72,7 +72,7 @@ def path_parts(path: str) -> list[str]:
 
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
     """Apply "key.path=value" to the tree; the value is YAML, its errors name the override; null removes the key. Returns
-    keys that it replaced beside its own.
+    keys that it replaced and its own.
 
     A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
     the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``, also of a

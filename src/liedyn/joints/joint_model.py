@@ -5,7 +5,7 @@
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), J (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest, floor (nv each).
 
-Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a model of its own, of the same
+Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a separate model, of the same
 marks.
 """
 from typing import NamedTuple

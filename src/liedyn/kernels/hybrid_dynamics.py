@@ -265,7 +265,7 @@ class MassMatrixWorkspace(NamedTuple):
     Psi: np.ndarray          # (nv,)
     a: np.ndarray            # (nv,) accelerations
     bias: np.ndarray         # (nv,)
-    memory: np.ndarray       # of inverse dynamics and of composite bodies, one after the other
+    memory: np.ndarray       # of inverse dynamics and of composite bodies, consecutively
 
 
 @inline_kernel

@@ -6,7 +6,7 @@ A joint m moves or drives all that hangs on it as one. With what this carries al
     F by I zeta_m + B psi_m,    B by B(psi_m), which is `coriolis` of I and psi_m,    I and s not;
 
 a v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and
-of the columns of its own joint nothing but phi, by ad_s_m s_l. So each formula there becomes a wrench that two coordinates
+of the columns of the same joint nothing but phi, by ad_s_m s_l. So each formula there becomes a wrench that two coordinates
 give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is seen
 from its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
 """

@@ -18,7 +18,7 @@ CODES: dict[str, str] = {
     "repeated-tag": "a URDF element that appears twice; the first one is used",
     "mjcf-not-read": "what a MuJoCo file has and a robot has not: contacts, tendons, sensors, gains of actuators, …",
     "mjcf-friction": "frictionloss of a MuJoCo file, a constraint there, which is read as a smooth friction force",
-    "loops-unused": "a file loops.yaml beside a URDF that does not say that it is of this robot; it is ignored",
+    "loops-unused": "a file loops.yaml next to a URDF that does not say that it is of this robot; it is ignored",
     "triangle-inequality": "a moving body with a principal inertia above the sum of the other two, which is physically "
                            "impossible",
     "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",

@@ -47,7 +47,7 @@ CALLERS_LINK = DISPATCHERS_FOUND and all(hasattr(JITCodeLibrary, name) for name 
 
 
 def njit_without_wrappers(function, **options):
-    """Without the wrappers that Python would call it through, and without machine code of its own: callers take its LLVM code
+    """Without the wrappers that Python would call it through, and without separate machine code: callers take its LLVM code
     into theirs and optimize it there. Everything compiles in less than half the time. A call from Python is an error, not a
     crash."""
     if not DISPATCHERS_FOUND:
@@ -193,7 +193,7 @@ else:
 
 
 def split_workspace(buffer, sizes):
-    """Views of a C-contiguous array, by its first axis: of so many numbers each, one after the other, and of the rest. Not
+    """Views of a C-contiguous array, by its first axis: of these sizes, consecutively, and of the rest. Not
     checked: there must be as many."""
     views, first = (), 0
     for size in sizes:

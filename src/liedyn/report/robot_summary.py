@@ -244,7 +244,7 @@ def _number(x: float) -> str:
 
 @dataclass(frozen=True)
 class RobotSummary:
-    """A robot file with what was found in it, or with the error for which it is refused."""
+    """A robot file with what was found in it, or with the error that it raises."""
 
     file: str
     findings: tuple[RobotWarning, ...] = ()
@@ -276,7 +276,7 @@ def examine(file: str, base: str | None = None, loops: str | None = None) -> Rob
 
 
 def verdict(examined: Sequence[RobotSummary]) -> None:
-    """Raise if anything was found: ModelError where a file is refused, else CheckFailed."""
+    """Raise if anything was found: ModelError where a file is not valid, else CheckFailed."""
     refused = [one.file for one in examined if one.error is not None]
     doubtful = [one.file for one in examined if one.findings]
     if refused:

@@ -56,7 +56,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     plots : bool
         Whether pictures and replay.html are written.
     draughtsman : Draughtsman, optional
-        Draws in a process of its own, as the command does.
+        Draws in a separate process, as the command does.
 
     Returns
     -------
@@ -206,8 +206,8 @@ if TYPE_CHECKING:
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
     """The CSV to draw and the folder for its pictures, for a CSV, a run folder or `-`."""
     path = Path(trajectory)
-    beside = "plots" if trajectory == STDIO else path / "plots" if path.is_dir() else path.with_name(f"{path.stem}_plots")
-    return trajectory_file(trajectory), Path(output or beside)
+    default = "plots" if trajectory == STDIO else path / "plots" if path.is_dir() else path.with_name(f"{path.stem}_plots")
+    return trajectory_file(trajectory), Path(output or default)
 
 
 def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None:
@@ -223,7 +223,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
     Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. A robot that is named
-    only by the file may be missing or broken. against: trajectory files or run folders whose tracking errors are drawn beside
+    only by the file may be missing or broken. against: trajectory files or run folders whose tracking errors are drawn with
     this one's.
     """
     from liedyn.analysis.recorded_motion import robot_of

@@ -1,1 +1,1 @@
-"""Many runs side by side from Python, and their adjoints. Entry points: `rollout.rollout`, `rollout.Rollout`."""
+"""Many runs in one batch from Python, and their adjoints. Entry points: `rollout.rollout`, `rollout.Rollout`."""

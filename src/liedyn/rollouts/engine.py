@@ -1,4 +1,4 @@
-"""The runs of a rollout: side by side by one line, or one after the other by the compiled loop of a single run."""
+"""The runs of a rollout: vectorized by one generated function, or sequentially by the compiled loop of a single run."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -336,7 +336,7 @@ def run_one_by_one(problem: InitialValueProblem, runs: RolloutInputs, moving: Ba
         except ComputationError as error:
             moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[NEXT_OUTPUT]), np.count_nonzero(shown))
-        for x in (found.q, found.v, found.work, found.more):               # side by side, it may have gone on for longer
+        for x in (found.q, found.v, found.work, found.more):               # in one batch, it may have gone on for longer
             x[k] = np.nan
         found.q[k, :count], found.v[k, :count], found.work[k, :count] = record.q[:count], record.v[:count], record.work[:count]
         if found.more.shape[2]:

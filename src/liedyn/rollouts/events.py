@@ -29,7 +29,7 @@ from liedyn.simulation.name_binding import coordinates, find, unit_quaternions, 
 from liedyn.simulation.signals.expression import SignalProgram, subtract_constant
 from liedyn.simulation.signals.signal_compiler import SignalCompiler, SignalPurpose
 
-STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, beside those of `compile_batch_step`
+STOPPED, AGAIN, CONTRADICTED = 40, 41, 42          # codes of runs, in addition to those of `compile_batch_step`
 _MOST = 100              # events of one run within a step
 _AROUND = 0.1            # of a step: readings at half and whole of it before and after give a reading's derivatives, to its 4th
                          # power

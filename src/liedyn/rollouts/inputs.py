@@ -32,7 +32,7 @@ from liedyn.io.yaml_values import tree_of
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact_setup import bind_contacts, material_scale, weight_of
 
-CLOSED = 1e-6          # rad or lengths of the loop; of velocities, relative to the largest: states off by more are refused
+CLOSED = 1e-6          # rad or lengths of the loop; of velocities, relative to the largest: states off by more are an error
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
+"""`ld.rollout`: many motions of one robot, or of variants of it, in one batch with a fixed step."""
 from __future__ import annotations
 
 from collections import Counter
@@ -479,7 +479,7 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, t
     """Exact derivatives of the final state of each run by its initial state and its joint forces, for the steps as they are
     computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
 
-    Each of the 2 nv rows is an adjoint of its own.
+    Each of the 2 nv rows is a separate adjoint.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from liedyn.numba_tools import compile_cache
 from liedyn.simulation.run import SilentProgress
 
 USUAL = ("dynamics", "simulate")
-COUNT = 9                           # of a batch: eight states side by side and one more
+COUNT = 9                           # of a batch: eight states in one batch and one more
 
 # Compiled code is the same for every robot; these are as small as can be.
 TREE = """

@@ -294,7 +294,7 @@ class Actions:
         return bool(turned and (still or not resolvable(leaves.rate, leaves.curvature, bound, duration)))
 
     def _note_passing(self, before: EventState, after: EventState, t: float, event: Event) -> None:
-        """An impact that changes the rate of its own expression, but not its sign: a stop that moves passes the joint."""
+        """An impact that changes the rate of its expression, but not its sign: a stop that moves passes the joint."""
         if self.expression is None:
             return
         came, leaves = self.expression(before).rate, self.expression(after).rate

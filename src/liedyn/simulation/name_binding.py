@@ -27,7 +27,7 @@ def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence
             other = best.get(name)
             if other and other[0] == rank:
                 raise ScenarioError(f"{what} {name} matches two patterns of the same length", place=rule.place,
-                                    found=f"{other[1].pattern} and {rule.pattern}", hint=f"give {name} an entry of its own")
+                                    found=f"{other[1].pattern} and {rule.pattern}", hint=f"give {name} a separate entry")
             if not other or other[0] < rank:
                 best[name] = rank, rule
     return {name: best[name][1] for name in names if name in best}
@@ -200,7 +200,7 @@ def path_to(model, link: int) -> list[int]:
 
 
 def joined(paths) -> tuple[np.ndarray, np.ndarray]:
-    """Where each begins in all of them, one after the other; and these."""
+    """Where each begins in all of them, consecutively; and these."""
     return np.cumsum([0, *map(len, paths)]).astype(np.int64), np.concatenate([[], *paths]).astype(np.int64)
 
 

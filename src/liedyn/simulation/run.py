@@ -175,7 +175,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
         import liedyn
         return liedyn.figure_of(self, what)
 
-    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), beside: bool = False,
+    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), side_by_side: bool = False,
                traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
                package_roots: Sequence[str] = (), force: bool = False) -> None:
         """Write the page that shows the motion in 3D, see `liedyn.replay_of`. Raises UsageError where the file exists and `force`
@@ -183,7 +183,8 @@ of the run     status    complete; diverged or interrupted: the rows before that
         import liedyn
         from liedyn.io.atomic_output import open_output
         with open_output(path, force=force) as file:
-            file.write(liedyn.replay_of(self, against=against, beside=beside, traces=traces, follow=follow, speed=speed,
+            file.write(liedyn.replay_of(self, against=against, side_by_side=side_by_side, traces=traces, follow=follow,
+                                        speed=speed,
                                         meshes=meshes, package_roots=package_roots))
 
     def _repr_html_(self) -> str:
@@ -213,7 +214,7 @@ of the run     status    complete; diverged or interrupted: the rows before that
 
 
 class SilentProgress:
-    """Progress that nobody hears."""
+    """Progress that is not shown."""
 
     def stage(self, text):
         return contextlib.nullcontext()
@@ -510,7 +511,7 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
 
 
 def _of_free_joints(model, tau: dict, given: dict) -> dict:
-    """Torques without those of prescribed joints, which are ignored, and without zeros beside what `joints` gives."""
+    """Torques without those of prescribed joints, which are ignored, and without zeros where `joints` gives."""
     def acts(name: str, value) -> bool:
         rule = _rule_of(name, given, model)
         return rule is None or ("prescribe" not in rule and np.any(value))

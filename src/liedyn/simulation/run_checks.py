@@ -27,7 +27,7 @@ from liedyn.simulation.segment_problems import RunSegment
 
 GOOD = 1e-3              # a relative balance above it is said
 _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
-_FAR_MORE = 1e3          # energies and weights: forces of runs side by side do less work along 1 rad or a characteristic length
+_FAR_MORE = 1e3          # energies and weights: forces of runs in one batch do less work along 1 rad or a characteristic length
 
 
 def inaccuracy(balance: float) -> list[str]:
@@ -75,7 +75,7 @@ class EnergyBalance:
 
 
 def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
-    """(N,) the relative balance of N runs side by side from energies and supplied work (N, R), as `EnergyBalance` says it. NaN
+    """(N,) the relative balance of N runs in one batch from energies and supplied work (N, R), as `EnergyBalance` says it. NaN
     where so little energy was exchanged that the forces decide what is rounding, which are not known here."""
     total, energies = kinetic + potential, (kinetic, potential, work)
     balance = np.abs(total - total[:, :1] - work).max(axis=1)
@@ -228,7 +228,7 @@ class FrictionCreep:
         speed = moved / dt
         apart = np.abs(np.diff(steps / dt, axis=-2)) < FRICTION_SPEED / _STEADY * 0.5 * (dt[1:] + dt[:-1])
         creeps = (speed < FRICTION_SPEED) & (speed > _LEAST_SPEED * FRICTION_SPEED) & held[..., None, :]
-        both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # two intervals, one after the other
+        both = creeps[..., 1:, :] & creeps[..., :-1, :] & apart                # two consecutive intervals
         creeps[..., 0, :], creeps[..., -1, :] = both[..., 0, :], both[..., -1, :]
         creeps[..., 1:-1, :] = both[..., 1:, :] | both[..., :-1, :]
         self.time[..., which] += (dt * creeps).sum(axis=-2)

@@ -142,7 +142,7 @@ class RunRecorder(RunObserver):
 
 @contextmanager
 def listening(disk: Unfinished | None) -> Iterator[None]:
-    """While the run would hear of a signal."""
+    """While signals are reported to the run."""
     if disk is None:
         yield
         return

@@ -31,7 +31,7 @@ class _TrialStopped(Exception):
 
 
 class _TimedRecorder(RunRecorder):
-    """Of a trial, which ends after so many seconds of computing, or where disk hears of a signal. The time starts after the
+    """Of a trial, which ends after so many seconds of computing, or where a signal is reported to disk. The time starts after the
     first steps, which may compile code."""
 
     def __init__(self, prepared: PreparedRun, seconds: float, disk: Unfinished | None):
@@ -59,7 +59,7 @@ def try_integrators(prepared: PreparedRun, parts, progress, disk: Unfinished | N
     """What other integrators make of a run, up to the first that computes it well: an end to the message about the run.
 
     parts   of the motion that was computed
-    disk    of the run, which hears of signals
+    disk    of the run, to which signals are reported
     """
     sampling = prepared.scenario.sampling
     if sampling is not None and sampling.function is not None:         # it may have a state, and effects

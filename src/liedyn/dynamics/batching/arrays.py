@@ -197,7 +197,7 @@ _pool: list[Buffer] = []
 
 
 class BufferMemory(np.ndarray):
-    """Of a room. Looking for the owner of its memory, an array goes on as long as it meets arrays of its own type."""
+    """Of a room. Looking for the owner of its memory, an array goes on as long as it meets arrays of the same type."""
 
 
 class ResultMemory(BufferMemory):

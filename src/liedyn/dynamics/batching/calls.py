@@ -19,7 +19,7 @@ from liedyn.model.model import Model, cache_aligned
 from liedyn.numba_tools.decorators import compile_entry_point
 
 SCALAR = 0                      # which signature of an entry with two
-# numbers of scratch for one state, from which on eight do not go side by side: 32 MB a thread
+# numbers of scratch for one state, from which on eight are not computed in one batch: 32 MB a thread
 _MAX_SIMD_WORKSPACE = 1 << 19
 
 check_gil()

@@ -49,7 +49,7 @@ def _parse_thread_count(text: str, available: int) -> int:
 def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) -> int:
     """Cores that the control groups of a container allow in the mean, rounded up; very many where nothing limits them.
 
-    Every group above limits too. A container that has no view of its own of the tree sees a path that is not there: its own
+    Every group above limits too. A container without its own view of the tree sees a path that is not there: its own
     group is then the root that it sees."""
     least = float(1 << 30)
     for line in _read(cgroup_file).splitlines():

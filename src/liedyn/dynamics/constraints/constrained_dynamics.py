@@ -35,7 +35,7 @@ from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, inverse
 from liedyn.numba_tools.decorators import compile_entry_point
 
-# Constraints A(q) v = 0 that a user gives as a function, beside those of the model --------------------------------------
+# Constraints A(q) v = 0 that a user gives as a function, in addition to those of the model --------------------------------------
 
 # The constrained motion depends linearly on the joint forces: forces P^T mu along the rows P of the user's A move it by R mu,
 # and P R mu = -(P a + gamma) holds them. R comes from one more solution a row; a second round takes off what rounding left.
@@ -185,7 +185,7 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
     pfaffian : function, optional
         Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
-        the motion comes from differences (about 1e-10). The model may then have no constraints of its own.
+        the motion comes from differences (about 1e-10). The model itself may then have no constraints.
     on_error
         As in `inverse_dynamics`.
 

@@ -219,7 +219,7 @@ def _fixed_tendons(root: MjcfElement, tree: BodyTree) -> Iterator[tuple[str, tup
 # read -------------------------------------------------------------------------------------------------------------------
 
 # MJCF -> Robot: the kinematic tree with its inertias, joints and equality constraints; limits of forces and thrusters from
-# actuators. What is left out is a finding; what would change the dynamics without a word is refused.
+# actuators. What is left out is a finding; what would change the dynamics without a word is an error.
 
 _SECTIONS = ("compiler", "option", "size", "statistic", "visual", "default", "extension", "custom", "asset", "worldbody",
              "contact", "tendon", "equality", "actuator", "sensor", "keyframe", "deformable")

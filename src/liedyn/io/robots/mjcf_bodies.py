@@ -1,4 +1,4 @@
-"""The kinematic tree of an MJCF file: bodies, their joints one after the other, sites as links without mass.
+"""The kinematic tree of an MJCF file: bodies, their joints in order, sites as links without mass.
 
 A body turns about joints whose axes stand anywhere in it; here a link is the frame of its joint. So a joint that does not stand
 at the body's origin carries a link without mass, on which the body is welded: links have the frames of their bodies. Coordinates

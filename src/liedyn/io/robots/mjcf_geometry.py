@@ -287,7 +287,7 @@ def of_inertial(element: MjcfElement, compiler: Compiler) -> Mass:
 
 
 def of_geom(element: MjcfElement, compiler: Compiler) -> Mass:
-    """In the frame of the geom's parent. A mesh is refused, since its file is not read, and so is a hollow shape."""
+    """In the frame of the geom's parent. A mesh is an error, since its file is not read, and so is a hollow shape."""
     kind = element.text("type", "sphere")
     given = element.number("mass", math.nan)
     density = element.number("density", _DENSITY)

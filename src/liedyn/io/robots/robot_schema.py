@@ -94,7 +94,7 @@ def _shape(node: Node) -> tuple[str, tuple[float, ...]]:
 
 
 def _pose(node: Node, known: Schema) -> Pose:
-    """xyz with rpy or quaternion; other keys of `known` may stand beside them."""
+    """xyz with rpy or quaternion; other keys of `known` may be given with them."""
     values = known.values(node)
     xyz = values.get("xyz", (0.0, 0.0, 0.0))
     if "quaternion" not in values:

@@ -67,7 +67,7 @@ def place_of_keys(node: Node, **parts: str) -> ElementPlace:
 
 # loops ------------------------------------------------------------------------------------------------------------------
 
-# Closures and couplings in YAML: the keys `loops` and `couplings` of a robot file, or a file of their own beside a URDF.
+# Closures and couplings in YAML: the keys `loops` and `couplings` of a robot file, or a file of their own next to a URDF.
 
 @dataclass(frozen=True, slots=True)
 class LoopsFile:
@@ -94,7 +94,7 @@ def robot_of_loops(path: str | os.PathLike) -> str:
 
 
 def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[RobotWarning, ...]]:
-    """The constraints that stand beside a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
+    """The constraints that are next to a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
     names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
     name, is passed over, which is a finding."""
     path = Path(path)

@@ -111,7 +111,7 @@ def robot_yaml(robot: Robot) -> str:
 
 
 def loops_yaml(robot: Robot, file: str) -> str:
-    """The text of a loops file for the robot file `file`, which stands beside it."""
+    """The text of a loops file for the robot file `file`, which is next to it."""
     return _text({"robot": file}) + _constraints(robot)
 
 

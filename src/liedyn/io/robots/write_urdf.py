@@ -143,7 +143,7 @@ class Subset:
 
 
 def as_urdf(robot: Robot) -> Subset:
-    """The part of a valid robot that a URDF can say, and its loops and couplings, which stand in a file beside it.
+    """The part of a valid robot that a URDF can say, and its loops and couplings, which are in a file next to it.
 
     Exact, so that forces and accelerations stay the same and all coordinates keep their names and order: a floating base becomes
     a floating joint of a link `world`, the ground a link `world`; universal, cylindrical and Euler joints, planar joints with

@@ -218,7 +218,7 @@ class MjcfElement:
             raise self.problem(message, attribute, found=self.text(attribute), expected=expected, hint=hint)
 
     def constant(self, attribute: str) -> float:
-        """The first of the coefficients of a force, none: zero; those of higher powers are refused."""
+        """The first of the coefficients of a force, none: zero; those of higher powers are an error."""
         first, *more = self.numbers(attribute) or (0.0,)
         if any(more):
             raise self.problem(f"{attribute} that is not constant is not supported", attribute, found=self.text(attribute),

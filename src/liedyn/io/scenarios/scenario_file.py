@@ -140,7 +140,7 @@ SCENARIO = Schema("scenario", (
         example="robot.yaml", live=True),
     Field("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
     Field("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
-        "loops](loops.md)", "beside a URDF", example="robot.loops.yaml"),
+        "loops](loops.md)", "next to a URDF", example="robot.loops.yaml"),
     Field("gravity", Vector(3, MAX_INPUT), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
     Field("duration", Number(least=SHORTEST), "simulated time [s]", required=True,
         missing="the time to simulate, in seconds", example=5, live=True),

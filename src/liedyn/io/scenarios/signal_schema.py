@@ -184,8 +184,8 @@ def _pose(node: Node) -> Motion | Waypoints:
     for key in given:
         if key not in POSE_MOTION:
             by = ", ".join(one for one in given if one in POSE_MOTION)
-            raise given[key].problem(f"{key} does not stand beside {by} of a pose",
-                                     hint="it may stand beside a curve in xyz and rpy" if key == "from" else None)
+            raise given[key].problem(f"{key} cannot be given with {by} of a pose",
+                                     hint="it may be given with a curve in xyz and rpy" if key == "from" else None)
     if "waypoints" not in given:
         return _motion(node, "a pose")
     if len(given) > 1:

@@ -45,9 +45,9 @@ from liedyn.lie.simd import sqrt
 from liedyn.numba_tools.decorators import array_address, array_at, call_with_integers, entry_point, inline_kernel, internal_kernel
 
 MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MULTIPLY = range(8)        # what `mechanism` does
-CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
+CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes in addition to those of `simulation.right_hand_side`
 FAR = 32                           # an angle is beyond what lines hold, and loops must go on
-OPEN = 20                          # a code beside those of `checks`: the constraints could not be closed
+OPEN = 20                          # a code in addition to those of `checks`: the constraints could not be closed
 CONTRADICTS = 1e-7                 # by rounding: of the largest acceleration, and of figures[SLOWEST]
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 _MOST = 30                # Newton steps; from an integrator's step one or two

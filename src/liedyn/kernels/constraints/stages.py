@@ -48,7 +48,7 @@ N, NQ, NV, NC, M, DRIVEN_COUNT, FORCED, PASSIVE, SIZE, MACHINE, MACHINE_SIZE, RU
  SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_ROW,
  BAD_ROW, BAD_SIZE,                # what LOOP_OPEN or CONTRADICTION speaks of
  TIME, LEFT,                       # of the state; what a projection has left of the residual, or found of the velocity
- SLOWEST) = range(17)              # acceleration that is judged as one of its own size [rad/s^2, or lengths of the loop/s^2]
+ SLOWEST) = range(17)              # acceleration that is judged relative to its size [rad/s^2, or lengths of the loop/s^2]
 FIGURES = 17
 
 

@@ -15,7 +15,7 @@ In liedyn's coordinates the motor's is theta, that of the spring's joint delta =
 from typing import NamedTuple
 
 import numpy as np
-from numpy import int64  # of a literal: each literal argument would be a compilation of its own
+from numpy import int64  # of a literal: each literal argument would be compiled separately
 
 from liedyn.joints.joint_model import resistance, tree_of
 from liedyn.kernels.kinematics import LOCAL

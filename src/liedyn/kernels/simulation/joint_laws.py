@@ -43,7 +43,7 @@ class JointLaws(NamedTuple):
     switch: np.ndarray       # (nv,) int64 the first of two in Signals.held where there is a limit
     top: np.ndarray          # (nv,) int64 signal: the limit of a motor, -1: `limit`
     bottom: np.ndarray       # (nv,) int64 the same below zero
-    integral: np.ndarray     # (nv,) int64 place in MotionWork.z of an integral beside a limit, -1: none
+    integral: np.ndarray     # (nv,) int64 place in MotionWork.z of an integral next to a limit, -1: none
     winding: np.ndarray      # (nv,) int64 the first of two more in Signals.held where there is one
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) scratch, as all below

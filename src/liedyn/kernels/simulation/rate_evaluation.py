@@ -28,7 +28,7 @@ from liedyn.kernels.simulation.signal_series import polynomial_series
 from liedyn.kernels.simulation.signals import READING, SWITCH, keep_readings
 from liedyn.numba_tools.decorators import call_with_arrays, inline_kernel, kernel
 
-# beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
+# in addition to the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
 INVALID_ARGUMENTS = FAR
 TERMS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
 

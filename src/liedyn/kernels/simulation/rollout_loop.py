@@ -1,4 +1,4 @@
-"""Many runs side by side: the loop over their steps. A step of a few runs is one call of a line (`codegen.batch_step`)."""
+"""Many runs in one batch: the loop over their steps. A step of a few runs is one call of a line (`codegen.batch_step`)."""
 from numpy import int64
 
 from liedyn.kernels.batch_blocks import OK
@@ -6,7 +6,7 @@ from liedyn.kernels.simulation.right_hand_side import AT_EVENT, RUNNING
 from liedyn.numba_tools.decorators import array_address, call_with_integers, entry_point, inline_kernel
 from liedyn.numba_tools.numba_internals import split_workspace
 
-RUNS_PER_BLOCK = 64        # runs whose states stay in the cache beside the processor from step to step; a multiple of eight
+RUNS_PER_BLOCK = 64        # runs whose states stay in the processor's cache from step to step; a multiple of eight
 
 
 @entry_point("i8(i8, i8, i8, i8, i8[::1], f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], "

@@ -112,7 +112,7 @@ OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "h
 _SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
 RATE = 1 << 24
-EVENT = len(OPERATIONS)           # a switch of an event, beside operations
+EVENT = len(OPERATIONS)           # a switch of an event, in addition to operations
 OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument

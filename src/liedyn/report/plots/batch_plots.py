@@ -236,7 +236,7 @@ def _swings(about: dict, runs: Columns, varied: Columns, outputs: list[str]) -> 
     from liedyn.io.sweep_file import read_sweep
     seconds = (EACH * len(varied) + 1) * float(np.mean(runs["seconds"]))
     if seconds > _LONGEST:
-        return [], (f"no tornado: the runs beside the medians would take {seconds:.0f} s",)
+        return [], (f"no tornado: the runs next to the medians would take {seconds:.0f} s",)
     try:
         if not about.get("source"):
             raise UsageError("the batch was not made of a file")

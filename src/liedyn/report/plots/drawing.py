@@ -1,4 +1,4 @@
-"""Drawing in a process of its own, which imports Matplotlib while the caller computes, and then in two.
+"""Drawing in a separate process, which imports Matplotlib while the caller computes, and then in two.
 
 The whole of `liedyn simulate configs/panda_hybrid.yaml` takes 1.9 s so, and 2.9 s without, on two cores. Talk over the
 process's pipes is pickled: a recording, a folder and formats one way, what was written the other.

@@ -1,6 +1,6 @@
 """Curves by joint: a grid of small panels over one time axis, one panel a joint and unit.
 
-Small panels stay legible from 1 to 60 joints, and each scales by itself: a wrist torque is seen beside a shoulder's.
+Small panels stay legible from 1 to 60 joints, and each scales by itself: a wrist torque is seen next to a shoulder's.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PANELS_A_PAGE = 40
 # the most panels of a page that have so many columns, width and height of each [inches]
 _SIZES = ((2, 1, 7.5, 2.1), (8, 2, 4.4, 1.5), (15, 3, 3.3, 1.4), (24, 4, 2.7, 1.25), (PANELS_A_PAGE, 5, 2.3, 1.1))
 _FLAT = 1e-6              # of the largest value with the same unit: what varies less is drawn flat
-_LEVEL = 1e-3             # of its own mean: the same
+_LEVEL = 1e-3             # of the mean: the same
 _AT_LIMIT = 1e-9          # of a limit: what passes it by less is at it
 _KEY = (("— prescribed motion", style.VERMILLION), ("— motion computed from forces", style.BLUE))
 
@@ -55,7 +55,7 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[st
     for limit in limits:
         axes.axhline(limit, color=style.VERMILLION if beyond else style.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
     for k, (s, colour) in enumerate(zip(panel, colours, strict=True)):
-        width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves show beside each other
+        width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves show next to each other
         style.curve(axes, t, s.values, color=colour, linewidth=width, solid_joinstyle="round", label=s.label or s.joint)
     style.heading(axes, panel[0].joint, style.unit_text(panel[0].unit),
                   *((s.label, colour, "bold") for s, colour in zip(panel, colours, strict=True)),
@@ -161,7 +161,7 @@ def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
                     color=colour, linespacing=1.0)
 
 
-# How links follow their references: by joint the motion beside the error, whose decades tell laws apart -----------------
+# How links follow their references: by joint the motion and the error, whose decades tell laws apart -----------------
 
 _MOTIONS = (1.3, 2.1, 2.9, 3.7)          # widths of lines that often lie upon each other
 _SEEN = 0.02                             # the smallest errors, passing zero, are left out of the range

@@ -319,7 +319,7 @@ def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]
                     ends[-1] = len(points)
                     points.append((link, pose.translation))
         if loop.type == "distance" and len(ends) == 2:
-            edges.append((ends[0], len(points)))                 # to a point of its own: lines make a tree
+            edges.append((ends[0], len(points)))                 # to a separate point: lines make a tree
             points.append(points[ends[1]])
 
 
@@ -338,7 +338,7 @@ def rolling_rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[i
 
 
 def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
-    """All links but massless frames that end the tree beside others: sensors, markers."""
+    """All links but massless frames that end the tree in addition to others: sensors, markers."""
     links = {link.name: link for link in model.description.links}
     moving = {joint.child for joint in model.joints} | {actuator.link for actuator in model.description.actuators}
     siblings: dict[str | None, int] = {}

@@ -21,7 +21,7 @@ from liedyn.report.plots.joint_plots import draw_energy, draw_group, draw_tracki
 from liedyn.report.plots.plot_data import FORMATS, Group, PlotData, Series
 from liedyn.report.plots.spatial_plots import draw_base_path, draw_replay
 
-# Pictures beside data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
+# Pictures next to data: they come after the data are safe, and one that cannot be drawn costs nothing else ---------------
 
 @dataclass(frozen=True)
 class SavedPlots:
@@ -39,12 +39,12 @@ def reason(error: Exception) -> str:
 
 
 def draw_beside(data: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Pictures that `draw` makes, in the folder `plots` beside the data."""
+    """Pictures that `draw` makes, in the folder `plots` next to the data."""
     return _beside(data, "pictures", "the pictures are not drawn", lambda: drawn_into(data / "plots", draw))
 
 
 def page_beside(page: Path, text: Callable[[], str]) -> SavedPlots:
-    """A page of the text that is made, beside the data."""
+    """A page of the text that is made, next to the data."""
     def write() -> SavedPlots:
         with open_output(page) as file:
             file.write(text())
@@ -64,7 +64,7 @@ def _beside(data: Path, name: str, missing: str, write: Callable[[], SavedPlots]
 
 
 def drawn_into(folder: Path, draw: Callable[[Path], SavedPlots]) -> SavedPlots:
-    """Pictures that `draw` makes in a folder of its own, moved into `folder` when all are drawn."""
+    """Pictures that `draw` makes in a separate folder, moved into `folder` when all are drawn."""
     with scratch_folder(next(p for p in folder.absolute().parents if p.is_dir())) as part:
         drawn = draw(part)
         if drawn.paths:

@@ -69,7 +69,7 @@ def wide(axes: Axes) -> float:
 
 
 def words(axes: Axes, text: str, at: tuple, offset: tuple, ha: str = "center", va: str = "center", **options) -> Annotation:
-    """A text in small faint letters, so many points beside a place."""
+    """A text in small faint letters, so many points next to a place."""
     return axes.annotate(text, at, offset, textcoords="offset points", ha=ha, va=va, **{"size": LABEL, "color": FAINT} | options)
 
 

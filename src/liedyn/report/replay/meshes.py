@@ -16,7 +16,7 @@ from liedyn.errors import ComputationError
 
 # A series of n numbers becomes k[i] = round(x[i] / step), d[i] = k[i] - 2 k[i-1] + k[i-2] (k is 0 before the first) in 32 bits
 # that wrap around; of meshes, first differences or k itself. The bytes are stored by their weight, lowest first, each for all
-# series one after the other: smooth motions have small differences, whose upper bytes are all alike. A humanoid of 37 coordinates
+# consecutive series: smooth motions have small differences, whose upper bytes are all alike. A humanoid of 37 coordinates
 # takes 10 kB a second at 60 frames a second.
 
 _LARGEST = 1e9          # multiples of a step: sums of three stay within 32 bits

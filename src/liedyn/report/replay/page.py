@@ -109,14 +109,14 @@ class ReplayOptions:
     title    of the page; "": that of the first run
     traces   links of the first run whose paths are drawn
     follow   the link of it that the camera follows, "" for none
-    beside   whether the others stand beside it; else they are ghosts in its place
+    side_by_side   whether the others are next to it; else they are ghosts in its place
     speed    seconds of motion in a second
     """
 
     title: str = ""
     traces: tuple[str, ...] = ()
     follow: str = ""
-    beside: bool = False
+    side_by_side: bool = False
     speed: float = 1.0
 
 
@@ -133,7 +133,7 @@ def replay_page(runs: Sequence[ReplayRun], look: ReplayOptions = DEFAULT, visual
     visuals = visuals or Visuals()
     title = look.title or runs[0].name
     data = {"title": title, "runs": [run_data(run, visuals.of(run.model)) for run in runs], "meshes": visuals.meshes,
-            "traces": list(look.traces), "follow": look.follow, "beside": look.beside, "speed": look.speed}
+            "traces": list(look.traces), "follow": look.follow, "beside": look.side_by_side, "speed": look.speed}
     folder = files("liedyn.report.replay")
     parts = {"title": html.escape(shown(f"{title} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),

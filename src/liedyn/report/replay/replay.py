@@ -20,7 +20,7 @@ _MOST = 4_000_000       # characters that are shown inline: a notebook keeps the
 _HEIGHT = 560           # pixels
 
 
-def replay_of(result: Result, *, against: Sequence[Result] = (), beside: bool = False, traces: Sequence[str] = (),
+def replay_of(result: Result, *, against: Sequence[Result] = (), side_by_side: bool = False, traces: Sequence[str] = (),
               follow: str = "", speed: float = 1.0, meshes: bool = False, package_roots: Sequence[str] = (),
               inline: bool = False) -> str:
     """HTML page that shows a simulated motion in 3D, as `liedyn replay` writes it: offline, in any browser.
@@ -30,8 +30,8 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), beside: bool = 
     result : Result
     against : sequence of Result
         Other results, drawn as ghosts.
-    beside : bool
-        Whether the others are drawn beside the first one instead.
+    side_by_side : bool
+        Whether the others are drawn next to the first one instead.
     traces : sequence of str
         Links of the first one whose paths are drawn.
     follow : str
@@ -67,7 +67,7 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), beside: bool = 
     results = [result, *against]
     runs = [shown_result(one, f"{one.model.name} {k}" if against else one.model.name) for k, one in enumerate(results, start=1)]
     visuals, _ = visuals_of([one.model for one in results], package_roots) if meshes else (None, ())
-    page = replay_page(runs, ReplayOptions(result.model.name, tuple(traces), follow, beside, speed), visuals)
+    page = replay_page(runs, ReplayOptions(result.model.name, tuple(traces), follow, side_by_side, speed), visuals)
     return _in_a_frame(page, result) if inline else page
 
 
@@ -108,7 +108,7 @@ class Files:
 
 
 def page_output(trajectory: str) -> str:
-    """replay.html in a run folder, NAME_replay.html beside a CSV."""
+    """replay.html in a run folder, NAME_replay.html next to a CSV."""
     path = Path(trajectory)
     if trajectory == STDIO:
         return PAGE

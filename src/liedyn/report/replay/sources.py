@@ -63,7 +63,7 @@ class ReplayRun:
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
-    notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
+    notes: tuple[str, ...] = ()                              # what is told of the run where several are shown next to each other
 
 
 def shown_result(result: Result, name: str) -> ReplayRun:
@@ -150,7 +150,7 @@ def arrows_of(run: ReplayRun, keep: np.ndarray, T: np.ndarray, size: float) -> t
     [N | N m], in the world.
 
     A wrench is drawn as its force on its central axis, where it leaves the least moment, and that moment. Where the axis is far
-    from the robot, the force is weak beside the moment: it is drawn at the link's origin.
+    from the robot, the force is weak compared with the moment: it is drawn at the link's origin.
     T: (F, n_links, 4, 4) poses of the links at the rows `keep`.
     """
     names, arrays = [], []

@@ -80,7 +80,7 @@ def _spring_behind(model: Model, joint, place: Place) -> str:
         raise refuse(f"its spring {spring.name} has damping, friction or armature",
                      f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
     if rotor.stiffness:                                   # without armature it would be no robot: nothing there has inertia
-        raise refuse("it has a spring of its own")
+        raise refuse("it has a spring")
     return spring.name
 
 

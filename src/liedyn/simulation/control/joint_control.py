@@ -217,7 +217,7 @@ def no_laws(model, limit, prescribed, gravity) -> JointLaws:
 
 
 def _with_switches(laws: JointLaws, integrals, places: dict[int, Place], table: SignalCompiler) -> JointLaws:
-    """With two switches of the state for each limit, and two for each integral beside one. places: of the limits."""
+    """With two switches of the state for each limit, and two for each integral next to one. places: of the limits."""
     switch, winding, integral = (np.full(len(laws.limit), -1) for _ in range(3))
     for k in sorted(places):
         switch[k] = table.reserve(2, f"limit of the force of {table.model.v_names[k]}", places[k])

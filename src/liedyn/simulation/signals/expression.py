@@ -1,7 +1,7 @@
 """Expressions of a scenario: text -> checked postfix program, see `io.expression_parser`.
 
 Names are t, pi, e, the functions of FUNCTIONS, `t_phase` and `since(event)`; and where a signal may depend on the state, `q` and
-`v` of its own coordinate, `q(name)` and `v(name)` of another, and positions and velocities of links, `z(link)` or
+`v` of the signal's coordinate, `q(name)` and `v(name)` of another, and positions and velocities of links, `z(link)` or
 `z(link, 0, 0, -0.1)` of a point of the link. Events may read joint forces, `tau(joint)`.
 """
 from __future__ import annotations

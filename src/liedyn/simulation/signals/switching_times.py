@@ -2,7 +2,7 @@
 
 Every such argument that depends on time alone is bounded over pieces of the run by interval arithmetic. A piece in which no
 switch can happen is done with, any other is halved; what stays is a window around each switch, which is then narrowed to
-neighbouring floats. So no pulse is missed, however narrow beside the run.
+neighbouring floats. So no pulse is missed, however narrow compared with the run.
 """
 from __future__ import annotations
 
