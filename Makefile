@@ -20,7 +20,7 @@ NEWEST ?= python3.14 python3.13 python3.12
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
 	@echo
-	@echo "Open runs/panda_hybrid/replay.html in a browser, or look at plots/replay.png, positions.png and torques.png beside it;"
+	@echo "Open runs/panda_hybrid/replay.html in a browser, or look at plots/replay.png, positions.png and torques.png next to it;"
 	@echo "the numbers are in runs/panda_hybrid/trajectory.csv"
 
 test: .venv/installed-test         ## everything that keeps the project true
@@ -45,7 +45,7 @@ test-torch: .venv/installed-test   ## rollouts under PyTorch, which is too large
 test-newest: .venv-newest/installed    ## all tests with the newest Python that is here and that Numba supports
 	.venv-newest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-bench: .venv/installed-test        ## the figures of the README, side by side with Pinocchio and MuJoCo
+bench: .venv/installed-test        ## the figures of the README, compared with Pinocchio and MuJoCo
 	$(BIN)/python tests/benchmarks/run.py
 
 lint: .venv/installed-test
