@@ -62,7 +62,7 @@ def test_standard_output(tmp_path):
     assert done.stdout.startswith('<?xml version="1.0"?>\n<robot name="asymmetric_body">') and "floating" not in done.stdout
     assert 'type="floating"' in ok("convert", ROBOTS / "asymmetric_body.yaml", "-o", "-", "--to", "urdf").stdout
     done = run("convert", ROBOTS / "four_bar.yaml", "-o", "-", "--to", "urdf")
-    assert done.exit_code == 3 and "pin: the constraint is left out: it needs a loops file beside the URDF" in done.stderr
+    assert done.exit_code == 3 and "pin: the constraint is left out: it needs a loops file next to the URDF" in done.stderr
     assert ok("convert", ROBOTS / "four_bar.yaml", "-o", "-", "--to", "yaml").stdout.startswith("name: four_bar\n")
 
 

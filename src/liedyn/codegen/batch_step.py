@@ -257,14 +257,14 @@ class _ConstraintTracing(MechanismTracing):
         self.constraint_ws = d = self.constraint_ws._replace(q=q, v=v)
         for _ in range(N_PROJECTIONS):
             self.write("residuals")
-            self.write("rows", self.rest, True)
+            self.write("pfaffian", self.rest, True)
             pivot = self.solve(self.pivots[0], -d.residual)
             self.write("moved", self.rest)
             q[:] = d.moved
             code = where_less(FIXED_PIVOT_TOLERANCE, pivot, code, float(DEPENDENT_EQUATIONS))
         for x, weight in zip(d.residual, self.weight, strict=True):                    # before the last step, which squares it
             code = where_less(weight * absolute(x), MAX_CLOSURE_ERROR, code, float(LOOP_OPEN))
-        self.write("rows", self.rest, False)
+        self.write("pfaffian", self.rest, False)
         pivot = self.solve(self.pivots[1], -d.velocity)
         self.write("change", self.rest)
         v[:] = v + d.change

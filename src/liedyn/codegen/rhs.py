@@ -121,7 +121,7 @@ class MechanismTracing:
         self.workspace = self.kernels.stage_workspace(zeros(self.kernels.stage_workspace_size(n, nv, nc, m)), n, nv, nc, m)
 
     def write(self, what: str, *options) -> None:
-        """write("rows", mask, holonomic) and so on: `write_pfaffian` of `kernels.constraints.stages`."""
+        """write("pfaffian", mask, holonomic) and so on: `write_pfaffian` of `kernels.constraints.stages`."""
         getattr(self.kernels, f"write_{what}")(self.tree, self.loops, *options, self.constraint_ws, self.workspace)
 
 
@@ -142,8 +142,8 @@ def trace_stages(model, group, ask: StageKey) -> list[Trace]:
     prescribed, fixed, held = (np.array(mask) for mask in (ask.prescribed, ask.fixed_position, ask.fixed_velocity))
     options = {stages.EQUATIONS: ("equations", prescribed, ask.stabilized, ask.passive),
                stages.COMPLETED: ("completed", prescribed, ask.passive), stages.RESIDUALS: ("residuals",),
-               stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("rows", fixed, True), stages.MOVED: ("moved", fixed),
-               stages.ROWS: ("rows", held, False), stages.CHANGED: ("change", held)}
+               stages.VELOCITIES: ("velocities",), stages.HOLONOMIC: ("pfaffian", fixed, True), stages.MOVED: ("moved", fixed),
+               stages.ROWS: ("pfaffian", held, False), stages.CHANGED: ("change", held)}
     for part in group:
         mechanism.write(*options[part])
     whole = Trace(ops, (Array("desk", len(numbers), new_values(before, numbers)),), tuple(angle_bounds(ops)), ())

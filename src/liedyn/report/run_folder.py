@@ -41,7 +41,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
-              draughtsman: PlotProcess | None = None) -> SavedPlots:
+              plot_process: PlotProcess | None = None) -> SavedPlots:
     """Write a run folder: the CSV, run.json, the model as a robot YAML, the pictures, the replay.
 
     The pictures come when the data are safe. One that cannot be drawn does not end the run: the result says why.
@@ -55,7 +55,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         Whether an existing run folder is replaced.
     plots : bool
         Whether pictures and replay.html are written.
-    draughtsman : Draughtsman, optional
+    plot_process : PlotProcess, optional
         Draws in a separate process, as the command does.
 
     Returns
@@ -88,7 +88,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     written = SavedPlots([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
     if not plots:
         return written
-    draw = (draughtsman or PlotProcess(idle=True)).save_figures
+    draw = (plot_process or PlotProcess(idle=True)).save_figures
     written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
     written += page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
     warn(f"{name} was not drawn: {why}" for name, why in written.failures.items())
