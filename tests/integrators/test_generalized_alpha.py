@@ -157,3 +157,12 @@ def test_errors(write):
     problem = prepare(write("five_bar", CASES["five-bar"][1].replace(PD, '{torque: "1/(0.1 - t)"}'))).problem
     with pytest.raises(ComputationError):
         solve(problem, np.array([0.0, 0.2]), alpha(1e-2))
+
+
+def test_a_break_at_an_output_but_for_rounding_is_no_step():
+    """The step between them, of 3e-17 s, did not converge."""
+    scenario = {"robot": "robots/five_bar.yaml", "duration": 0.2, "joints": {"left": {"torque": "0.1*step(t-0.15)"}},
+                "integrator": {"method": "generalized_alpha"}}
+    rough, fine = (ld.run_scenario({**scenario, "output_step": step}) for step in (0.05, 0.1))
+    assert rough.t[3] != 0.15 and rough.t[3] == pytest.approx(0.15, abs=1e-15)
+    np.testing.assert_allclose(rough.q[-1], fine.q[-1], atol=1e-9)

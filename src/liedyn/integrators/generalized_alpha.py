@@ -16,6 +16,7 @@ from liedyn.integrators.run_state import (
     T_NOW,
     next_break,
     next_part,
+    output_is_due,
     store_evaluation,
 )
 from liedyn.integrators.segment import solve_in_chunks
@@ -352,7 +353,7 @@ def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, sig
         code = RUNNING
         if state.count[FIRST_RATE_KNOWN] == 0:
             code = begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own)
-        if code == RUNNING and state.clock[T_NOW] >= record.t[state.count[NEXT_OUTPUT]]:
+        if code == RUNNING and output_is_due(state, record):
             keep_state(ties, state, record, work, own)
         if code == RUNNING and state.count[NEXT_OUTPUT] == record.t.size:
             return FINISHED

@@ -7,7 +7,16 @@ import numpy as np
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import InitialValueProblem
-from liedyn.integrators.run_state import EVALUATIONS, FIRST_RATE_KNOWN, NEXT_OUTPUT, STEPS, T_NOW, next_part, store_evaluation
+from liedyn.integrators.run_state import (
+    EVALUATIONS,
+    FIRST_RATE_KNOWN,
+    NEXT_OUTPUT,
+    STEPS,
+    T_NOW,
+    next_part,
+    output_is_due,
+    store_evaluation,
+)
 from liedyn.integrators.segment import solve_in_chunks
 from liedyn.joints.joint_model import resistance_derivative, tree_of
 from liedyn.kernels.constraints.driver import copy
@@ -247,7 +256,7 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
     for _ in range(most_steps):
         if state.count[FIRST_RATE_KNOWN] == 0:
             begin_momentum(tree, state, own)
-        if state.clock[T_NOW] >= record.t[state.count[NEXT_OUTPUT]]:
+        if output_is_due(state, record):
             code = keep_state(tree, plant, schedule, signals, state, record, work, own)
             if code != RUNNING:
                 return code
