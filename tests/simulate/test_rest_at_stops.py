@@ -253,6 +253,15 @@ def test_a_speed_into_its_event_stop_that_is_set_rebounds(run, first, method):
     assert result.q.min() == pytest.approx(0.5 - 0.05**2 / (2 * PUSH), abs=1e-4) and result.q.max() < 0.5 + 1e-9
 
 
+STICKS = {"torque": "0.2*(t-0.5) - 0.3*sign(v)"}                # the load leaves the stop at 0.5 s and does not overcome friction
+
+
+def test_friction_by_the_sign_of_the_velocity_that_holds_a_coordinate_at_its_stop_is_told(run):
+    """The run took seconds of computing for each microsecond."""
+    with pytest.raises(ld.ComputationError, match=r"a leaves its stop and is driven back again and again from t = 0\.5.*tanh"):
+        run("slider", duration=0.6, initial={"q": {"a": -0.5}}, joints={"a": STICKS}, integrator={"method": "rk4"}, limits="hard")
+
+
 @METHODS
 @pytest.mark.parametrize("beyond", [1e-14, -1e-14, 3e-14, 1e-13])
 @pytest.mark.parametrize("turns", [False, True])

@@ -181,6 +181,7 @@ STILL = 1e-12           # of the largest speed: no speed
 _PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
 _SINGULAR = 1e-7         # of 1, the size of scaled entries: smaller roots of eigenvalues are motions that rounding has made
 _MANY, _STOPS_AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
+_DRIVEN_BACK, _DRIVEN_BACK_WITHIN = 100, 1e-4        # so often within this share of the run: it does not end
 _TURNS = 100             # of impacts at one time, before those that are left have no rebound
 
 
@@ -191,6 +192,18 @@ class HardStops:
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._rounded = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
         self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
+        self._left: dict[str, deque[float]] = {}               # times at which coordinates left their stops from rest
+
+    def _note_leaving(self, stops, t: float) -> None:
+        """ComputationError where a coordinate leaves its stop from rest and is driven back again and again."""
+        for stop in stops:
+            times = self._left.setdefault(stop.name, deque(maxlen=_DRIVEN_BACK))
+            times.append(t)
+            if len(times) == _DRIVEN_BACK and t - times[0] <= _DRIVEN_BACK_WITHIN * self.duration:
+                raise ComputationError(f"{stop.name} leaves its stop and is driven back again and again from t = {times[0]:.9g} "
+                                       f"s: "
+                                       "a force that jumps with the velocity, such as friction by sign(v), holds it there (use "
+                                       "friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
     def about(self) -> list:
         """All that further impacts depend on, as plain values."""
@@ -241,7 +254,9 @@ class HardStops:
                 and (u <= 0.0 or stop in short)]
         moment = _clear_rounding(moment, at, [*grazing, *rest], slow)
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
-        return moment, (*self._pushing(moment, t, problem, still, mobility), *held)
+        pushing = self._pushing(moment, t, problem, still, mobility)
+        self._note_leaving([stop for stop in still if stop not in pushing and (stop in hits or stop in resting)], t)
+        return moment, (*pushing, *held)
 
     def holding(self, stops, moment: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
         """Of these, those that coordinates rest at and that must push. problem: in which none rests."""
