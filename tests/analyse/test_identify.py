@@ -635,3 +635,20 @@ def test_a_file_and_arrays_and_a_quaternion_off_its_norm(ur5):
     q[3] *= 1.1
     with pytest.raises(ld.ConfigurationError, match=r"the quaternion of joint .* is not of unit norm in row 3: \|q\| = 1.1"):
         ld.identify(model, t, q, tau)
+
+
+def test_an_unactuated_joint_does_not_spoil_the_others():
+    """Its torque is exactly zero: damping of the cart was called not excited, and its own torque unexplained."""
+    true = ld.load("robots/cart_pole.yaml").with_changes(damping={"cart": 0.4, "pole": 0.05})
+    start, rng = true.with_changes(damping={"cart": 0.1, "pole": 0.01}), np.random.default_rng(0)
+    run = ld.simulate(true, duration=10, q0=[0.3, 0.3], joints={"cart": {"torque": "8*sin(3*t)+5*sin(7*t+1)-4*q"}},
+                      integrator={"method": "dop853"}, output_step=0.005)
+    tau = run.tau + [0.02, 0.0] * rng.standard_normal(run.tau.shape)
+    known = {"joints": ("damping",), "offset": False}
+    measured = ld.identify(start, run.t, run.q, tau, v=run.v, a=run.a, **known)
+    assert set(measured.verdicts) == {"reliable"} and measured.verdict == "the model explains the torques"
+    noisy = ld.identify(start, run.t, run.q + 1e-4 * rng.standard_normal(run.q.shape), tau, **known)
+    for found in (measured, noisy):
+        values = dict(zip(found.names, found.values, strict=True))
+        assert values["damping.cart"] == pytest.approx(0.4, abs=1e-3) and values["damping.pole"] == pytest.approx(0.05, abs=1e-3)
+        assert found.verdicts[found.names.index("damping.cart")] == "reliable" and found.deviations.max() < 2e-3

@@ -119,3 +119,22 @@ def test_a_coordinate_without_noise_does_not_prevent_smoothing(model, exact):
     q = np.stack([np.sin(2 * T) + 1e-4 * rng.standard_normal(len(T)), exact], axis=1)
     along = dynamics_along(model, ld.trajectory_of(model, T, q), "inverse", smooth="auto")
     assert "with a knot every" in along.notes[0] and not any("NOT RELIABLE" in note for note in along.notes)
+
+
+def test_measured_columns_that_contradict_each_other_are_reported(model):
+    """Velocities in degrees, of the wrong sign or of another joint gave wrong torques without a word; noise, an angle that wraps
+    and an offset do not matter."""
+    def notes(q, v, a):
+        found = dynamics_along(model, ld.trajectory_of(model, T, q, v, a), "inverse").notes
+        return [note for note in found if "the rate of" in note]
+    q, v, a = (np.stack(x, axis=1) for x in ((np.sin(2 * T), np.cos(3 * T)), (2 * np.cos(2 * T), -3 * np.sin(3 * T)),
+                                             (-4 * np.sin(2 * T), -9 * np.cos(3 * T))))
+    noise = np.random.default_rng(0).standard_normal((3, *q.shape))
+    assert not notes(q, v, a)
+    assert not notes(q + 2e-3 * noise[0], v + 0.1 * noise[1] + 0.02, a + 0.3 * noise[2])
+    assert not notes(np.stack([(q[:, 0] + 4.0) % (2 * np.pi), q[:, 1]], axis=1), v, a)
+    assert notes(q, np.degrees(v), np.degrees(a)) == [f"v.{name} is 57.3 times the rate of q.{name} (degrees?)"
+                                                      for name in ("turn", "bend")]
+    assert notes(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (its sign?)"]
+    assert notes(q, v, a * [3, 1]) == ["a.turn is 3 times the rate of v.turn"]
+    assert notes(q, v[:, ::-1], a[:, ::-1]) == ["v.turn is not the rate of q.turn", "v.bend is not the rate of q.bend"]

@@ -520,6 +520,8 @@ RELIABLE, IMPRECISE, UNRELIABLE, UNSEEN, MIXED, UNPHYSICAL = VERDICTS = (
 _IMPRECISE = 0.3      # deviation relative to the value from which an estimate is imprecise
 _MATERIAL = 0.01      # of a joint's torque (rms): a value with a smaller effect is judged as if it had this effect
 _LEAST_NOISE = 1e-12  # of the largest force, in characteristic units: exact data are weighted as if they had rounding only
+# the same for a joint whose measured force is zero throughout: weights that differ more lose the others to rounding
+_UNACTUATED_NOISE = 1e-8
 _DRAWS = 8            # pairs of draws of noise
 _NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
 _SHARE = 1e-3         # of what tells a parameter: a joint that contributes less does not spoil it
@@ -765,7 +767,8 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
         raise TrajectoryError("the trajectory is too short for so many parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
     forces = model_scales(model).of_forces(model.v_units)
-    least = _LEAST_NOISE * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
+    relative = np.where(motion.tau.any(axis=0), _LEAST_NOISE, _UNACTUATED_NOISE)
+    least = relative * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
     found = fit(W, least, base.sizes[base.columns])
     values = base.values + found.x
     left = raw @ np.r_[found.x, -1.0]
@@ -823,7 +826,10 @@ class _RegressorRows:
         inner, t = self.samples.inner, self.samples.t
         q, v, _ = self.samples.states()
         tau = self.motion.tau
-        return joint_fits(self.model, t[inner], q, v, tau[inner] + left, W, found, self.samples.filter, noise_of(t, tau), least)
+        # a force that is exactly zero has no noise that could be measured: that of its equation counts, from the noise of the
+        # states
+        noise = np.where(tau.any(axis=0), noise_of(t, tau), noise_of(t[inner], left))
+        return joint_fits(self.model, t[inner], q, v, tau[inner] + left, W, found, self.samples.filter, noise, least)
 
     def noisier(self):
         """Pairs of equations of states with noise added and subtracted."""

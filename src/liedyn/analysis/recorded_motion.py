@@ -227,6 +227,10 @@ _FEW = 0.1               # of the jump: what half of all rows stay below where j
 _SWING = 4 * np.pi       # rad: few joints without limits turn to and fro by more, ...
 _FAST = 20.0             # rad/s: ... as fast as this, ...
 _MOVING = 2 * np.pi      # rad: ... while no angle of the robot moves by less: wheels do while others do not, ...
+_COMPARED = 20           # parts of the time over which a rate is compared with what it is the rate of
+_FINE = 0.5              # second differences relative to the values: beyond, rows are too far apart for the trapezoidal rule
+_CONTRADICTS = 0.3       # of the change: a rate whose integral differs by more
+_PROPORTIONAL = 0.9      # squared correlation: a rate that is wrong by a factor
 _MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors and propellers turn farther
 
 
@@ -245,10 +249,49 @@ def unwrapped(model: Model, q: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def recorded_limit_notes(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> list[str]:
-    """Messages about position, velocity and torque limits that the rows exceed, and about angles in degrees."""
-    notes = limit_notes(limits_exceeded(model, t, q, v, tau), recorded=True)
+    """Messages about position, velocity and torque limits that the rows exceed, about angles in degrees, and about velocities
+    that are not the rates of the positions."""
+    notes = [*limit_notes(limits_exceeded(model, t, q, v, tau), recorded=True), *_rates_of_positions(model, t, q, v)]
     degrees = _in_degrees(model, q, v)
     return notes + ([f"are the angles in degrees? {degrees}; the columns must be in rad"] if degrees else [])
+
+
+def _rates_of_positions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[str]:
+    """Messages about coordinates of one joint axis whose velocity contradicts their position."""
+    places = [(k, int(i)) for k, i in enumerate(coordinates(model)) if i >= 0]
+    k, i = ([pair[j] for pair in places] for j in (0, 1))
+    turns = [model.v_units[one] == "rad" for one in k]
+    x = np.where(turns, np.unwrap(q[:, i], axis=0), q[:, i])
+    return contradictions([model.v_names[one] for one in k], t, x, v[:, k], "v", "q")
+
+
+def contradictions(names: Sequence[str], t: np.ndarray, x: np.ndarray, rate: np.ndarray, of_rate: str, of_x: str) -> list[str]:
+    """Messages about columns (N, n) `rate` that are not the time derivatives of x: compared over parts of the time, so that noise
+    does not matter. Rows that are too few or too far apart, or jump at events, are not compared."""
+    if len(t) < _COMPARED or (np.diff(t) <= 0.0).any():
+        return []
+    size = np.sqrt(np.mean(rate**2, axis=0))
+    fine = np.sqrt(np.mean(np.diff(rate, 2, axis=0)**2, axis=0)) < _FINE * size
+    m = len(t) // _COMPARED
+    area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t)[:, None], axis=0)])
+    moved, integral = x[m:] - x[:-m], area[m:] - area[:-m]
+    both = np.maximum(np.mean(moved**2, axis=0), np.mean(integral**2, axis=0))
+    off = np.sqrt(np.mean((moved - integral)**2, axis=0))
+    notes = []
+    for name, wrong, ratio, same in zip(names, fine & (off > _CONTRADICTS * np.sqrt(both)), _ratio(integral, moved),
+                                        _ratio(moved, integral), strict=True):
+        if wrong and ratio * same > _PROPORTIONAL:
+            guess = " (degrees?)" if abs(ratio / np.degrees(1.0) - 1.0) < _CONTRADICTS else " (its sign?)" if ratio < 0.0 else ""
+            notes.append(f"{of_rate}.{name} is {ratio:.3g} times the rate of {of_x}.{name}{guess}")
+        elif wrong:
+            notes.append(f"{of_rate}.{name} is not the rate of {of_x}.{name}")
+    return notes
+
+
+def _ratio(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Of columns, y = ratio x by least squares."""
+    squares = np.sum(x**2, axis=0)
+    return np.divide(np.sum(x * y, axis=0), squares, out=np.zeros_like(squares), where=squares > 0.0)
 
 
 def _in_degrees(model: Model, q: np.ndarray, v: np.ndarray) -> str:
