@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen import python_call, specialize
+from liedyn.codegen import python_call, specialize, trace
 from liedyn.codegen.specialize import GeneratedBatchFunction, build, is_supported
 from liedyn.codegen.trace import Array, Trace, make_trace
 from liedyn.codegen.tracer import NotTraceableError, Operations
@@ -284,3 +284,23 @@ def test_a_number_is_not_the_operation_with_that_number(mix):
     """Operation 5 times itself is not 5.0 times it: friction of exactly 5 N gave a wrong force."""
     *_, five, six = Operations().inputs("q", 7)
     assert mix(six, five).k != mix(six, 5.0).k and mix(five, six).k != mix(five, 6.0).k
+
+
+def test_every_rewritten_function_is_one_of_its_module(monkeypatch):
+    """After a rename, three of them matched nothing, and numbers that are not finite were not found."""
+    for name in trace.REWRITES:
+        assert trace.traced_module(name)
+    monkeypatch.setitem(trace.REWRITES, "lie.vectors", {"no_such_function": None})
+    with pytest.raises(AttributeError, match=r"REWRITES names functions that lie\.vectors does not have: no_such_function"):
+        trace._execute_module.__wrapped__("lie.vectors")
+
+
+@LINES
+def test_a_force_that_is_not_finite_is_found_by_generated_code(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    model = fresh("universal")
+    q, (v, tau) = model.neutral(), np.zeros((2, model.nv))
+    tau[0] = np.nan
+    for states in (q, v, tau), tuple(np.stack([x] * 9) for x in (q, v, tau)):
+        with pytest.raises(ld.ConfigurationError, match="tau"):
+            ld.forward_dynamics_derivatives(model, *states)

@@ -173,8 +173,10 @@ def _execute_module(name: str) -> types.ModuleType:
     module = types.ModuleType(f"liedyn.{name}")
     module.__builtins__ = vars(builtins) | {"__import__": _import}
     exec(compile(spec.loader.get_source(spec.name), spec.origin, "exec", dont_inherit=True), vars(module))
-    for changed, function in REWRITES.get(name, {}).items():
-        setattr(module, changed, function)
+    rewritten = REWRITES.get(name, {})
+    if missing := rewritten.keys() - vars(module).keys():
+        raise AttributeError(f"REWRITES names functions that {name} does not have: {', '.join(sorted(missing))}")
+    vars(module).update(rewritten)
     return module
 
 
@@ -242,9 +244,10 @@ def _substitute_modules() -> dict[str, types.ModuleType]:
 REWRITES = {
     **rewrites(traced_module),
     "lie.vectors": {"load_pose": tracer.load_pose},
-    "kernels.batch_blocks": {**{name: getattr(tracer, name) for name in ("within", "finite", "finite_where")},
-                             "states_in": lambda block: SIMD_WIDTH, "pack": lambda batch, row, block: _pack(batch[row], block),
-                             "unpack": lambda block, batch, row: _copy(block, batch[row]),
+    "kernels.batch_blocks": {"within": tracer.within, "finite": tracer.finite, "are_finite_where": tracer.finite_where,
+                             "states_in": lambda block: SIMD_WIDTH, "load_block": lambda batch, row,
+                             block: _pack(batch[row], block),
+                             "unpack_block": lambda block, batch, row: _copy(block, batch[row]),
                              "integers": lambda block: (np.zeros(block.size, dtype=np.int64),)},
     "kernels.simulation.signal_series": {"stands_still": lambda x: not any(_is_nonzero(y) for y in x[1:])},
     "kernels.simulation.signals": {"math": tracer.c_math, "floor": tracer.c_math.floor, "quotient": tracer.quotient},
