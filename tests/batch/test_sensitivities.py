@@ -165,7 +165,7 @@ def test_the_picture(tmp_path, monkeypatch):
     written_there, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
     assert "tornado.png" in {path.name for path in written_there.paths} and notes == () and not written_there.failures
     monkeypatch.setattr("liedyn.report.plots.batch_plots._LONGEST", 0.0)
-    assert "no tornado: the runs beside the medians would take" in plot_batch(tmp_path / "out", tmp_path / "slow", ["png"])[1][0]
+    assert "no tornado: the runs next to the medians would take" in plot_batch(tmp_path / "out", tmp_path / "slow", ["png"])[1][0]
     monkeypatch.undo()
     written(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}", SCENARIO.replace("duration: 0.5", "duration: 0.6"))
     there, notes = plot_batch(tmp_path / "out", tmp_path / "others", ["png"])

@@ -384,5 +384,5 @@ def test_both_files_of_a_mechanism_or_none(tmp_path):
         ld.save(robot, tmp_path / "robot.urdf")
     assert not (tmp_path / "robot.urdf").exists()
     ld.save(robot, tmp_path / "robot.urdf", force=True)
-    with pytest.raises(UsageError, match=r"a loops file beside .* would add 1 constraint\(s\)"):
+    with pytest.raises(UsageError, match=r"a loops file next to .* would add 1 constraint\(s\)"):
         ld.save(one_joint(), tmp_path / "robot.urdf", force=True)

@@ -316,7 +316,7 @@ BAD_ROBOT = {
                                "because joint s2 behind it has no stiffness"),
     "damping of the spring": (", stiffness: 150.0", ", stiffness: 150.0, damping: 1", "its spring s2 has damping, friction "
                               "or armature; expected a motor's joint with armature and, behind a link without mass"),
-    "a motor with a spring": (f"damping: {DAMPING[0]}", "stiffness: 3", "joint m1 is not, because it has a spring of its own"),
+    "a motor with a spring": (f"damping: {DAMPING[0]}", "stiffness: 3", "joint m1 is not, because it has a spring"),
     "mass between": ("gear_1: {}", "gear_1: {mass: 1, inertia: [1, 1, 1]}", "its link gear_1 has mass, inertia or an act"),
     "another axis": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [1, 0, 0]", "joint s2 behind it has another"),
     "opposite": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [0, 0, 1]", "joint s2 behind it has another axis"),
