@@ -142,8 +142,8 @@ BROKEN = {
                               "the pattern matches no joint; found 'leg_*'"),
     "unquoted star": ("@joints:\n  *: {torque: 0} #!\n", None, ""),
     "two patterns": ("@joints: {'elb*': {torque: 0}, '*bow': {torque: 1}} #!\n", "joints.*bow",
-                     "joint elbow matches two patterns of the same length; found 'elb* and *bow' (give elbow an entry of "
-                     "its own)"),
+                     "joint elbow matches two patterns of the same length; found 'elb* and *bow' (give elbow a "
+                     "separate entry)"),
     "fixed joint": ("@joints: {weld: {torque: 0}} #!\n", "joints.weld", "joint weld is fixed"),
     "joint without drive": (joint("{}"), "joints.elbow",
                             "a joint takes exactly one of torque, prescribe; found 'nothing'"),
