@@ -38,3 +38,29 @@ def test_commands_have_the_options_that_are_shown(page):
         known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
         used = {a.partition("=")[0] for a in arguments if re.fullmatch(r"--[a-z].*|-[a-zA-Z]", a)}
         assert used <= known, f"liedyn {text}"
+
+
+def _rows_of_thresholds() -> list[tuple[str, list[str]]]:
+    """(module, names of constants) of the tables of thresholds in docs/proof.md; `same` is the module of the row before."""
+    found, module = [], ""
+    for line in (ROOT / "docs" / "proof.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else [""]
+        one = re.fullmatch(r"`([a-z_0-9.]+)`|same", cells[0])
+        if one and len(cells) > 3:
+            module = one[1] or module
+            found.append((module, re.findall(r"`(_?[A-Z][A-Z_0-9]+)`", cells[1])))
+        for name in re.findall(r"`([a-z_0-9.]+\._?[A-Z][A-Z_0-9]+)`", cells[0]):
+            found.append((name.rpartition(".")[0], [name.rpartition(".")[2]]))
+    return found
+
+
+def test_the_tables_of_thresholds_name_constants_of_their_modules():
+    """Renames had changed names of some rows to those of constants elsewhere."""
+    package, rows = ROOT / "src" / "liedyn", _rows_of_thresholds()
+    assert len(rows) > 100
+    for module, names in rows:
+        path = module.replace(".", "/")
+        sources = [*package.glob(f"{path}.py"), *package.glob(f"{path}/*.py"), *package.glob(f"**/{path}.py")]
+        text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+        missing = [name for name in names if not re.search(rf"^[A-Z_0-9, ]*\b{name}\b[A-Z_0-9, ]* = ", text, re.MULTILINE)]
+        assert sources and not missing, (module, missing)

@@ -133,6 +133,8 @@ def test_measured_columns_that_contradict_each_other_are_reported(model):
     assert not notes(q, v, a)
     assert not notes(q + 2e-3 * noise[0], v + 0.1 * noise[1] + 0.02, a + 0.3 * noise[2])
     assert not notes(np.stack([(q[:, 0] + 4.0) % (2 * np.pi), q[:, 1]], axis=1), v, a)
+    still = q * [1, 0]
+    assert not notes(still, v * [1, 0] + [0, 0.01], a * [1, 0])            # the offset of a joint that stands still
     assert notes(q, np.degrees(v), np.degrees(a)) == [f"v.{name} is 57.3 times the rate of q.{name} (degrees?)"
                                                       for name in ("turn", "bend")]
     assert notes(q, v * [1, -1], a * [1, -1]) == ["v.bend is -1 times the rate of q.bend (its sign?)"]

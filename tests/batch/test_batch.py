@@ -227,6 +227,29 @@ def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_pa
     assert anew.computed == 150 and without_seconds(tmp_path / "out") == whole
 
 
+def test_files_of_the_table_are_of_the_present_sweep(tmp_path):
+    """A resumed batch of an edited sweep, of which chunks are missing, had the table of the sweep before."""
+    out, rows = tmp_path / "out", lambda: len((tmp_path / "out/runs.csv").read_text().splitlines()) - 1
+    batch(tmp_path, SAMPLES, 32).run(out, csv=True)
+    assert rows() == 150
+    batch(tmp_path, SAMPLES.replace("150", "40"), 32).run(out, resume=True)
+    assert rows() == 40 == len(table(out)["number"])
+    assert batch(tmp_path, SAMPLES.replace("150", "170"), 32).run(out, shard=(1, 2)).missing
+    assert not (out / "runs.parquet").exists() and not (out / "runs.csv").exists()
+
+
+def test_runs_that_an_event_ends_keep_their_trajectories(tmp_path):
+    """As single runs do: a phase prescribes a position at which the joint is not."""
+    from pyarrow import parquet
+    scenario = (f"{SCENARIO}phases: {{a: {{}}, b: {{joints: {{elbow: {{prescribe: {{position: 0.5}}}}}}}}}}\n"
+                "events: {e: {at: 0.2, do: {phase: b}}}\n")
+    text = "vary: [{key: initial.q.elbow, list: [0.1, 0.2]}]\noutputs: {x: final(q.elbow)}\ntrajectories: {columns: [q.elbow]}\n"
+    batch(tmp_path, text, scenario=scenario).run(tmp_path / "out")
+    found = table(tmp_path / "out")
+    assert found["status"] == ["diverged"] * 2 and all("phase b prescribes elbow at 0.5" in reason for reason in found["reason"])
+    assert {*parquet.read_table(tmp_path / "out" / "trajectories")["number"].to_pylist()} == {0, 1}
+
+
 def test_another_robot_is_another_batch(tmp_path):
     robot = tmp_path / "robot.yaml"
     robot.write_text(ROBOT.read_text())

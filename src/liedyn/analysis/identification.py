@@ -767,8 +767,8 @@ def _identify(model: Model, t, motion: SampledMotion, joints, offset: bool, smoo
         raise TrajectoryError("the trajectory is too short for so many parameters",
                               found=f"{raw.shape[0] * raw.shape[1]} equations", expected=f"at least {len(base)}")
     forces = model_scales(model).of_forces(model.v_units)
-    relative = np.where(motion.tau.any(axis=0), _LEAST_NOISE, _UNACTUATED_NOISE)
-    least = relative * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
+    least = np.where(motion.tau.any(axis=0), _LEAST_NOISE,
+                     _UNACTUATED_NOISE) * forces * (np.abs(motion.tau / forces).max(initial=0.0) or 1.0)
     found = fit(W, least, base.sizes[base.columns])
     values = base.values + found.x
     left = raw @ np.r_[found.x, -1.0]

@@ -231,6 +231,8 @@ _COMPARED = 20           # parts of the time over which a rate is compared with 
 _FINE = 0.5              # second differences relative to the values: beyond, rows are too far apart for the trapezoidal rule
 _CONTRADICTS = 0.3       # of the change: a rate whose integral differs by more
 _PROPORTIONAL = 0.9      # squared correlation: a rate that is wrong by a factor
+# of the largest change of a coordinate of this unit: one that changes less stands still, and is not compared
+_STANDS = 0.01
 _MOST = 2 * _TURN        # ... and within two turns if they are degrees: motors and propellers turn farther
 
 
@@ -262,10 +264,11 @@ def _rates_of_positions(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarra
     k, i = ([pair[j] for pair in places] for j in (0, 1))
     turns = [model.v_units[one] == "rad" for one in k]
     x = np.where(turns, np.unwrap(q[:, i], axis=0), q[:, i])
-    return contradictions([model.v_names[one] for one in k], t, x, v[:, k], "v", "q")
+    return contradictions([model.v_names[one] for one in k], [model.v_units[one] for one in k], t, x, v[:, k], "v", "q")
 
 
-def contradictions(names: Sequence[str], t: np.ndarray, x: np.ndarray, rate: np.ndarray, of_rate: str, of_x: str) -> list[str]:
+def contradictions(names: Sequence[str], units: Sequence[str], t: np.ndarray, x: np.ndarray, rate: np.ndarray, of_rate: str,
+                   of_x: str) -> list[str]:
     """Messages about columns (N, n) `rate` that are not the time derivatives of x: compared over parts of the time, so that noise
     does not matter. Rows that are too few or too far apart, or jump at events, are not compared."""
     if len(t) < _COMPARED or (np.diff(t) <= 0.0).any():
@@ -276,10 +279,11 @@ def contradictions(names: Sequence[str], t: np.ndarray, x: np.ndarray, rate: np.
     area = np.vstack([np.zeros(rate.shape[1]), np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t)[:, None], axis=0)])
     moved, integral = x[m:] - x[:-m], area[m:] - area[:-m]
     both = np.maximum(np.mean(moved**2, axis=0), np.mean(integral**2, axis=0))
-    off = np.sqrt(np.mean((moved - integral)**2, axis=0))
+    off = np.mean((moved - integral)**2, axis=0)
+    largest = np.array([max(size for size, other in zip(both, units, strict=True) if other == unit) for unit in units])
+    differs = fine & (off > _CONTRADICTS**2 * both) & (both > _STANDS**2 * largest)
     notes = []
-    for name, wrong, ratio, same in zip(names, fine & (off > _CONTRADICTS * np.sqrt(both)), _ratio(integral, moved),
-                                        _ratio(moved, integral), strict=True):
+    for name, wrong, ratio, same in zip(names, differs, _ratio(integral, moved), _ratio(moved, integral), strict=True):
         if wrong and ratio * same > _PROPORTIONAL:
             guess = " (degrees?)" if abs(ratio / np.degrees(1.0) - 1.0) < _CONTRADICTS else " (its sign?)" if ratio < 0.0 else ""
             notes.append(f"{of_rate}.{name} is {ratio:.3g} times the rate of {of_x}.{name}{guess}")

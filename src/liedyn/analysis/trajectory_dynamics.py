@@ -290,7 +290,7 @@ def _along(model: Model, trajectory, setting: DynamicsRequest, axes: str | None 
         columns += joint_wrench_columns(joint_wrenches_along(model, motion, axes))
     limits = recorded_limit_notes(model, trajectory.t, motion.q, motion.v, motion.tau)
     if setting.motion.a is not None:
-        limits += contradictions(model.v_names, trajectory.t, motion.v, setting.motion.a, "a", "v")
+        limits += contradictions(model.v_names, model.v_units, trajectory.t, motion.v, setting.motion.a, "a", "v")
     slow = _slow_friction(model, trajectory.t, motion) if motion.passive else []
     return CompletedTrajectory(header, trajectory.t, columns, (*motion.notes, *limits, *slow, *_doubts(model, setting, motion)))
 

@@ -25,7 +25,7 @@ from liedyn.io.sweep_file import Sweep
 if TYPE_CHECKING:                       # pictures of a batch need no dynamics
     from liedyn.batch.evaluator import SampleTable
 
-MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
+MARK, RUNS, TEXT, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "runs.csv", "chunks", "trajectories"
 _GROUP = 65536           # rows of the table that are written together
 _NUMBER = re.compile(r"(?<!\w)[-+]?\d[\d.]*(e[-+]?\d+)?")                # in which reasons of one kind differ
 
@@ -105,6 +105,16 @@ class ResultStore:
             for name in (CHUNKS, *([TRAJECTORIES] if self.trajectories else [])):
                 (self.folder / name).mkdir(exist_ok=True)
 
+    @property
+    def has_csv(self) -> bool:
+        """Whether the table was written as runs.csv, too: it is written again with the table."""
+        return (self.folder / TEXT).is_file()
+
+    def remove_tables(self) -> None:
+        """Those of another sweep, while chunks of this one are missing."""
+        for name in (RUNS, TEXT):
+            remove(self.folder / name)
+
     def has(self, name: str) -> bool:
         return (self.folder / CHUNKS / f"{name}.parquet").is_file()
 
@@ -120,8 +130,8 @@ class ResultStore:
             os.replace(part / "runs", self.folder / CHUNKS / file)
 
     def finish(self, names: Iterable[str], csv: bool) -> tuple[dict[str, int], int, tuple[int, str]]:
-        """Make the table of the chunks with these names, and remove those of other sweeps. csv: as runs.csv, too, which is
-        written anew where it is there already. Returns how many runs have each
+        """Make the table of the chunks with these names, and remove those of other sweeps. csv: as runs.csv, too.
+        Returns how many runs have each
         status, how many are complete but have a reason to doubt them, and of those that are not complete the most frequent
         reason, apart from its numbers: how many runs have it, and its text in the first of them."""
         import pyarrow as pa
@@ -148,9 +158,9 @@ class ResultStore:
                     waiting.clear()
             writer.close()
             self._give_all_columns(names, part)
-            if csv or (self.folder / "runs.csv").exists():     # of another sweep, or of less runs
-                _write_csv(part / RUNS, part / "runs.csv")
-                os.replace(part / "runs.csv", self.folder / "runs.csv")
+            if csv:
+                _write_csv(part / RUNS, part / TEXT)
+                os.replace(part / TEXT, self.folder / TEXT)
             os.replace(part / RUNS, self.folder / RUNS)
         ours = set(names)
         for place in (CHUNKS, TRAJECTORIES):

@@ -25,7 +25,7 @@ from liedyn.batch.result_store import ResultStore
 from liedyn.batch.simulations import SimulationEvaluator
 from liedyn.batch.trajectory_jobs import TrajectoryEvaluator
 from liedyn.dynamics.batching.threads import cores
-from liedyn.errors import ComputationError, UsageError, nearest
+from liedyn.errors import ComputationError, LiedynError, UsageError, nearest
 from liedyn.io.sweep_file import SIMULATE, Sweep, read_sweep
 from liedyn.simulation.preparation import free_disk
 from liedyn.simulation.run import Result, SilentProgress, simulate_prepared
@@ -275,8 +275,11 @@ class PreparedSweep:
         before = store.begin(force, resume or parts > 1)
         if before is not None and self._size is None:
             self._size = before.get("runs_in_a_chunk", self.size)
+        csv = csv or store.has_csv
         store.tell(self._about())
         names = [self.name(chunk) for chunk in range(self.chunks)]
+        if not all(map(store.has, names)):
+            store.remove_tables()
         mine = range(part - 1, self.chunks, parts)
         missing = [chunk for chunk in mine if not store.has(names[chunk])]
         count, todo = (sum(until - first for first, until in map(self.span, which)) for which in (mine, missing))
@@ -400,7 +403,7 @@ def _result(batch: PreparedSweep, number: int) -> Result:
     try:
         with generic_kernels_of(run.model, batch.binding.prepared.model):
             return simulate_prepared(run, SilentProgress(), trials=False)
-    except ComputationError as error:
+    except LiedynError as error:
         if error.result is None:
             raise
         return error.result

@@ -173,8 +173,9 @@ class SimulationEvaluator(SweepEvaluator):
         with generic_kernels_of(run.model, self.binding.prepared.model):
             try:
                 result = simulate_prepared(run, SilentProgress(), trials=False)
-            except ComputationError as error:
-                table.status[i] = FAILED if error.result is None and error.at is None else DIVERGED
+            except (ComputationError, ScenarioError) as error:
+                began = error.result is not None or (isinstance(error, ComputationError) and error.at is not None)
+                table.status[i] = DIVERGED if began else FAILED
                 table.reason[i] = str(error)
                 if error.result is not None:
                     self._keep(table, np.array([i]), motion_of_run(error.result))

@@ -108,8 +108,7 @@ def _tell(done, folder: Path, console) -> None:
         return
     if done.doubtful:
         console.note(f"{done.doubtful} of {done.count} runs are complete but doubtful: see the column reason")
-    tables = [path for path in (folder / "runs.parquet", folder / "runs.csv") if path.exists()]
-    console.wrote([*tables, folder / "batch.json"])
+    console.wrote([path for path in (folder / "runs.parquet", folder / "runs.csv", folder / "batch.json") if path.exists()])
     many, reason = done.failure
     if many:
         others = f"; {lost - many} more for other reasons" if (lost := done.count - done.counts.get("complete", 0)) > many else ""
@@ -138,7 +137,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
     try:
         result = simulate_prepared(found.binding.run(number), console.progress)
     except LiedynError as error:
-        if getattr(error, "result", None) is None:
+        if error.result is None:
             raise
         ended, result = error, error.result
     with console.progress.stage("writing results"):

@@ -118,11 +118,11 @@ class HybridSimulation:
         self._hard.check_start(first)
         self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
-        self.entered: list[HybridState] = []                          # of the stretches
+        self.entered: list[HybridState] = []                   # of the segments
         self.totals = Statistics(notes=())
-        # where the present stretch began, and whether without a row there
+        # where the present segment began, and whether without a row there
         self._standing: tuple[SegmentStart, bool] | None = None
-        self.ended: SegmentStart | None = None                        # the state after the last event
+        self.ended: SegmentStart | None = None                 # the state after the last event
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[OccurredEvent] = []
         self._done: set[str] = set()
@@ -375,8 +375,8 @@ class HybridSimulation:
             stages.append(modes.problem)
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
-        self._standing = SegmentStart(**start | {name: tuple(saved["start"][name]) for name in ("fired",
-                                                                                                "jumped")}), saved["silent"]
+        tuples = {name: tuple(saved["start"][name]) for name in ("fired", "jumped")}
+        self._standing = SegmentStart(**start | tuples), saved["silent"]
         self._recent.extend(saved["recent"])
         self.occurrences += [OccurredEvent(**_arrays(one)) for one in saved["occurrences"]]
         self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopStatistics(**loops),
@@ -451,8 +451,7 @@ class HybridSimulation:
         if event.name in modes.problem.clocks:
             phase = modes.phases.get(modes.mode.phase)
             moment = start_prescribed_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive,
-                                              f"event {event.name}",
-                                   event.place)
+                                              f"event {event.name}", event.place)
         closed = self.actions.take_closed()
         e = self._number_of(event)
         turned = self._hard.stops and e not in self._pressed_in(replace(now, q=moment.q, v=moment.v))

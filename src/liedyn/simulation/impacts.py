@@ -200,10 +200,10 @@ class HardStops:
             times = self._left.setdefault(stop.name, deque(maxlen=_DRIVEN_BACK))
             times.append(t)
             if len(times) == _DRIVEN_BACK and t - times[0] <= _DRIVEN_BACK_WITHIN * self.duration:
-                raise ComputationError(f"{stop.name} leaves its stop and is driven back again and again from t = {times[0]:.9g} "
-                                       f"s: "
-                                       "a force that jumps with the velocity, such as friction by sign(v), holds it there (use "
-                                       "friction of the joint, or tanh(v/0.01) in place of sign(v))")
+                raise ComputationError(f"{stop.name} leaves its stop and is driven back again and again from "
+                                       f"t = {times[0]:.9g} s: a force that jumps with the velocity, such as friction by "
+                                       f"sign(v), "
+                                       "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
     def about(self) -> list:
         """All that further impacts depend on, as plain values."""

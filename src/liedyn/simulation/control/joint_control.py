@@ -198,7 +198,7 @@ def bind_laws(scenario: Scenario, model, table: SignalCompiler, drives: dict[str
                 laws, notes = _feedback(control, model, mask, laws, scenario.passive)
                 laws = laws._replace(row=np.where(now, -1, laws.row))
                 table.notes += notes
-    twice = gravity & (laws.driven | (laws.row >= 0))
+    twice = gravity & (laws.driven | (laws.row >= 0)) & bool(np.any(model.gravity))
     if control is not None and twice.any():
         names = ", ".join(name for name, both in zip(model.v_names, twice, strict=True) if both)
         table.notes.append(f"{control.place}: gravity of {names} is compensated twice, by `gravity: true` of the pd law and by "
