@@ -40,8 +40,8 @@ def test_names_that_were_replaced_do_not_come_back():
 
 
 def test_the_list_is_read_and_finds_names():
-    assert len(FORBIDDEN) > 400 and identifiers(ROOT / "src" / "liedyn" / "model" / "model.py") >= {"Model", "spanning_tree",
-                                                                                                    "nv"}
+    assert len(FORBIDDEN) > 400 and identifiers(ROOT / "src" / "liedyn" / "model" / "model.py") >= {
+        "Model", "spanning_tree", "nv"}
 
 
 @pytest.mark.parametrize("phrase", REMAINING)

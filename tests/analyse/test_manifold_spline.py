@@ -138,8 +138,8 @@ def waves(t, k):
 
 def estimated_and_true(t, x, highest, samples, truth):
     """Errors of derivative `highest`, within and at the ends: (2, 3) each."""
-    found, *others = (spline_derivatives(t, x, highest, fit)[:, highest:] for fit in (SmoothingFit(samples),
-                                                                                      *SmoothingFit(samples).checks()))
+    found, *others = (spline_derivatives(t, x, highest, fit)[:, highest:]
+                      for fit in (SmoothingFit(samples), *SmoothingFit(samples).checks()))
     ends = one_sided(len(t), highest, samples)
     return np.array(errors(found, others, ends)[:2])[:, 0], np.array(errors(found, [truth[:, None]], ends)[:2])[:, 0]
 

@@ -8,8 +8,8 @@ from scipy import stats
 from liedyn.batch.sweep_binding import Design, quantile
 from liedyn.io.sweep_file import MOST_RUNS, Distribution, Range, Sweep, SweepParameter
 
-ONE, TWO, WORDS = SweepParameter("a", "a", (1.0, 2.0, 3.0)), SweepParameter("b", "b", (4.0, 5.0)), SweepParameter("c", "c",
-                                                                                                                  ("x", "y"))
+ONE, TWO = SweepParameter("a", "a", (1.0, 2.0, 3.0)), SweepParameter("b", "b", (4.0, 5.0))
+WORDS = SweepParameter("c", "c", ("x", "y"))
 UNIFORM = SweepParameter("u", "u", None, Distribution("uniform", -1.0, 2.0))
 OTHER = replace(UNIFORM, key="other", name="other")
 

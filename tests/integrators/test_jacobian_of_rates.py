@@ -78,8 +78,8 @@ def test_jacobian_without_laws_is_by_differences():
     y = np.concatenate([np.zeros(model.nv), rng.standard_normal(model.nv), [0.0]])
     def zero(problem, t, q, v):
         return (np.zeros((model.nv, 2 * model.nv)),) * 2
-    A, B = (_SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("BDF")).extra["jac"](TIME,
-                                                                                                                            y)
+    A, B = (_SolverRun(problem, SegmentStart(0.0, problem.q, problem.v), np.array([0.0, 1.0]),
+                       Options("BDF")).extra["jac"](TIME, y)
             for problem in (exact, replace(exact, slopes=zero)))
     assert np.abs(A - B).max() < 1e-5 * np.abs(B).max()
 

@@ -78,8 +78,8 @@ def test_mimic_of_a_joint(tmp_path):
     robot = read_robot_yaml(write(tmp_path, text))
     assert robot.joints[1].mimic == Mimic("ja", 1.2, -0.1)
     model = ld.load(robot.source)
-    assert model.constraint_equation_names == ("jb",) and model.loop_constants[-2:].tolist() == [1.0,
-                                                                                                 -1.2] and model.findings == ()
+    assert model.constraint_equation_names == ("jb",) and model.findings == ()
+    assert model.loop_constants[-2:].tolist() == [1.0, -1.2]
 
 
 BROKEN = {

@@ -180,8 +180,8 @@ ENTRIES = {
     "coriolis_matrices": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
     "christoffels": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
     "regressors": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=JOINT_PARAMETERS)),
-    "sums": ("dynamics.inertial_parameters", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v,
-                                                                                         joints=JOINT_PARAMETERS).kinetic),
+    "sums": ("dynamics.inertial_parameters",
+             lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=JOINT_PARAMETERS).kinetic),
     "inverse_directions": (
         "dynamics.directional_derivatives",
         lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),

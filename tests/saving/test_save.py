@@ -216,8 +216,8 @@ def test_every_robot_that_a_urdf_can_say(path, tmp_path):
         return
     ld.save(robot, tmp_path / "robot.urdf")
     model, other = ld.build(robot), ld.load(tmp_path / "robot.urdf")
-    assert (other.q_names, other.v_names, other.constraint_equation_names) == (model.q_names, model.v_names,
-                                                                               model.constraint_equation_names)
+    assert (other.q_names, other.v_names,
+            other.constraint_equation_names) == (model.q_names, model.v_names, model.constraint_equation_names)
     assert other.link_names[:len(model.link_names)] == model.link_names
     for ours, theirs in zip(bodies(model), bodies(other), strict=True):
         assert relative(theirs, ours) < 1e-13

@@ -180,10 +180,10 @@ def test_motion_does_not_depend_on_the_axes_of_the_world_or_on_units(scenario, r
         return run_scenario(scenario(yaml.safe_dump(robot), duration=0.4, integrator=FINE, output_step=0.05,
                                      initial={"q": {"shoulder": -0.2, "elbow": 1.0, "wrist": 0.3}},
                                      control=task("hand", target, point=[0.1 * unit, 0, 0])))
-    traced_module, other = run((0, 0, 0), (0, 0, 0), 1), run(rpy, xyz, unit)
-    np.testing.assert_allclose(other.q, traced_module.q, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(other.tau / unit**2, traced_module.tau, rtol=0, atol=1e-7 * np.abs(traced_module.tau).max())
-    assert not any("singular" in note for note in (*traced_module.notes, *other.notes))
+    plain, other = run((0, 0, 0), (0, 0, 0), 1), run(rpy, xyz, unit)
+    np.testing.assert_allclose(other.q, plain.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(other.tau / unit**2, plain.tau, rtol=0, atol=1e-7 * np.abs(plain.tau).max())
+    assert not any("singular" in note for note in (*plain.notes, *other.notes))
 
 
 @pytest.mark.parametrize("m", [3, 6])
@@ -217,11 +217,11 @@ def test_sampled_it_tracks_as_well(scenario):
     keys = scenario(PLANAR, duration=1, integrator={"method": "rk4"},
                     initial={"q": {"shoulder": -0.4, "elbow": 1.2, "wrist": 0.3}},
                     control=task("hand", {"xyz": ["0.6 + 0.1*sin(t)", 0.2, 0], "rpy": [0, 0, 0.8]}, point=[0.1, 0, 0]))
-    traced_module, rough, fine = (run_scenario(keys | more) for more in ({}, {"sampling": {"rate": 500}},
-                                                                         {"sampling": {"rate": 1000}}))
-    gaps = [np.abs(run.q - traced_module.q).max() for run in (rough, fine)]
+    plain, rough, fine = (run_scenario(keys | more)
+                          for more in ({}, {"sampling": {"rate": 500}}, {"sampling": {"rate": 1000}}))
+    gaps = [np.abs(run.q - plain.q).max() for run in (rough, fine)]
     assert gaps[1] < 5e-3 and 1.8 < gaps[0] / gaps[1] < 2.2    # of first order in the period
-    assert np.abs(fine.tracking.error[-1]).max() < 1e-2 and fine.tracking.names == traced_module.tracking.names
+    assert np.abs(fine.tracking.error[-1]).max() < 1e-2 and fine.tracking.names == plain.tracking.names
 
 
 def test_linear_models_and_implicit_methods_have_its_derivatives(scenario):

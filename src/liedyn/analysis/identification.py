@@ -137,8 +137,8 @@ class NoisySamples:
         return out
 
 
-def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion, smooth: float | str | None) -> tuple[NoisySamples,
-                                                                                                           list[str]]:
+def noisy_samples(model: Model, t: np.ndarray, motion: SampledMotion,
+                  smooth: float | str | None) -> tuple[NoisySamples, list[str]]:
     """Of a motion, with splines whose knots are `smooth` seconds apart ("auto": where the estimated error is least; None: through
     every row), and what is to be said of that. Raises TrajectoryError for too few rows."""
     raw = NoisySamples(model, t, (motion.q, motion.v, motion.a), 1)
@@ -410,8 +410,8 @@ class _CandidateTests:
         return float(max(by_noise, material / self.sizes[c]))
 
 
-def _separated(W, found: LeastSquaresSolution, candidates, least, alone: list[_CandidateTests]) -> tuple[list[_CandidateTests],
-                                                                                                         np.ndarray]:
+def _separated(W, found: LeastSquaresSolution, candidates, least,
+               alone: list[_CandidateTests]) -> tuple[list[_CandidateTests], np.ndarray]:
     """Tests of each joint, and norms of its residual, without the misfits of others: a wrong torque of one joint moves parameters
     that other joints' torques depend on.
 

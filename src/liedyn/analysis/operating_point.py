@@ -100,8 +100,8 @@ def _setup(scenario: Scenario, model: Model) -> LinearizationSetup:
     return LinearizationSetup(scenario, model, problem, warnings, whole)
 
 
-def state_at(setup: LinearizationSetup, at: float, progress=lambda fraction: None) -> tuple[LinearizationSetup, float, np.ndarray,
-                                                                                            np.ndarray]:
+def state_at(setup: LinearizationSetup, at: float,
+             progress=lambda fraction: None) -> tuple[LinearizationSetup, float, np.ndarray, np.ndarray]:
     """t, q, v of the simulated motion at the time `at`, from 0 to the duration, with the setup of that time, after the events up
     to it. At the very end t is just before it: the last instant belongs to what came before. Raises UsageError for another time,
     ComputationError."""

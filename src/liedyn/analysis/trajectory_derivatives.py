@@ -312,8 +312,8 @@ def verify_rows(model: Model, asked: DerivativeRequest, motion, progress) -> str
     return told
 
 
-def differences(model: Model, asked: DerivativeRequest, motion, rows, update=lambda fraction: None) -> dict[str,
-                                                                                                            DerivativeComparison]:
+def differences(model: Model, asked: DerivativeRequest, motion, rows,
+                update=lambda fraction: None) -> dict[str, DerivativeComparison]:
     """Largest differences at these rows, {"dtau/dq": …}, relative to the largest entry of its kind in characteristic units, or to
     a millionth of the force or acceleration itself where that is more (by v, at rest, nothing depends)."""
     asked, chosen = _fewer_figures(asked), rows_of(motion, rows)
@@ -349,8 +349,8 @@ def _fewer_figures(asked: DerivativeRequest) -> DerivativeRequest:
     return DerivativeRequest(asked.of, asked.prescribed, asked.outputs, by)
 
 
-def _differences(model: Model, asked: DerivativeRequest, motion, u, of, condition: float, update) -> tuple[np.ndarray,
-                                                                                                           np.ndarray]:
+def _differences(model: Model, asked: DerivativeRequest, motion, u, of, condition: float,
+                 update) -> tuple[np.ndarray, np.ndarray]:
     """(N, outputs, by) by extrapolated central differences, and how far they may be off; of: units of the outputs."""
     out, doubt = np.empty((2, len(motion.q), len(asked.outputs), len(asked.by)))
     for j, name in enumerate(asked.by):

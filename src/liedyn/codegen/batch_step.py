@@ -95,8 +95,8 @@ def load_or_build_step(make_trace, tables: ScenarioTables, variant: str, varying
                        directions) -> GeneratedBatchFunction | None:
     place = cache_folder("kernels.simulation.right_hand_side.right_hand_side", make_trace.__module__.removeprefix("liedyn."))
     name = tables.name(make_trace.__name__, variant, varying, pivots, directions, simd_width())
-    return load_or_build_batch_function(tables.model, place, name, lambda: make_trace(tables, variant, varying, pivots,
-                                                                                      directions))
+    return load_or_build_batch_function(tables.model, place, name,
+                                        lambda: make_trace(tables, variant, varying, pivots, directions))
 
 
 def may_cross_twice(x, y, z):
@@ -123,8 +123,8 @@ class StepTracing(RhsTracing):
                              for k in self.event_signals]
         super().__init__(tables, self.sizes(tables.model, len(tables.curves), len(tables.numbers)), varying)
         self.times, self.curves = self.signal_inputs()
-        at = [tables.traced_tables(self.inputs["values"], t, curves, zeros(0)) for t, curves in zip(self.times, self.curves,
-                                                                                                    strict=True)]
+        at = [tables.traced_tables(self.inputs["values"], t, curves, zeros(0))
+              for t, curves in zip(self.times, self.curves, strict=True)]
         # read after steps alone
         self.plant, self.schedule = at[0].plant, at[0].schedule._replace(watch=self.event_signals[:0])
         self.signals, self.varying = [one.signals for one in at], self.ops.inputs(VARYING, len(varying))
@@ -166,9 +166,8 @@ class StepTracing(RhsTracing):
         happens = unread = float(RUNNING)
         known_sides, pairs, suspected = np.split(self.inputs["work"][1:], [count, 3 * count])
         history, suspicions = [], []
-        for x, side, direction, before, when, is_nonsmooth in zip(event_values, known_sides, self.directions,
-                                                                  pairs.reshape(-1, 2),
-                                                            suspected, self.is_nonsmooth, strict=True):
+        for x, side, direction, before, when, is_nonsmooth in zip(
+                event_values, known_sides, self.directions, pairs.reshape(-1, 2), suspected, self.is_nonsmooth, strict=True):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))

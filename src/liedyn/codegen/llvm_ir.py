@@ -497,8 +497,8 @@ def program_text(program: GeneratedProgram, simd_width: int) -> str:
             text += [f"%far_{array.name} = mul i64 %i, {array.size}",
                      f"%own_{array.name} = getelementptr double, ptr %{array.name}, i64 %far_{array.name}"]
     for call, (trace, renamed) in enumerate(program.calls):
-        blocks, number = ", ".join(f"ptr %own_{renamed.get(name, name)}" for name in [*_block_names(trace),
-                                                                                      "spilled"]), lines.index(trace)
+        blocks, number = ", ".join(f"ptr %own_{renamed.get(name, name)}"
+                                   for name in [*_block_names(trace), "spilled"]), lines.index(trace)
         for k in range(len(parts[number])):
             fine = f"%fine{call}_{k}"
             text.append(f"{fine} = call i1 @line{number}_{k}({blocks})")

@@ -187,13 +187,13 @@ def generated_rhs(tables: ScenarioTables) -> GeneratedRhs | None:
     """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
     if not is_enabled():
         return None
-    engines = load_or_build_engines(cache_folder(_CONSTRAINED_ENTRY_POINT if tables.constraints else _ENTRY_POINT, "codegen.rhs"),
-                                    tables.name(),
-                         lambda: trace_constrained_rhs(tables) if tables.constraints else [trace_rhs(tables)])
+    folder = cache_folder(_CONSTRAINED_ENTRY_POINT if tables.constraints else _ENTRY_POINT, "codegen.rhs")
+    engines = load_or_build_engines(folder, tables.name(),
+                                    lambda: trace_constrained_rhs(tables) if tables.constraints else [trace_rhs(tables)])
     if not engines:
         return None
-    stage_addresses = [engine.get_function_address("one") for engine in engines]
-    return GeneratedRhs(*(stage_addresses if tables.constraints else (*stage_addresses, 0, 0)), tables.curves, tables.numbers,
+    addresses = [engine.get_function_address("one") for engine in engines]
+    return GeneratedRhs(*(addresses if tables.constraints else (*addresses, 0, 0)), tables.curves, tables.numbers,
                         engines)
 
 
@@ -311,9 +311,8 @@ class _ConstrainedTracing(_ScenarioTracing):
     def _move_drives(self) -> None:
         constraints = SimpleNamespace(**self.traced_tables.constraints._asdict(), drive=self.mechanism.constraint_ws.drive)
         with np.errstate(all="ignore"):
-            traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(self.traced_tables.signals, constraints,
-                                                                                      self.t,
-                                                                            self.workspace)
+            traced_module("kernels.simulation.right_hand_side").prescribe_loop_motion(
+                self.traced_tables.signals, constraints, self.t, self.workspace)
 
 
 # The derivative of the right-hand side of a simulation by its state, as a line: for implicit methods --------------------

@@ -63,8 +63,8 @@ class ScenarioTables(NamedTuple):
         """What the code of a line depends on; the constants of the robot come second."""
         tables, signals = self.with_numbers(np.ones(self.numbers.size)), self.signals
         first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
-        tables = tables._replace_fields(_WORKSPACE_FIELDS, lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS,
-                                                                                                        lambda x: np.zeros(0))
+        tables = tables._replace_fields(_WORKSPACE_FIELDS,
+                                        lambda x: np.array(x.shape))._replace_fields(_UNUSED_FIELDS, lambda x: np.zeros(0))
         tables = tables._replace(signals=tables.signals._replace(first=first, count=count))
         arrays = self.model.index, self.model.constants, self.model.loop_index, self.model.loop_constants
         return [*_bytes(arrays), repr(processor()).encode(), *_bytes(tables[1:])]

@@ -135,8 +135,8 @@ def generated_batch_function(model, specialization: Specialization) -> Generated
 
 def generated_function(model, specialization: Specialization, shapes: list[tuple[int, ...]]) -> GeneratedFunction | None:
     """shapes: of the arrays that hold numbers, for one state."""
-    return _cached_function(model, ("one", tuple(shapes), *specialization.content), lambda built: GeneratedFunction(built,
-                                                                                                                    shapes),
+    return _cached_function(model, ("one", tuple(shapes), *specialization.content),
+                            lambda built: GeneratedFunction(built, shapes),
                             specialization, 1, shapes)
 
 
@@ -231,8 +231,8 @@ def cached_scenario(model, key, make: Callable[[], Any]):
         return value
 
 
-def specialization_of(entry_point, size: int, static_arguments: tuple, arrays: tuple, varying: tuple[int,
-                                                                                                     ...] = ()) -> Specialization:
+def specialization_of(entry_point, size: int, static_arguments: tuple, arrays: tuple,
+                      varying: tuple[int, ...] = ()) -> Specialization:
     """entry: the compiled function; arrays: as for a call."""
     function = entry_point.py_func
     return Specialization(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, static_arguments,

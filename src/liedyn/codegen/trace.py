@@ -57,8 +57,8 @@ def _hybrid_dynamics(traced_module, tree, prescribed, q, v, a, tau, f_ext, passi
     kinematics.joint_poses(tree, q, workspace.T)
     kinematics.body_twists(tree, workspace.T, v, workspace.V)
     room = zeros(mass_matrix_workspace_size(tree.parent.size, prescribed.size))
-    return other.by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive, other.mass_matrix_workspace(room,
-                                                                                                            prescribed.size))
+    return other.by_mass_matrix(tree, prescribed, q, v, a, tau, f_ext, passive,
+                                other.mass_matrix_workspace(room, prescribed.size))
 
 
 def _implicit_hybrid_dynamics(traced_module, ops, tree, prescribed, q, v, a, tau, f_ext, passive, workspace):
@@ -115,8 +115,8 @@ def inertia_to_parent(traced_module, tree, i, q, T, X):
     if tree.kind[i] != ONE_DOF:
         return sym6_to_parent(T, X)
     (s, c), (A, H, M) = _joint_sincos(tree, i, q), X
-    return sym6_to_parent((load_pose(tree.T0, i)[0], T[1]), (_rotate_z_symmetric(s, c, A), _rotate_z(s, c, H),
-                                                             _rotate_z_symmetric(s, c, M)))
+    return sym6_to_parent((load_pose(tree.T0, i)[0], T[1]),
+                          (_rotate_z_symmetric(s, c, A), _rotate_z(s, c, H), _rotate_z_symmetric(s, c, M)))
 
 
 def rigid_to_parent(traced_module, tree, i, q, T, I):
@@ -208,8 +208,8 @@ def _identity_decorator(function):
     return function
 
 
-def _copy(object_array, to) -> None:
-    to[:len(object_array)] = object_array[:len(to)]
+def _copy(values, to) -> None:
+    to[:len(values)] = values[:len(to)]
 
 
 def _pack(row, block) -> None:

@@ -14,8 +14,8 @@ from liedyn.codegen.tracer import NotTraceableError, Operations, Tracer, sqrt, w
 Number = Tracer | float
 
 
-def adjoint(ops: Operations, results: Iterable[tuple[Number, Number]], ends: Iterable[Number] = ()) -> Callable[[Number],
-                                                                                                                 Number]:
+def adjoint(ops: Operations, results: Iterable[tuple[Number, Number]],
+            ends: Iterable[Number] = ()) -> Callable[[Number], Number]:
     """What takes a number to the derivative of a cost by it, inputs of the tape or `ends`, beyond which nothing is asked for.
     results: pairs of a result and the derivative by it.
 

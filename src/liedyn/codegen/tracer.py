@@ -88,8 +88,8 @@ class SolvedUnknowns:
     back(shares)    from derivatives of a cost by each of them: pairs of a number that the equations rest on, and that by it
     """
 
-    def __init__(self, object_array, back):
-        self.places, self.back = [x.k for x in object_array], back
+    def __init__(self, unknowns, back):
+        self.places, self.back = [x.k for x in unknowns], back
 
 
 class Tracer:

@@ -279,8 +279,8 @@ def _parameter_directions(model, inputs: _DirectionalInputs, rows: np.ndarray) -
     changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], inputs.df_ext
     if inputs.state["f_ext"].size and twists.any():
         n = len(model.link_names)
-        df_ext = _wrench_derivative(twists.reshape(-1, 1, n, 6), inputs.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows),
-                                                                                                                     -1, 6 * n)
+        df_ext = _wrench_derivative(twists.reshape(-1, 1, n, 6),
+                                    inputs.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
     if not inputs.one:
         return inputs._replace(n_directions=len(rows), df_ext=df_ext, changes=changes)
     count, n_directions = _size(True, len(rows))

@@ -146,8 +146,8 @@ def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, l
     if on_error != "raise":
         return handle_failed_states(jacobian_derivatives, locals())
     frame = KERNEL_FRAMES[check_frame(frame)]
-    return _series(model, jacobian_derivatives_of, q, v_derivatives, (1, 6, model.nv), static_arguments=(model.link_index(link),
-                                                                                                         frame))
+    return _series(model, jacobian_derivatives_of, q, v_derivatives, (1, 6, model.nv),
+                   static_arguments=(model.link_index(link), frame))
 
 
 def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
@@ -661,9 +661,8 @@ def _hybrid(model, key, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, pass
         motion = motion_to_body_coordinates(model, pose, joint, v, np.zeros((rows, nv)) if a is NONE else a, tau)
         given |= {"v": motion[..., 0, :], "a_derivatives": motion[..., 1:, :]}
         body = _NO_BODY if prescribed[joint.v].any() else joint.body
-    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids, lambda *sizes: higher_order_hybrid_workspace_size(*sizes,
-                                                                                                                         rows
-                                                                                                                 + 1),
+    all_a, all_tau = evaluate_hybrid(model, key, higher_order_hybrids,
+                                     lambda *sizes: higher_order_hybrid_workspace_size(*sizes, rows + 1),
                                given, (rows, nv), prescribed, static_arguments=(rows + 1, prescribed),
                                      options=(which, body, passive))
     if joint is not None:                                   # what was given comes back as it was, to the last digit

@@ -128,8 +128,8 @@ class Variants:
     def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
         """Of a model whose constants at `places` are `numbers` (robots, places)."""
         found = cls.__new__(cls)
-        found.model, found._varying_indices, found._varying_constants = model, tuple(map(int,
-                                                                                         places)), np.ascontiguousarray(numbers)
+        found.model = model
+        found._varying_indices, found._varying_constants = tuple(map(int, places)), np.ascontiguousarray(numbers)
         return found
 
     def constants_of(self, k: int) -> Array:
@@ -177,8 +177,8 @@ class Variants:
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
         rows = nonempty_arrays((*arrays, self._varying_constants))
         if is_enabled() and have_state_rows(rows, count):
-            line = generated_batch_function(model, specialization_of(entry, size, static_arguments, arrays,
-                                                                     self._varying_indices))
+            line = generated_batch_function(model,
+                                            specialization_of(entry, size, static_arguments, arrays, self._varying_indices))
             if line is not None and run_generated_batch(line, model, rows, count):
                 return batch_blocks.OK
         which = len(entry.liedyn_signatures) - 1

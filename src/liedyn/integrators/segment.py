@@ -252,8 +252,8 @@ def next_count(steps: int, spent: float) -> int:
 
 
 def solve_in_chunks(advance: Callable, problem: InitialValueProblem, times: np.ndarray, options: Options,
-                    progress: Callable[[float], None], observer: RunObserver, own, ties, why: str = "") -> tuple[Record,
-                                                                                                               Statistics]:
+                    progress: Callable[[float], None], observer: RunObserver, own, ties,
+                    why: str = "") -> tuple[Record, Statistics]:
     """`solve` by a method of fixed steps whose iteration may fail. why: it may.
 
     advance   (state, record, work, steps) -> code: takes so many steps, until its code is another than RUNNING

@@ -42,8 +42,8 @@ _FIRST_CHUNK = 100        # steps
 _WORK = 100.0             # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
 
 
-def solve(problem: InitialValueProblem, times: np.ndarray, options: Options, progress: Callable[[float],
-                                                                                                None] = lambda fraction: None,
+def solve(problem: InitialValueProblem, times: np.ndarray, options: Options,
+          progress: Callable[[float], None] = lambda fraction: None,
           observer: RunObserver | None = None) -> tuple[Record, Statistics]:
     """The motion at `times` (increasing, from 0), and what it took. keeper: see there; rows that it has saved are not in the
     record.

@@ -71,8 +71,8 @@ def constants_sizes(n, nv, nl): return 6, 2 * n, 12 * n, 10 * n, 10 * n, 12 * nl
 @inline_kernel
 def tree_of(index, constants):
     n, nv, nl = index[0], index[2], index[3]
-    return Tree(*(split_workspace(index, index_sizes(n, nv, nl))[1:-1] + split_workspace(constants,
-                                                                                         constants_sizes(n, nv, nl))[:-1]))
+    return Tree(*(split_workspace(index, index_sizes(n, nv, nl))[1:-1]
+                  + split_workspace(constants, constants_sizes(n, nv, nl))[:-1]))
 
 
 @inline_kernel

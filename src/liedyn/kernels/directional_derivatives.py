@@ -264,8 +264,8 @@ def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion
     (…, changes_size) may have no columns."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    tree, parts = tree_of(index, constants), split_workspace(memory, (nq, nv, nv, nv, 6 * nl, 6 * n,
-                                                                      newton_euler_workspace_size(n, nv)))
+    sizes = (nq, nv, nv, nv, 6 * nl, 6 * n, newton_euler_workspace_size(n, nv))
+    tree, parts = tree_of(index, constants), split_workspace(memory, sizes)
     Q, V, A, Tau, links, bodies, room, m = parts
     base, D = newton_euler_workspace(room, n, nv), direction_of(m, motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv)
     (dq, dv, da, _), ws = split_workspace(D.motion, (nv, nv, nv)), direction_workspace(D.ws, n)

@@ -272,8 +272,8 @@ class MassMatrixWorkspace(NamedTuple):
 def mass_matrix_workspace(memory, nv): return MassMatrixWorkspace(*split_workspace(memory, (nv * nv, nv * nv, nv, nv, nv)))
 
 
-def mass_matrix_workspace_size(n, nv): return 2 * nv * nv + 3 * nv + max(newton_euler_workspace_size(n, nv),
-                                                                         composite_workspace_size(n))
+def mass_matrix_workspace_size(n, nv):
+    return 2 * nv * nv + 3 * nv + max(newton_euler_workspace_size(n, nv), composite_workspace_size(n))
 
 
 @inline_kernel

@@ -154,8 +154,8 @@ def all_less(typing_context, x, bound):
         if not isinstance(sig.args[0], Lanes):
             return builder.fcmp_ordered("<", *args)
         less = builder.fcmp_ordered("<", args[0], _broadcast(builder, args[1]))
-        return builder.icmp_unsigned("==", builder.bitcast(less, ir.IntType(SIMD_WIDTH)), ir.Constant(ir.IntType(SIMD_WIDTH),
-                                                                                                      2**SIMD_WIDTH - 1))
+        return builder.icmp_unsigned("==", builder.bitcast(less, ir.IntType(SIMD_WIDTH)),
+                                     ir.Constant(ir.IntType(SIMD_WIDTH), 2**SIMD_WIDTH - 1))
     return types.boolean(_kind(x), types.float64), codegen
 
 

@@ -80,8 +80,8 @@ class ConstraintAnchors:
         return found
 
 
-def pack_constraints(robot: Robot, anchors: ConstraintAnchors, arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray,
-                                                                                         np.ndarray]:
+def pack_constraints(robot: Robot, anchors: ConstraintAnchors,
+                     arms: LeverArms) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
     """constraints, `loop_index` and `loop_constants` of a validated robot: its loops, its couplings, its mimics. All empty where
     it has none."""
     described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))

@@ -300,8 +300,8 @@ def validate_changes(robot: Robot, before: Robot) -> Robot:
             _check_coordinate(joint, coordinate)
     if not links and not joints:
         return robot
-    tree, names = build_link_tree(robot), {*(link.name for link in links), *(joint.child for joint in joints
-                                                                             if joint.type == "fixed")}
+    tree, names = build_link_tree(robot), {*(link.name for link in links),
+                                           *(joint.child for joint in joints if joint.type == "fixed")}
     groups = links_by_body(tree)
     bodies = {first: merge_links(tree, first, members) for first, members in groups.items()}
     for first, members in groups.items():

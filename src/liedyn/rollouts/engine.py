@@ -34,8 +34,8 @@ _TURNED = 0.5            # a product of cosines between the equations at two out
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
-def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places, events: Events | None) -> tuple[InitialValueProblem,
-                                                                                                            BatchStep | None]:
+def prepared(runs: RolloutInputs, mask, passive: bool, method: str, places,
+             events: Events | None) -> tuple[InitialValueProblem, BatchStep | None]:
     """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
     model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
     key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),

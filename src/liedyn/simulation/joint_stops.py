@@ -158,8 +158,8 @@ def _integers(values) -> np.ndarray:
     return np.array(list(values), dtype=np.int64)
 
 
-def stops_by_state(stops: tuple[JointStop, ...], level, resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...],
-                                                                                            tuple[JointStop, ...]]:
+def stops_by_state(stops: tuple[JointStop, ...], level,
+                   resting: tuple[JointStop, ...]) -> tuple[tuple[JointStop, ...], tuple[JointStop, ...]]:
     """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
     acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
     still = [stop.coordinate for stop in resting]

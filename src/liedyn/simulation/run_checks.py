@@ -365,8 +365,8 @@ class SelfCheck:
             again -= forces
             self._constraints.add(forces, record)
             if block.problem.ties is not None:
-                self._constraints.judge(model, record, np.isin(model.constraint_equation_names,
-                                                               block.model.constraint_equation_names))
+                self._constraints.judge(model, record,
+                                        np.isin(model.constraint_equation_names, block.model.constraint_equation_names))
             if self.reactions is None:
                 self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches

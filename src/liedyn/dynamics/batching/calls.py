@@ -394,9 +394,8 @@ def _map_state_arrays(inputs: dict, change) -> dict:
         if x is None or (name not in _STATE_AXES and name != "drive"):
             return x
         if name == "drive":
-            return {closure: tuple(change(np.asarray(part), state_axes) for part, state_axes in zip(motion_tuple(motion),
-                                                                                                    _CONSTRAINT_MOTION_AXES,
-                                                                                                    strict=False))
+            return {closure: tuple(change(np.asarray(part), state_axes) for part, state_axes in zip(
+                        motion_tuple(motion), _CONSTRAINT_MOTION_AXES, strict=False))
                     for closure, motion in x.items()}
         if isinstance(x, dict):                        # wrenches by link, rates by parameter
             return {key: change(np.asarray(part), _STATE_AXES[name] - 1) for key, part in x.items()}

@@ -56,8 +56,8 @@ def quota(cgroup_root: Path = _CGROUP_ROOT, cgroup_file: Path = _SELF_CGROUP) ->
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and "cpu" not in controllers.split(","):
             continue
-        for root in [cgroup_root, cgroup_root / "unified"] if not controllers else [cgroup_root / controllers,
-                                                                                    cgroup_root / "cpu"]:
+        for root in ([cgroup_root, cgroup_root / "unified"] if not controllers
+                     else [cgroup_root / controllers, cgroup_root / "cpu"]):
             place = root / path.lstrip("/")
             for group in [place, *place.parents]:
                 least = min(least, _group_quota(group))

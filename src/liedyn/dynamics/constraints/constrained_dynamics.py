@@ -411,6 +411,6 @@ def _check_consistent(model, given, prescribed, a, keep, gap, frequency) -> None
 
 def _open(model, q, v) -> bool:
     """Whether constraints are open by more than a state from a file has."""
-    off, rate = constraint_residual(model, q) * equation_weights(model), constraint_velocity(model, q,
-                                                                                             v) * equation_weights(model)
+    weights = equation_weights(model)
+    off, rate = constraint_residual(model, q) * weights, constraint_velocity(model, q, v) * weights
     return np.abs(off).max() > _MAX_CLOSURE_ERROR or np.abs(rate).max() > _MAX_CLOSURE_ERROR * rate_magnitude(model, v, 1)

@@ -386,8 +386,8 @@ def _constraint_states(model, what, q, v, drive) -> np.ndarray:
     check_has_constraints(model)
     shape = (model.nc, model.nv) if what == JACOBIAN else (model.nc,)
     return evaluate(model, ("constraints", what), constraint_states,
-                    lambda n, nq, nv, nl: constraint_state_workspace_size(n, nq, nv, len(model.constraints), model.nc,
-                                                                          model.driven),
+                    lambda n, nq, nv, nl: constraint_state_workspace_size(
+                        n, nq, nv, len(model.constraints), model.nc, model.driven),
                     {"q": q, "v": v, "drive": drive}, shape, static_arguments=model._arrays[2:4], options=(what,))
 
 

@@ -78,8 +78,8 @@ class LoopWorkspace(NamedTuple):
 
 
 @inline_kernel
-def loop_workspace(memory, n, nv): return LoopWorkspace(*split_workspace(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n,
-                                                                                  6 * n))[:-1])
+def loop_workspace(memory, n, nv):
+    return LoopWorkspace(*split_workspace(memory, (6 * nv, 6 * n, 6 * n, 6 * n, 6 * n, 6 * n))[:-1])
 
 
 @jitable
@@ -353,8 +353,8 @@ def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q,
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     size = sum(rates_sizes(nv, m))
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
-    Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n,
-                                                                        size))
+    Q, V, A, X, mu, D, links, bodies, Out, y = split_workspace(
+        memory, (nq, nv, nv, x.shape[1], m, 24 * driven, 6 * nl, 6 * n, size))
     ws, rates = rates_workspace(y, n, nv, nc), rates_in(Out, nv, m)
     for k in range(first, last, SIMD_WIDTH):
         code = load_motion(tree, q, v, a, k, Q, V, A)

@@ -71,8 +71,8 @@ def equation_sizes(n, nv, nc, m): return 12 * nc, 12 * nc, 3 * nc, 6 * n, m * nv
 
 
 @inline_kernel
-def equation_workspace(memory, n, nv, nc, m): return EquationWorkspace(*split_workspace(memory,
-                                                                                        equation_sizes(n, nv, nc, m))[:-1])
+def equation_workspace(memory, n, nv, nc, m):
+    return EquationWorkspace(*split_workspace(memory, equation_sizes(n, nv, nc, m))[:-1])
 
 
 @jitable

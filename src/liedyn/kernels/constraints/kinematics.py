@@ -71,8 +71,8 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, q, v
     nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
     size = m * nv if what == JACOBIAN else m
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
-    Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n,
-                                                                         6 * n))
+    Q, V, zeros, D, columns, Out, T, W, dW, x = split_workspace(
+        memory, (nq, nv, nv, 24 * driven, 6 * nv, size, 12 * n, 6 * n, 6 * n))
     ws, frames = BodyMotion(T, W, dW), frame_workspace(x, nc)
     clear(zeros)
     for k in range(first, last, SIMD_WIDTH):

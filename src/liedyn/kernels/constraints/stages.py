@@ -224,8 +224,8 @@ def whole(address):
     loop_index, loop_constants = loop_parts(rest)
     d, nv = constraint_workspace_of(array_at(address, h[SIZE])), h[NV]
     masks = d.mask.view(np.bool_)[:nv], d.fixed.view(np.bool_)[:nv], d.held.view(np.bool_)[:nv]
-    return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), stage_workspace(d.rest, h[N], nv, h[NC],
-                                                                                                       h[M]),
+    return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants),
+            stage_workspace(d.rest, h[N], nv, h[NC], h[M]),
             h[PASSIVE] != 0)
 
 

@@ -36,8 +36,8 @@ def roll(step, rows, wide, more, row, clocks, curves, driven, series, values, be
                                                           RUNS_PER_BLOCK * values.shape[1],
                                                 RUNS_PER_BLOCK * varying.shape[1], RUNS_PER_BLOCK * more, RUNS_PER_BLOCK))
     a, tau, wrench = split_workspace(A, (RUNS_PER_BLOCK * nv * (more > 0), RUNS_PER_BLOCK * nv * (more > 0)))
-    states, after = (array_address(X), array_address(Q), array_address(V), array_address(W)), (array_address(C), array_address(P),
-                                                                                               array_address(room))
+    states = array_address(X), array_address(Q), array_address(V), array_address(W)
+    after = array_address(C), array_address(P), array_address(room)
     for at in range(first, until, RUNS_PER_BLOCK):
         n = min(RUNS_PER_BLOCK, until - at)
         full = -(-n // wide) * wide                            # what is left of the last block does as the last run does
@@ -166,8 +166,8 @@ def backpropagate_rollouts(step, wide, clocks, curves, driven, series, values, q
     Q, V, W, X, P, C, rest_of = split_workspace(scratch, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK,
                                                           RUNS_PER_BLOCK * k, RUNS_PER_BLOCK * l,
                                                           RUNS_PER_BLOCK))
-    by_Q, by_V, by_X, by_P, room = split_workspace(rest_of, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * k,
-                                                             RUNS_PER_BLOCK * l))
+    by_Q, by_V, by_X, by_P, room = split_workspace(
+        rest_of, (RUNS_PER_BLOCK * nq, RUNS_PER_BLOCK * nv, RUNS_PER_BLOCK * k, RUNS_PER_BLOCK * l))
     blocks = (array_address(X), array_address(Q), array_address(V), array_address(W), array_address(by_Q), array_address(by_V),
               array_address(by_X), array_address(by_P),
               array_address(C), array_address(P), array_address(room))
