@@ -192,18 +192,22 @@ class HardStops:
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._rounded = rounding_bound(model_scales(model).unit_scales(f"{unit}/s" for unit in model.v_units))
         self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
-        self._left: dict[str, deque[float]] = {}               # times at which coordinates left their stops from rest
+        self._leaving: tuple[str, ...] = ()                    # coordinates that the last impact has left at rest, and not held
+        self._left: deque[float] = deque(maxlen=_DRIVEN_BACK)  # times since when it is these
 
     def _note_leaving(self, stops, t: float) -> None:
-        """ComputationError where a coordinate leaves its stop from rest and is driven back again and again."""
-        for stop in stops:
-            times = self._left.setdefault(stop.name, deque(maxlen=_DRIVEN_BACK))
-            times.append(t)
-            if len(times) == _DRIVEN_BACK and t - times[0] <= _DRIVEN_BACK_WITHIN * self.duration:
-                raise ComputationError(f"{stop.name} leaves its stop and is driven back again and again from "
-                                       f"t = {times[0]:.9g} s: a force that jumps with the velocity, such as friction by "
-                                       f"sign(v), "
-                                       "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
+        """ComputationError where coordinates leave their stops from rest and are driven back at once, again and again, and
+        nothing else happens."""
+        leaving = tuple(stop.name for stop in stops)
+        if leaving != self._leaving:
+            self._leaving = leaving
+            self._left.clear()
+        self._left.append(t)
+        if leaving and len(self._left) == _DRIVEN_BACK and t - self._left[0] <= _DRIVEN_BACK_WITHIN * self.duration:
+            raise ComputationError(f"{' and '.join(leaving)} leaves its stop and is driven back again and again from "
+                                   f"t = {self._left[0]:.9g} s: a force that jumps with the velocity, such as friction by "
+                                   f"sign(v), "
+                                   "holds it there (use friction of the joint, or tanh(v/0.01) in place of sign(v))")
 
     def about(self) -> list:
         """All that further impacts depend on, as plain values."""
@@ -255,7 +259,7 @@ class HardStops:
         moment = _clear_rounding(moment, at, [*grazing, *rest], slow)
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
         pushing = self._pushing(moment, t, problem, still, mobility)
-        self._note_leaving([stop for stop in still if stop not in pushing and (stop in hits or stop in resting)], t)
+        self._note_leaving([stop for stop in still if stop in hits and stop not in pushing], t)
         return moment, (*pushing, *held)
 
     def holding(self, stops, moment: EventState, t: float, problem: InitialValueProblem) -> tuple[JointStop, ...]:
