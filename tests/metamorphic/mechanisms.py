@@ -77,8 +77,8 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     **{name: partial(Mechanism, robot) for name, robot in AXES.items()},
     "orthogonal axes at zero": lambda: Mechanism(AXES["orthogonal axes"], np.zeros(6)),
     "parallel axes, stretched": lambda: Mechanism(AXES["parallel axes"], np.zeros(5)),
-    "random loops": lambda: _looped(SEED + 3, "fixed"),
-    "random floating loops": lambda: _looped(SEED + 4, "floating"),
+    "random loops": lambda: looped(SEED + 3, "fixed"),
+    "random floating loops": lambda: looped(SEED + 4, "floating"),
     **{name: partial(lambda name: _degenerate(name), name) for name in CASES},
 }
 
@@ -88,7 +88,7 @@ def _degenerate(name: str) -> Mechanism:
                      np.array(CASES[name].v))
 
 
-def _looped(seed: int, base: str) -> Mechanism:
+def looped(seed: int, base: str) -> Mechanism:
     robot = random_robot(seed, 7, types=("revolute", "ball", "prismatic", "helical"), base=base)
     kinds = [("revolute", "coupling"), ("ball", "distance"), ("universal",), ("distance", "rolling")][seed % 4]
     robot, q, _ = looped_robot(robot, seed, kinds)

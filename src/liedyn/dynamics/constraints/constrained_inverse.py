@@ -387,7 +387,7 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
 
 
 class _ConstraintJacobian:
-    """A (N, m, nv), and along(x): rates (N, m, 3 nv) of A x."""
+    """A (N, m, nv), and directional_rate(x): rates (N, m, 3 nv) of A x."""
 
     def __init__(self, model, A, directional_rate):
         self.model, self.A, self.directional_rate = model, A, directional_rate
@@ -408,14 +408,16 @@ class _ConstraintJacobian:
 
 
 def _least_torque_derivative(rows, D, mask, w, tau):
-    """dtau from N^T (A_a W^2 tau_a - A_p mu) = 0."""
-    inverse, null = rows.pseudo_inverse_of(~mask)
-    At, Nt, W2 = np.swapaxes(rows.A, -1, -2), np.swapaxes(null, -1, -2), (w * w)[..., None]
+    """dtau from N^T (A_a W^2 tau_a - A_p mu) = 0, with constraint equations that are numbers without unit."""
+    weights, passive = equation_weights(rows.model)[:, None], np.where(mask, 0.0, rows.A)
+    A, rate = weights * rows.A, lambda x: weights * rows.directional_rate(x)
+    inverse, null = pseudo_inverse(weights * passive, equation_rank(rows.model, passive))
+    At, Nt, W2 = np.swapaxes(A, -1, -2), np.swapaxes(null, -1, -2), (w * w)[..., None]
     dtau = np.where(mask[:, None], D - At @ (np.swapaxes(inverse, -1, -2) @ D), 0.0)
     force = (W2[..., 0] * tau)[..., None]
-    mu = inverse @ (rows.A @ force)
+    mu = inverse @ (A @ force)
     B = np.where(mask[:, None], At @ null, 0.0)
-    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rows.directional_rate((force - mu)[..., 0])
+    rhs = np.swapaxes(B, -1, -2) @ (W2 * dtau) + Nt @ rate((force - mu)[..., 0])
     s, V = np.linalg.eigh(np.swapaxes(B, -1, -2) @ (W2 * B))
     kept = s > DEPENDENT * np.einsum("nrk,nr->n", At**2, W2[..., 0])[:, None]        # against A_a: B may be rounding throughout
     y = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)[..., None] * (np.swapaxes(V, -1, -2) @ rhs)
