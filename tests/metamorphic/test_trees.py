@@ -264,6 +264,41 @@ def test_motions_of_mimic_joints_are_those_of_chained_couplings(way):
     agree({"q": other.q, "v": other.v, "tau": other.tau}, {"q": run.q, "v": run.v, "tau": run.tau})
 
 
+def with_factor(robot, factor: float):
+    """Each coupling written with another factor."""
+    return replace(robot, couplings=tuple(replace(one, terms=tuple((*names, factor * c) for *names, c in one.terms),
+                                                  offset=factor * one.offset) for one in robot.couplings))
+
+
+@pytest.mark.parametrize("factor", [1e-12, -1e-6, 1e9])
+def test_a_coupling_may_be_written_with_any_factor(factor):
+    """Also what is too far from it to count as obeying it."""
+    robot = followed(33, "fixed", "chained couplings")
+    old, new = ld.build(robot), ld.build(with_factor(robot, factor))
+    G, d, _ = eliminated(old)
+    x, u, free, tau = np.random.default_rng([SEED, 33]).uniform(-0.5, 0.5, (4, old.nv))
+    q, v = G @ x[:G.shape[1]] + d, G @ u[:G.shape[1]]
+    a = ld.constrained_forward_dynamics(old, q, v, tau).a
+    off = np.zeros(old.nv)
+    off[old.v_index("joint4")] = 1e-3
+    all_torques = {"actuated": np.ones(old.nv, bool), "criterion": "least_torque"}
+    ways = {"assemble": lambda m: ld.assemble(m, q + free, fixed=["joint0"]).q,
+            "project": lambda m: ld.project_configuration(m, q + free),
+            "forces": lambda m: ld.constrained_inverse_dynamics(m, q, v, a, **all_torques).tau,
+            "derivatives": lambda m: ld.constrained_inverse_derivatives(m, q, v, a, **all_torques).dtau_dq,
+            "rank": lambda m: ld.mobility(m, q).rank,
+            "off in a": lambda m: ld.constrained_inverse_dynamics(m, q, v, a + off, **all_torques).tau,
+            "off in v": lambda m: ld.linearize(m, q, v + off, tau).A, "off in q": lambda m: ld.linearize(m, q + off, v, tau).A,
+            "prescribed off in a": lambda m: ld.constrained_hybrid_dynamics(m, q, v, a + off, tau, np.ones(m.nv, bool)).tau}
+    here, there = ({what: outcome_of(partial(one, m)) for what, one in ways.items()} for m in (old, new))
+    contradicting = [what for what in ways if "off" in what]
+    for found in (here, there):
+        assert [what for what, value in found.items() if isinstance(value, str)] == contradicting
+    agree(*({what: value for what, value in found.items() if what not in contradicting} for found in (there, here)))
+    run, other = (simulate(one, q, v, 1.0) for one in (old, new))
+    agree({"q": other.q, "v": other.v, "tau": other.tau}, {"q": run.q, "v": run.v, "tau": run.tau})
+
+
 def test_a_geared_rotor_written_as_mimic_joint_and_as_armature():
     """A rotor on the ground that follows a joint with ratio n adds n^2 J to that joint, with its damping n^2 D."""
     robot = random_robot(SEED + 32, 3, types=("revolute",), chain=True, springs=False)

@@ -18,7 +18,8 @@ length    characteristic length of the loop (see `model.lever_arms`); 0 for coup
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -42,7 +43,10 @@ class ModelConstraint(Immutable):
     a, b           names of the links, or `world`; empty for a coupling
     driven         whether frame A moves in its link by a motion given in time
     turn           (3, 3) rotation from frame A as kernels have it, its axis z, to frame A as the file has it
-    length         characteristic length [m] of a closure's loop (see `model.lever_arms`); 0 for a coupling
+    length         characteristic length [m] of a closure's loop (see `model.lever_arms`); of a coupling, the longest of these, or
+                   the robot's
+    scales         one a row: the residual that counts as one. 1 rad, or the length; of a coupling, which may be written with any
+                   factor, the norm of its terms for coordinates of 1 rad and of the length
     """
 
     name: str
@@ -56,6 +60,7 @@ class ModelConstraint(Immutable):
     driven: bool = False
     turn: Array | None = None
     length: float = 0.0
+    scales: tuple[float, ...] = ()
 
     @property
     def constraint_equation_names(self) -> tuple[str, ...]:
@@ -93,22 +98,25 @@ def pack_constraints(robot: Robot, anchors: ConstraintAnchors,
         parts.append(part)
         row = part.constraint.rows.stop
     closures = [part for part in parts if part.constraint.kind != COUPLING]
-    lengths = arms.closure_lengths((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0) for part in closures)
+    lengths, of_robot = arms.closure_lengths((part.bodies, part.common, part.poses, part.extent if part.sign else 0.0)
+                                             for part in closures)
     for part, length in zip(closures, lengths, strict=True):
-        part.constraint = replace(part.constraint, length=length)
+        part.constraint = replace(part.constraint, length=length, scales=tuple(_unit_scales(part.constraint.units, length)))
+    length = max(lengths, default=of_robot)
+    for part in parts:
+        if part.constraint.kind == COUPLING:
+            sizes = (c * unit for (*_, c), unit in zip(part.terms, _unit_scales(part.term_units, length), strict=True))
+            part.constraint = replace(part.constraint, length=length, scales=(math.hypot(*sizes),))
     return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
 
 
-def longest_loop_length(constraints) -> float:
-    """The longest characteristic length [m] of loops; 1 where there are couplings alone."""
-    return max((one.length for one in constraints), default=0.0) or 1.0
+def _unit_scales(units: Iterable[str], length: float) -> Iterator[float]:
+    return (length if unit == "m" else 1.0 for unit in units)
 
 
 def residual_weights(constraints) -> np.ndarray:
-    """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
-    lengths = [one.length or longest_loop_length(constraints) if unit == "m" else 1.0 for one in constraints
-               for unit in one.units]
-    return 1.0 / np.array(lengths)
+    """(m,) factors that make residuals numbers without unit: the inverse `scales` of constraints."""
+    return 1.0 / np.array([scale for one in constraints for scale in one.scales])
 
 
 def constraint_geometry(loop_constants, constraints: int) -> np.ndarray:
@@ -135,6 +143,7 @@ class _PackedConstraint:
     extent: float = 0.0
     sign: float = 0.0
     terms: list[tuple[int, int, float]] = field(default_factory=list)          # v index, q index, coefficient
+    term_units: tuple[str, ...] = ()
 
 
 def _pack_closure(loop: Loop, anchors: ConstraintAnchors, row: int) -> _PackedConstraint:
@@ -159,7 +168,8 @@ def _pack_coupling(coupling: Coupling, anchors: ConstraintAnchors, row: int) -> 
     constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (found[0][3],))
     chain = sorted({above for body, *_ in found for above in anchors.support(body)}, reverse=True)
     return _PackedConstraint(constraint, chain=chain, extent=coupling.offset,
-                 terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)])
+                             terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)],
+                             term_units=tuple(unit for *_, unit in found))
 
 
 def _axis_rotations(loop: Loop) -> tuple[np.ndarray, np.ndarray]:

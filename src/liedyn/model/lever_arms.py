@@ -26,10 +26,11 @@ class LeverArms:
     T0: Sequence[np.ndarray]
     I: Sequence[np.ndarray]
 
-    def closure_lengths(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]) -> list[float]:
+    def closure_lengths(self, closures: Iterable[tuple[tuple[int, int], int, Sequence[np.ndarray], float]]
+                        ) -> tuple[list[float], float]:
         """A length [m] of each closure, given by its two bodies, the last body that moves both, the poses of its frames in them
-        and its radius or zero. It is the longest lever arm of the loop; where all are zero, that of the robot, else the longest
-        radius of gyration, else one metre."""
+        and its radius or zero, and one of the robot. That of a closure is the longest lever arm of the loop; where all are zero,
+        that of the robot: its longest lever arm, else the longest radius of gyration, else one metre."""
         closures = list(closures)
         arms = [max(self._longest_arm(*closure[:3]), closure[3]) for closure in closures]
         on_bodies = [np.linalg.norm(self.T0[i][:3, 3]) for i in range(1, len(self.parent))
@@ -38,7 +39,8 @@ class LeverArms:
         places = [np.linalg.norm(T[:3, 3]) for T in (*self.T0, *(T for closure in closures for T in closure[2]))]
         least = _ROUNDING * max(places, default=0.0)
         others = max(max([*arms, *on_bodies], default=0.0), least), max(gyration, default=0.0), 1.0
-        return [float(next(x for x in (arm, *others) if x > least)) for arm in arms]
+        *lengths, of_robot = (float(next(x for x in (arm, *others) if x > least)) for arm in (*arms, 0.0))
+        return lengths, of_robot
 
     def _rotates(self, body: int) -> bool:
         """Whether its joint has an axis, or a point, about which it turns."""

@@ -12,7 +12,7 @@ from liedyn.codegen.trace import traced_module
 from liedyn.dynamics.scales import model_scales
 from liedyn.joints.loop_joints import BODY_A, BODY_B, COMMON, FIELDS, FIRST, HEADER, TERM, TERMS
 from liedyn.kernels.constraints.solver import DEPENDENT
-from liedyn.model.constraint_arrays import longest_loop_length, residual_weights
+from liedyn.model.constraint_arrays import residual_weights
 from liedyn.model.description import COUPLING, NV, ONE_DOF
 
 RANK = DEPENDENT**0.5     # the kernels' rule is of squares. A configuration is known to 1e-7 where it is singular, since there
@@ -20,12 +20,12 @@ RANK = DEPENDENT**0.5     # the kernels' rule is of squares. A configuration is 
 
 
 def equation_weights(model) -> np.ndarray:
-    """(m,) factors that make residuals numbers without unit: 1 in rad, the inverse length of the loop in m."""
+    """(m,) factors that make residuals numbers without unit (see `ModelConstraint.scales`)."""
     return residual_weights(model.constraints)
 
 
 def coordinate_scales(model) -> np.ndarray:
-    """(nv,) one unit of movement of each coordinate: 1 rad, or the length of the longest loop that it moves [m]."""
+    """(nv,) one unit of movement of each coordinate: 1 rad, or the length of the longest loop that it moves, else of all [m]."""
     return _scales(model)[0]
 
 
@@ -82,10 +82,10 @@ def null_space(model, A) -> np.ndarray:
 def _scales(model) -> tuple[np.ndarray, np.ndarray]:
     if "constraint scales" not in model._cache:
         reach, sliding, unit = entry_bounds(model), np.array(model.v_units) == "m", np.zeros(model.nv)
-        for one in model.constraints:
+        for one in (one for one in model.constraints if one.kind != COUPLING):
             moved = (reach[one.rows] > 0.0).any(axis=0)
             unit[moved] = np.maximum(unit[moved], one.length)
-        unit = np.where(sliding, np.where(unit > 0.0, unit, longest_loop_length(model.constraints)), 1.0)
+        unit = np.where(sliding, np.where(unit > 0.0, unit, max((one.length for one in model.constraints), default=1.0)), 1.0)
         size = np.linalg.norm(reach * unit, axis=1)
         model._cache["constraint scales"] = unit, np.where(size > 0.0, size, 1.0)
     return model._cache["constraint scales"]
